@@ -13,7 +13,7 @@ from loadframe.metrics import metric
 from loadframe.metrics.families import peer_of
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.peer_metrics import MOST_PEERS, awaits_answer, is_asked
+from loadframe.recording.peer_metrics import MOST_PEERS
 from loadframe.recording.socket_rows import (
     LISTEN,
     ROW,
@@ -25,6 +25,7 @@ from loadframe.recording.socket_rows import (
     address_of,
     parse_rows,
 )
+from loadframe.recording.turns import FEWEST_LOOKS, Pace, awaits_answer, is_asked, pace_of
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9)
 
@@ -100,6 +101,73 @@ def test_an_answer_is_awaited_where_the_kernel_says_so(one: OpenSocket, awaits: 
 )
 def test_a_served_connection_has_a_request_where_the_kernel_says_so(one: OpenSocket, asked: bool | None) -> None:
     assert is_asked(one) is asked
+
+
+SAME_TICK = {"ago_ms": (8, 8, 8)}
+
+
+def test_a_request_that_follows_the_answer_at_once_is_awaited_as_any_other(connection: Callable[..., bytes]) -> None:
+    """All connections to a slow peer are busy: of most the last answer and the next request are in one tick of the
+    kernel, and the request was acknowledged in it."""
+    first = [connection(6 + number, 41000 + number, 5432, **SAME_TICK, data=(20, 21)) for number in range(7)]
+    second = [connection(6 + number, 41000 + number, 5432, **SAME_TICK, data=(25, 26)) for number in range(7)]
+    certain = [connection(20, 42000, 5432, **AWAITED, data=(often, often + 1)) for often in (30, 35)]
+    idle = [connection(21, 42001, 5432, **SAME_TICK, data=(often, often)) for often in (30, 31)]
+    found = looked(b"".join([*first, certain[0], idle[0]]), b"".join([*second, certain[1], idle[1]]))
+    assert found["target.peer.127.0.0.1:5432.connections"] == 9
+    assert found["target.peer.127.0.0.1:5432.busy"] == 8
+    assert found["target.peers.busy"] == 8
+
+
+def test_the_same_is_so_of_served_connections(connection: Callable[..., bytes]) -> None:
+    listens = connection(3, 80, 0, state=LISTEN)
+    busy = [connection(6 + number, 80, 41000 + number, **SAME_TICK, data=(21, 20)) for number in range(4)]
+    idle = [connection(16 + number, 80, 42000 + number, **SAME_TICK, data=(20, 20)) for number in range(4)]
+    assert looked(listens + b"".join([*busy, *idle]))["target.served.busy"] == 4
+
+
+def of_pace(request: int, answer: int, ahead: int = 0) -> list[OpenSocket]:
+    """Looks at connections of which every other one has a request out, in ticks that differ."""
+    return [
+        made(times(4, 24, 24, data_in=often * answer, data_out=(often + 1) * request + ahead))
+        if often % 2
+        else made(times(24, 4, 4, data_in=often * answer, data_out=often * request + ahead))
+        for often in range(20, 30)
+    ]
+
+
+@pytest.mark.parametrize(("request_segments", "answer_segments"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize("greeting", [0, 3])
+def test_segments_tell_where_requests_and_answers_have_a_number_of_them(
+    request_segments: int, answer_segments: int, greeting: int
+) -> None:
+    pace = pace_of(of_pace(request_segments, answer_segments, greeting), "made")
+    assert pace is not None
+    for exchanges, out in ((90, 0), (90, 1)):
+        sent = (exchanges + out) * request_segments + greeting
+        one = made(times(8, 8, 8, data_in=exchanges * answer_segments, data_out=sent))
+        assert awaits_answer(one, pace) is bool(out)
+        mirrored = made(times(8, 8, 8, data_in=sent, data_out=exchanges * answer_segments))
+        assert is_asked(mirrored, pace) is bool(out)
+
+
+def test_what_was_sent_again_is_no_further_request() -> None:
+    sent = TcpTimes(8, 8, 8, 5, 90, 95)
+    assert awaits_answer(made(sent), Pace(1, 1, 0)) is False
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [made(times(8, 8, 8, data_in=20 * one, data_out=13 * one)) for one in range(5, 25)],  # answers of any size
+        of_pace(1, 1)[: FEWEST_LOOKS - 1],
+        [made(times(8, 8, 8, data_in=2, data_out=3)) for _ in range(20)],  # hardly used
+        [made(times(4, 24, 24, data_in=one, data_out=40 + one)) for one in range(20, 40)],  # one behind the other
+    ],
+)
+def test_without_a_pace_the_segments_tell_nothing(looks: list[OpenSocket]) -> None:
+    assert pace_of(looks, "made") is None
+    assert awaits_answer(made(times(8, 8, 8, data_in=20, data_out=21))) is False
 
 
 def test_who_only_sends_awaits_no_answer(connection: Callable[..., bytes]) -> None:

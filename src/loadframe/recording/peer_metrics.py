@@ -1,10 +1,7 @@
 """The connections of a component in a window: to whom, how many at once, and on how many of them an answer is awaited.
 
 A connection is served where its local port is one on which the component listens, else it leads to a peer. A request is
-on its way to a peer while data was sent after the last that was received; while a request was received after the last
-that was sent, a served connection waits for the component. The kernel remembers these moments in its own ticks (4 ms at
-250 Hz), so of two within the same one the acknowledgements decide: an answer carries that of its request, so data that
-is not acknowledged, or that was acknowledged by itself, has no answer yet. Layouts: linux/tcp.h.
+on its way to a peer, or a served connection waits for the component, as turns.py has it.
 
 Little's law: the time that a request spends at a peer is the mean number on their way, over the throughput.
 """
@@ -19,7 +16,8 @@ from functools import cached_property
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Metrics
 from loadframe.recording.process_window import ProcessInWindow
-from loadframe.recording.socket_rows import SYN_SENT, OpenSocket, parse_rows
+from loadframe.recording.socket_rows import OpenSocket, parse_rows
+from loadframe.recording.turns import awaits_answer, is_asked, pace_of
 from loadframe.recording.wait_classes import Role
 
 SOCKETS = "sockets"
@@ -136,37 +134,6 @@ def is_here(one: OpenSocket) -> bool:
     return one.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
 
 
-# --- awaited ----------------------------------------------------------------------------------------------------------
-
-
-def awaits_answer(one: OpenSocket) -> bool | None:
-    """Whether a request is on its way on a connection that the component made; None where it cannot be told."""
-    times = one.times
-    if one.state == SYN_SENT:
-        return True
-    if times is None:
-        return None
-    if times.sent_ms != times.received_ms:
-        return times.sent_ms < times.received_ms and times.data_out > 0
-    if times.data_in == 0:
-        return times.data_out > 0
-    return one.send > 0 or times.heard_ms < times.received_ms
-
-
-def is_asked(one: OpenSocket) -> bool | None:
-    """Whether a request came on a served connection and has no answer yet; None where it cannot be told."""
-    times = one.times
-    if one.receive > 0:
-        return True
-    if times is None:
-        return None
-    if times.data_in == 0:
-        return False
-    if times.sent_ms != times.received_ms:
-        return times.received_ms < times.sent_ms
-    return times.data_out == 0 or (one.send == 0 and times.heard_ms >= times.received_ms)
-
-
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -182,21 +149,32 @@ def peer_metrics(connections: Connections) -> Metrics:
         peer = connections.peer(one)
         return peer if peer in named else REST
 
-    def busy(one: OpenSocket) -> bool | None:
-        return awaits_answer(one) if one.inode not in connections.mute else False
-
     made = _grouped(looks, lambda one: name(one) if connections.role(one) == "peer" else None)
     served = _grouped(looks, lambda one: "served" if connections.role(one) == "served" else None)
     found: Metrics = {}
+    everyone: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
-        found |= {f"peer.{peer}.{what}": value for what, value in _numbers(moments, busy).items()}
+        told = _awaited(moments, connections.mute)
+        found |= {f"peer.{peer}.{what}": value for what, value in _numbers(told).items()}
         found[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
-    everyone = [[one for peer in made.values() for one in peer[index]] for index in range(len(looks))]
-    found |= {f"peers.{what}": value for what, value in _numbers(everyone, busy).items()}
+        everyone = [[*together, *those] for together, those in zip(everyone, told, strict=True)]
+    found |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
         moments = served.get("served", [[] for _ in looks])
-        found |= {f"served.{what}": value for what, value in _numbers(moments, is_asked).items()}
+        found |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
     return found | _queues(looks)
+
+
+def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:
+    """Of each connection to one peer in each look, whether an answer is awaited on it."""
+    pace = pace_of((one for moment in moments for one in moment if one.inode not in mute), "made")
+    return [[one.inode not in mute and awaits_answer(one, pace) for one in moment] for moment in moments]
+
+
+def _asked(moments: Sequence[Collection[OpenSocket]]) -> list[list[bool | None]]:
+    """Of each served connection in each look, whether a request on it has no answer yet."""
+    pace = pace_of((one for moment in moments for one in moment), "served")
+    return [[is_asked(one, pace) for one in moment] for moment in moments]
 
 
 def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> dict[str, list[list[OpenSocket]]]:
@@ -209,11 +187,11 @@ def _grouped(looks: Sequence[Look], key: Callable[[OpenSocket], str | None]) -> 
     return found
 
 
-def _numbers(moments: Sequence[Collection[OpenSocket]], busy: Callable[[OpenSocket], bool | None]) -> Metrics:
-    """Connections on average and at most; how many of them were busy, absent where the kernel tells of none."""
-    counts = [len(moment) for moment in moments]
+def _numbers(told: Sequence[Sequence[bool | None]]) -> Metrics:
+    """Connections on average and at most; how many of them were busy, absent where the kernel tells of none. told: of
+    each connection in each look, whether it was."""
+    counts = [len(moment) for moment in told]
     found: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
-    told = [[busy(one) for one in moment] for moment in moments]
     if any(counts) and all(one is None for moment in told for one in moment):
         return found
     awaited = [sum(one is True for one in moment) for moment in told]
