@@ -32,9 +32,9 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, read_back
+from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.ladder_states import LadderStates
-from loadframe.experiments.profiling import profile_after, profile_around
+from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
 from loadframe.experiments.reading import absent, conclude, curves, measured_ladder, measured_tuning, open_run, quality
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
@@ -118,8 +118,8 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
             examined = looked_at(book, number, treatment, state, effective, curve)
             note(examined.round)
             if number == 1:
-                first = examined
-                profile_around(book, first)
+                first = examined = profiled(book, examined, effective)
+                note(examined.round)
             tried = try_remedies(book, examined, already, note)
             if tried.kept is None:
                 break

@@ -34,6 +34,7 @@ SYSCALL = ("mariadbd", "clone3", "entry_SYSCALL_64_after_hwframe_[k]", "do_sysca
         (("pthread_mutex_lock", "__lll_lock_wait"), "lock"),
         (("__memmove_evex_unaligned_erms",), "copy"),
         (("malloc", "_int_malloc"), "allocation"),
+        (("v8::internal::Heap::CollectGarbage", "std::__detail::_Map_base<v8::internal::MemoryChunk*>"), "collecting"),
         (("MYSQLparse",), "user"),
         (("[mariadbd]",), "user"),
     ],

@@ -137,6 +137,34 @@ def test_a_full_queue_explains_the_limit_that_it_is(make_step: StepMaker) -> Non
     assert [finding.id for finding in found if "accept" in finding.id] == ["net.accept_queue"]
 
 
+SAMPLED = {
+    "target.runtime.gc_sampled_share": 0.8,
+    "target.runtime.gc_sampled_cores": 1.5,
+    "target.cpu.hottest_thread": 0.97,
+}
+
+
+def test_a_collector_that_a_profile_shows_comes_before_the_thread_that_it_fills(make_step: StepMaker) -> None:
+    found, _ = diagnosed(make_step, SAMPLED)
+    assert [finding.id for finding in found][:2] == ["runtime.garbage_collection", "cpu.hot_thread"]
+    trace = trace_of(found[0])
+    assert trace is not None
+    assert trace.metric == "target.runtime.gc_sampled_share"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"target.runtime.gc_sampled_share": 0.1},
+        {"target.runtime.gc_sampled_cores": 0.05},  # of a program that is idle
+        {"target.runtime.gc_share": 0.01},  # its own counters contradict
+    ],
+)
+def test_a_collector_that_takes_little_is_no_cause(make_step: StepMaker, other: Metrics) -> None:
+    found, _ = diagnosed(make_step, {**SAMPLED, **other})
+    assert "runtime.garbage_collection" not in {finding.id for finding in found}
+
+
 @pytest.mark.parametrize(
     "program", ["/usr/bin/python3.11", "/opt/python", "/usr/bin/ruby3.1", "/usr/bin/pypy3 (deleted)"]
 )

@@ -115,7 +115,7 @@ def test_shades_grow_with_the_change() -> None:
 def test_every_class_and_shade_has_its_colour() -> None:
     css = (Path(drawing.__file__).parent / "page.css").read_text()
     painted = ("user", "kernel", "lock", "scheduling", "io", "files", "network", "copy", "fault", "reclaim")
-    assert all(f".k-{name} " in css for name in (*painted, "allocation", "process"))
+    assert all(f".k-{name} " in css for name in (*painted, "allocation", "process", "collecting"))
     assert all(f".flame .{name} " in css for name in ("up1", "up2", "up3", "down1", "down2", "down3"))
 
 

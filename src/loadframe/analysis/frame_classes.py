@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from itertools import chain
 
+from loadframe.analysis.collector_frames import OF_COLLECTORS
 from loadframe.knowledge.frame import FrameRow, Scope
 from loadframe.knowledge.kinds import rows
 
@@ -127,8 +128,9 @@ _OF_ANY_PROGRAM: tuple[FrameRow, ...] = (
     ),
 )
 
-ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
-"""Those of the kernel and its libraries, then those of each kind of server (`kinds/NAME/frames.py`)."""
+ROWS = (*_OF_ANY_PROGRAM, *OF_COLLECTORS, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
+"""Those of the kernel and its libraries, of collectors of garbage, then those of each kind of
+server (`kinds/NAME/frames.py`)."""
 
 
 def _compiled(scope: Scope) -> tuple[tuple[re.Pattern[str], str], ...]:

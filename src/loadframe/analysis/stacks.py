@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from loadframe.analysis.frame_classes import KERNEL_SUFFIX, class_of_frame
+from loadframe.analysis.proportion import wilson
 from loadframe.knowledge.frame import CLASSES
 from loadframe.model import ClassShare, FlameFrame, FunctionShare, ProfileKind, Stack
 
 TRUNCATED = "[truncated]"
-Z_INTERVAL = 1.96
-"""95 %."""
 Z_BOX = 3.29
 """A box of a flame graph changed where chance alone gives as much once in a thousand times: there are hundreds."""
 Z_CLASS = 2.87
@@ -93,7 +92,7 @@ def shares(
             class_id,
             CLASSES[class_id],
             count / total,
-            *(_wilson(count, total) if kind == "cpu" else (count / total, count / total)),
+            *(wilson(count, total) if kind == "cpu" else (count / total, count / total)),
             count * per_sample,
             count * demand_ms if demand_ms is not None else None,
             _change(count, before[class_id], now_s, before_s, Z_CLASS),
@@ -128,15 +127,6 @@ def is_unresolved(frame: str) -> bool:
 
 def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...]], bool]) -> float:
     return sum(stack.count for stack in stacks if wanted(stack.frames)) / total
-
-
-def _wilson(count: int, total: int) -> tuple[float, float]:
-    """Wilson's score interval of a proportion: E. B. Wilson, JASA 22 (1927)."""
-    share, z2 = count / total, Z_INTERVAL**2
-    middle = share + z2 / (2 * total)
-    half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
-    scale = 1 + z2 / total
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 
 # --- flame graph ----------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from statistics import fmean, stdev
 
 from loadframe.analysis import student
 from loadframe.diagnosis.operational import IN_SERVICE, SERVED_AT_ONCE
+from loadframe.diagnosis.service_signatures import GC_SAMPLED
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
@@ -86,6 +87,7 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
     "target.runtime.gc_cpu_share": Trace("target.runtime.gc_cpu_share", "share"),
+    GC_SAMPLED: Trace(GC_SAMPLED, "share"),
 }
 """Of a finding that may be seen in several ways, by the metric that carries it."""
 

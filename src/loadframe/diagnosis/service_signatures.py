@@ -116,6 +116,7 @@ _FILES: tuple[Signature, ...] = (
     ),
 )
 
+GC_SAMPLED, GC_SAMPLED_CORES = "target.runtime.gc_sampled_share", "target.runtime.gc_sampled_cores"
 _COLLECTING = "Objects that live fill most of the heap, so a collection frees little and the next one comes soon. "
 _RUNTIME: tuple[Signature, ...] = (
     Signature(
@@ -156,6 +157,20 @@ _RUNTIME: tuple[Signature, ...] = (
     ),
 )
 
+_SAMPLED = Signature(
+    id="runtime.garbage_collection",
+    rank=Rank.RUNTIME,
+    title="the runtime's collector takes much of the CPU time, as a profile shows",
+    present=(
+        Condition(GC_SAMPLED, ">=", 0.3, "samples in functions of a collector (collector_frames.py), our choice"),
+        Condition(GC_SAMPLED_CORES, ">=", 0.2, "a fifth of one CPU, our choice: an idle program may collect, too"),
+    ),
+    absent=(Condition("target.runtime.gc_share", "<", 0.05, "its counters say that it seldom collects"),),
+    explanation=_COLLECTING + "Give it a larger heap, or keep fewer objects.",
+    explains=("cpu.hot_thread",),
+    whole=True,
+)
+
 _ONE_CPU: tuple[Signature, ...] = (
     Signature(
         id="cpu.hot_thread",
@@ -189,5 +204,5 @@ _ONE_CPU: tuple[Signature, ...] = (
     ),
 )
 
-OF_SERVICES: tuple[Signature, ...] = (*_NETWORK, *_FILES, *_RUNTIME, *_ONE_CPU)
+OF_SERVICES: tuple[Signature, ...] = (*_NETWORK, *_FILES, *_RUNTIME, _SAMPLED, *_ONE_CPU)
 """Of any target; each with what rules it out."""

@@ -17,7 +17,9 @@ from loadframe.bench.registered import distributions
 from loadframe.changes import durable, lists
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import dry_run
+from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
 from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
 from loadframe.experiments.reading import measured_ladder, measured_tuning
 from loadframe.experiments.writing import partial, write_down
 from loadframe.kinds import registry
@@ -115,9 +117,9 @@ def looked_at(
     effective: dict[str, SettingValue],
     curve: Curve,
 ) -> Examined:
-    """A state examined from all steps of its treatment so far, and what the target really uses."""
+    """A state examined from all steps of its treatment so far, its profiles, and what the target really uses."""
     return examine(
-        book.of(treatment),
+        with_collecting(book.bench.run, book.of(treatment)),
         number=number,
         treatment=treatment,
         state=state,
@@ -129,6 +131,16 @@ def looked_at(
         knobs=registry.of_study(book.bench.study).knobs,
         declared=book.bench.study.target.limit,
     )
+
+
+def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
+    """A state sampled below its bend and past it, and examined once more with what that shows of its runtime."""
+    one = examined.round
+    place, level = past_the_bend(examined)
+    if looks_for_a_collector(book.bench.study.target.kind, book.of(one.treatment), level):
+        profile_at(book, place, one.treatment, level, reserve_s=book.remedy_s(book.bench.study.measure.blocks.min))
+    profile_around(book, examined)
+    return looked_at(book, one.number, one.treatment, one.state, effective, one.curve)
 
 
 @contextmanager

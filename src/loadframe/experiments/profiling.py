@@ -46,9 +46,23 @@ class Wanted:
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
     """One step below the bend and one past it, of the state that was examined, as far as there is time for them and
     for proving a remedy afterwards."""
+    done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     for wanted in _around(examined):
-        if _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
+        known = (wanted.place, wanted.treatment) in done
+        if not known and _has_room(book, wanted, book.remedy_s(book.bench.study.measure.blocks.max)):
             _profile(book, wanted)
+
+
+def profile_at(book: Bookkeeping, place: ProfilePlace, treatment: str, level: float, *, reserve_s: float = 0.0) -> bool:
+    """One sampled step beside a reserve; whether it was taken. No other is taken later of the same state and place."""
+    wanted = Wanted(place, treatment, level)
+    return _has_room(book, wanted, reserve_s) and _profile(book, wanted)
+
+
+def past_the_bend(examined: Examined) -> tuple[ProfilePlace, float]:
+    """Where a profile shows what limits a state, and the level of that."""
+    last = _around(examined)[-1]
+    return last.place, last.level
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
@@ -57,7 +71,7 @@ def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
     around = _around(first)
     done = {(step.place, step.treatment) for step in book.bench.run.profiled()}
     final = [replace(around[-1], treatment=last)] if last != first.round.treatment else []
-    for wanted in (*final, *(one for one in around if (one.place, one.treatment) not in done)):
+    for wanted in (one for one in (*final, *around) if (one.place, one.treatment) not in done):
         if _has_room(book, wanted, 0.0):
             _profile(book, wanted)
         elif book.bench.study.measure.profile == "auto":
@@ -84,14 +98,16 @@ def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
     return measure.profile == "auto" and book.budget.affords([wanted.level], reserve_s + longer_s)
 
 
-def _profile(book: Bookkeeping, wanted: Wanted) -> None:
-    """A sampled step; where it fails, the reason is written down, and the run goes on."""
+def _profile(book: Bookkeeping, wanted: Wanted) -> bool:
+    """A sampled step, and whether it was taken; where it fails, the reason is written down, and the run goes on."""
     book.progress.phase(f"profiling {wanted.treatment} at {book.bench.study.load.axis} {wanted.level:g}", 1)
     window_s = max(book.bench.study.measure.window, WINDOW_S)
     try:
         book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)
     except UserError as error:
         _leave_out(book, wanted, f"it failed: {error.fact}")
+        return False
+    return True
 
 
 def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
@@ -110,7 +126,7 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
     for source in (source for step in steps for source in step.sources):
-        read[source.file], lacking = _stacks(run, source)
+        read[source.file], lacking = stacks_of(run, source)
         missing += lacking
     profiles = [
         profile
@@ -137,7 +153,7 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
         )
         for step in sorted(run.profiled(), key=_in_order)
         for source in step.sources
-        if (stacks_ := _stacks(run, source)[0])
+        if (stacks_ := stacks_of(run, source)[0])
     ]
     if not titled:
         raise RunError(
@@ -150,7 +166,8 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
 
 
-def _stacks(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
+def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
+    """The collapsed stacks of a file of a run, and what of them is lost or damaged."""
     try:
         found = collapsed.parse(run.stacks_text(source.file))
     except UserError as error:

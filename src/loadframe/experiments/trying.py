@@ -12,6 +12,7 @@ from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.experiments import fresh
+from loadframe.experiments.collecting import receded, with_shares
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
 from loadframe.experiments.sizing import Applied
@@ -28,7 +29,8 @@ NOT_AGAIN = "fresh blocks did not prove the gain again"
 class Attempt:
     """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. again: the steps of the
     fresh blocks that followed, where it was kept. responses_s: by treatment, the response time at the lowest level,
-    where how many requests are served at once is what the remedy is for."""
+    where how many requests are served at once is what the remedy is for. collecting: by treatment, what a profile shows
+    of the collector of garbage, where the remedy is for that."""
 
     applied: Applied
     trial: Trial
@@ -36,6 +38,7 @@ class Attempt:
     after: Examined
     again: tuple[Step, ...] = ()
     responses_s: Mapping[str, float] = field(default_factory=dict)
+    collecting: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seen_again(self) -> bool:
@@ -87,7 +90,9 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         declared=book.bench.study.target.limit,
     )
     responses_s = _unloaded(book, one, applied) if trial.kept else {}
-    return Attempt(applied, trial, tuple(steps), seen, responses_s=responses_s)
+    aimed_at = [finding for finding in one.findings if finding.id in remedy.addresses]
+    collecting = receded(book, aimed_at, one.treatment, name) if trial.kept else {}
+    return Attempt(applied, trial, tuple(steps), seen, responses_s=responses_s, collecting=collecting)
 
 
 def _unloaded(book: Bookkeeping, one: Round, applied: Applied) -> dict[str, float]:
@@ -159,6 +164,7 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
     series neither helps alone. doubt: why the trial confirms nothing."""
     trial, fresh_ones = tried.trial, decided(tried.trial.told)
     steps = served_at_once((tried.again or tried.steps) if fresh_ones else tried.steps, tried.responses_s)
+    steps = with_shares(steps, tried.collecting)
     before, after = sides(trial, steps)
     findings = judging.judge(
         one.findings,

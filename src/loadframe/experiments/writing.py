@@ -12,6 +12,7 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.sight import blind_counters
 from loadframe.errors import RecordingError, RunError
+from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
@@ -186,7 +187,7 @@ def partial(run: RunFolder) -> list[Round]:
     study = run.declared()
     effective = run.effective().get(first.name)
     examined = examine(
-        mine,
+        with_collecting(run, mine),
         number=1,
         treatment=first.name,
         state=first.state,

@@ -21,6 +21,7 @@ CLASSES: Mapping[str, str] = {
     "timer": "sleeping in a timer",
     "scheduling": "switching threads",
     "allocation": "memory allocation",
+    "collecting": "collecting garbage",
     "process": "starting and ending processes",
     "kernel": "other work of the kernel",
     "user": "the program's own code",

@@ -103,6 +103,8 @@ target.accept_queue.limit         | count | connections that may wait there
 target.accept_queue.share         | share | connections waiting in its fullest accept queue, of all that may wait there
 target.accept_queue.waiting       | count | connections waiting in all of its accept queues, average
 target.runtime.gc_cpu_share       | share | CPU time of the target that its garbage collector's threads used
+target.runtime.gc_sampled_share   | share | CPU time of the target in functions of a garbage collector, in a profile
+target.runtime.gc_sampled_cores   | cores | CPUs that functions of a garbage collector used in a profile of the target
 target.runtime.heap_live          | bytes | heap in use at its least, which the live objects do not exceed
 target.runtime.heap_live_share    | share | heap in use at its least, of all that the runtime lets it have
 target.memory.allowed             | bytes | memory that the target may use: its control group's or the machine's
