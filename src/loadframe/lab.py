@@ -33,6 +33,7 @@ from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
+from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
@@ -115,10 +116,12 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
         for number in range(1, MOST_ROUNDS + 1):
             effective = read_back(book, run, treatment)
             curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
+            paused = number == 1 and pause_tells(book, treatment)
+            curve = curve_of(book.steps, study, treatment) if paused else curve
             examined = looked_at(book, number, treatment, state, effective, curve)
             note(examined.round)
             if number == 1:
-                first = examined = profiled(book, examined, effective)
+                first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
                 note(examined.round)
             tried = try_remedies(book, examined, already, note)
             if tried.kept is None:

@@ -165,6 +165,9 @@ class SimulatedBench:
     def end(self, how: Ending) -> None:
         self.served = ""
 
+    def leave_alone(self, seconds: float) -> None:
+        self.clock.now_s += seconds
+
     def take_step(
         self,
         *,

@@ -106,6 +106,9 @@ class Bench(Protocol):
     def end(self, how: Ending) -> None:
         """End it in this way; the next `use` starts it again."""
 
+    def leave_alone(self, seconds: float) -> None:
+        """Ask nothing of the target for so long."""
+
     # --- steps
 
     def take_step(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -300,6 +301,10 @@ class RealBench:
         if how == "SIGKILL":
             self._rig.kill()
         self._rig.stop()
+
+    def leave_alone(self, seconds: float) -> None:
+        """Ask nothing of the target for so long; the recorder goes on."""
+        time.sleep(seconds)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 

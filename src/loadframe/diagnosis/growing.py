@@ -21,14 +21,25 @@ PER = {"requests": 1000.0, "time": 60.0}
 
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
+    """The growth that the steps of one state show, as a finding; None where none is proved."""
+    kept, found = _judged(axis, steps)
+    return None if found is None else _finding(found, kept)
+
+
+def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
     """The growth that the steps of one state show, in the order in which they were taken; None where none is proved.
     Only steps before any of another state count: a restart begins again."""
+    return _judged(axis, steps)[1]
+
+
+def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
+    """The steps that tell, and the growth that they show."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
-        return None
+        return [], None
     ordered = _without_gap(sorted(steps, key=lambda step: step.number))
     rows = [(step, served) for step, served in zip(ordered, _served(ordered), strict=True) if _tells(step, axis)]
     if not rows:
-        return None
+        return [], None
     began = rows[0][0].started_s
     middles = [(step.window_start_s + step.window_end_s) / 2 - began for step, _ in rows]
     often = [step.level for step, _ in rows]
@@ -39,7 +50,7 @@ def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
         [rows[i][1] for i in kept],
         [middles[i] for i in kept],
     )
-    return None if found is None else _finding(found, [rows[i][0] for i in kept])
+    return [rows[i][0] for i in kept], found
 
 
 def _without_gap(ordered: Sequence[Step]) -> list[Step]:

@@ -34,7 +34,7 @@ from statistics import fmean, stdev
 
 from loadframe.analysis import student
 from loadframe.diagnosis.operational import IN_SERVICE, SERVED_AT_ONCE
-from loadframe.diagnosis.service_signatures import GC_SAMPLED
+from loadframe.diagnosis.service_signatures import GC_SAMPLED, GC_SAMPLED_CORES
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
@@ -87,7 +87,8 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
     "target.runtime.gc_cpu_share": Trace("target.runtime.gc_cpu_share", "share"),
-    GC_SAMPLED: Trace(GC_SAMPLED, "share"),
+    # With a larger heap a collector takes less for each request, and perhaps as much of the CPUs.
+    GC_SAMPLED: Trace(GC_SAMPLED_CORES),
 }
 """Of a finding that may be seen in several ways, by the metric that carries it."""
 

@@ -24,11 +24,11 @@ BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """found: the collector's share of the target's samples at that level; cores: CPUs that it used."""
+    """found: the collector's share of the target's samples at that level; all_cores: CPUs that the target used."""
 
     level: float
     found: Collecting
-    cores: float
+    all_cores: float
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
@@ -41,7 +41,7 @@ def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[
         if found is None and named and total:
             found = Collecting(0.0, *wilson(0, total))
         if found is not None and source.rate > 0 and source.seconds > 0:
-            yield Sampled(step.level, found, found.share * total / (source.rate * source.seconds))
+            yield Sampled(step.level, found, total / (source.rate * source.seconds))
 
 
 def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, ProfileSource]]:
@@ -53,7 +53,7 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
 def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
     """The same steps, with what the profiles of their state show at their level."""
     known = {
-        (treatment, one.level): {GC_SAMPLED: one.found.share, GC_SAMPLED_CORES: one.cores}
+        (treatment, one.level): {GC_SAMPLED: one.found.share, GC_SAMPLED_CORES: one.found.share * one.all_cores}
         for treatment in {step.treatment for step in steps}
         for one in sampled(run, treatment)
     }
@@ -75,9 +75,9 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, the collector's share of the CPU time in the profiles of both states, the one after sampled for
-    this: the least that it can have been before, and the most after (95 % each). Empty where no finding rests on a
-    profile, and where the budget has no room for another."""
+    """By treatment, the CPUs that the collector used in the profiles of both states, the one after sampled for this:
+    the least that they can have been before, and the most after (95 % each). Empty where no finding rests on a profile,
+    and where the budget has no room for another."""
     if not any(one.id == CAUSE and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
         return {}
     run = book.bench.run
@@ -86,14 +86,14 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     if first is None or place is None or not profile_at(book, place, after, first.level):
         return {}
     last = next((one for one in reversed(list(sampled(run, after, named=True))) if one.level == first.level), None)
-    return {} if last is None else {before: first.found.low, after: last.found.high}
+    return {} if last is None else {before: first.found.low * first.all_cores, after: last.found.high * last.all_cores}
 
 
-def with_shares(steps: Sequence[Step], shares: Mapping[str, float]) -> list[Step]:
-    """The same steps with the share of their treatment, where that was sampled."""
+def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:
+    """The same steps with the CPUs of their treatment's collector, where that was sampled."""
     return [
-        replace(step, metrics={**step.metrics, GC_SAMPLED: shares[step.treatment]})
-        if step.treatment in shares
+        replace(step, metrics={**step.metrics, GC_SAMPLED_CORES: cores[step.treatment]})
+        if step.treatment in cores
         else step
         for step in steps
     ]

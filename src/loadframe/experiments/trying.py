@@ -12,7 +12,7 @@ from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.experiments import fresh
-from loadframe.experiments.collecting import receded, with_shares
+from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
 from loadframe.experiments.sizing import Applied
@@ -164,7 +164,7 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
     series neither helps alone. doubt: why the trial confirms nothing."""
     trial, fresh_ones = tried.trial, decided(tried.trial.told)
     steps = served_at_once((tried.again or tried.steps) if fresh_ones else tried.steps, tried.responses_s)
-    steps = with_shares(steps, tried.collecting)
+    steps = with_collector(steps, tried.collecting)
     before, after = sides(trial, steps)
     findings = judging.judge(
         one.findings,

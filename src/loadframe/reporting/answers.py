@@ -77,8 +77,9 @@ def _lead(inv: Investigation) -> str:
     start = _start(inv, first)
     if first.id == OTHERS:
         return "Work outside the study took the CPU during the measurement, so the target's own limit was not judged"
-    if first.id in GROWTH and first.status != "confirmed":
-        return f"What is measured changes while it is measured. Suspected (not proved): {words.strip(first.title)}"
+    if first.id in GROWTH:
+        proved = "A restart confirms it" if first.status == "confirmed" else "Suspected (not proved)"
+        return f"What is measured changes while it is measured. {proved}: {words.strip(first.title)}"
     if first.status == "suspected":
         return f"{start}. The suspected cause (not proved): {words.strip(first.title)}"
     if first.status == "helped":

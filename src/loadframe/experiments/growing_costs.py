@@ -1,0 +1,113 @@
+"""What tells a cost that follows the requests served from one that follows time, and what confirms that it grows.
+
+In a sweep requests and time go together. After a pause without load they do not: time went on, and no request was
+served, so a further block tells which of the two the cost follows (analysis/growth.py). A restart of a private target
+begins again with both: where it makes requests as cheap as at first, and they become dearer again, the growth is the
+target's own, not the machine's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from loadframe.analysis.growth import Growth
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.diagnosis.growing import GROWS, GROWTH, grown
+from loadframe.diagnosis.operational import UNKNOWN_KINDS
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.sweep import measure_block
+from loadframe.model import Mechanism, Step
+
+PAUSE_SHARE, SHORTEST_S, LONGEST_S = 0.5, 3.0, 20.0
+"""Of the time that the sweep took: a cost that follows time grows by half as much again, without a request."""
+CAME_BACK = 0.5
+"""Of the logarithm of the growth, at every level: so much of it must be gone after a restart, ..."""
+AGAIN = 1.05
+"""... and in the next block requests must cost this many times as much, at every level."""
+
+
+def pause_tells(book: Bookkeeping, treatment: str) -> bool:
+    """A block of all levels after a pause, where a cost grows. Whether it was taken. Without a pause the better fit may
+    be the wrong one: what a request takes besides the cost that grows bends either curve."""
+    study = book.bench.study
+    found = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
+    if found is None:
+        return False
+    steps = book.of(treatment)
+    taken_s = steps[-1].ended_s - steps[0].started_s
+    pause_s = min(LONGEST_S, max(SHORTEST_S, PAUSE_SHARE * taken_s))
+    levels = list(study.levels)
+    if not book.budget.affords(levels, pause_s):
+        return False
+    book.progress.phase(f"a pause of {pause_s:.0f} s, and a block after it: does the cost follow time?", len(levels))
+    book.bench.leave_alone(pause_s)
+    block = 1 + max(step.block or 0 for step in steps)
+    measure_block(book, treatment, levels, block, round_number=1)
+    return True
+
+
+def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
+    """The state with its growth confirmed, where a pause has told what the cost follows, the target is private, the
+    budget has room for a restart and two blocks, and they show that requests are as cheap as at first and become dearer
+    again."""
+    one, study = examined.round, book.bench.study
+    levels, growing = list(study.levels), next((each for each in one.findings if each.id in GROWTH), None)
+    found = None if growing is None else grown(study.load.axis, book.of(one.treatment))
+    if growing is None or found is None or study.target.is_running:
+        return examined
+    if not book.budget.affords(FEWEST_BLOCKS * levels):
+        return examined
+    name = book.next_treatment("restarted without a change", one.state)
+    book.progress.phase(f"{one.treatment}, restarted: are requests cheap again?", FEWEST_BLOCKS * len(levels))
+    before = book.of(one.treatment)
+    book.bench.recover(name)
+    after = [
+        [book.take(round_number=one.number, block=block, treatment=name, level=level) for level in order]
+        for block in range(1, FEWEST_BLOCKS + 1)
+        for order in [book.random.sample(levels, len(levels))]
+    ]
+    told = after_restart(found, before, *after)
+    book.bench.recover(one.treatment)
+    known = told.receded and found.told_apart and paused
+    settled = replace(growing, status="confirmed" if known else growing.status, mechanism=told)
+    findings = tuple(settled if each is growing else each for each in one.findings)
+    return replace(examined, round=replace(one, findings=findings))
+
+
+def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
+    """What a restart shows of a growth, from the steps before it, those of the block after it and of the next block;
+    the costs of a level against its own. receded: requests were as cheap as at first, and became dearer again."""
+    first, last = _by_level(before, first=True), _by_level(before)
+    one, two = _by_level(back), _by_level(again)
+    levels = sorted(first.keys() & one.keys() & two.keys())
+    left = [one[level] / last[level] for level in levels]
+    wanted = [(first[level] / last[level]) ** CAME_BACK for level in levels]
+    dearer = [two[level] / one[level] for level in levels]
+    cheap = bool(levels) and all(now <= most for now, most in zip(left, wanted, strict=True))
+    grows = bool(levels) and all(each >= AGAIN for each in dearer)
+    lowest = levels[0] if levels else 0.0
+    said = (
+        f"response time at {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, {one[lowest]:.3g} ms "
+        f"after it, {two[lowest]:.3g} ms in the block that followed"
+        if levels
+        else "no level was measured on both sides of a restart"
+    )
+    why = "" if cheap and grows else "; that is not as cheap as at first" if not cheap else "; they stayed cheap"
+    return Mechanism(
+        metric=GROWS,
+        before=found.times,
+        after=math.exp(fmean(math.log(one[level] / first[level]) for level in levels)) if levels else None,
+        wanted=None,
+        per_request=False,
+        receded=cheap and grows,
+        because=said + why,
+    )
+
+
+def _by_level(steps: Sequence[Step], *, first: bool = False) -> dict[float, float]:
+    """The response time (ms) of the last step at each level, or of the first one."""
+    ordered = sorted(steps, key=lambda step: step.started_s, reverse=first)
+    return {step.level: step.latency.mean_ms for step in ordered if step.latency.mean_ms > 0}
