@@ -15,6 +15,7 @@ import pytest
 import planted
 import planted_rivals
 from loadframe.bench.checking import check_study
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.remedies.declared import NAMED
 from loadframe.diagnosis.signatures import SIGNATURES
@@ -37,7 +38,8 @@ def test_every_planted_cause_is_a_study_and_names_findings_that_exist(path: Path
     assert bool(one.first) or one.cause.startswith("nothing")
     if one.first and one.status == "confirmed" and not one.sham:
         lifts = one.study.target.setting.keys() & set(one.settings)
-        assert lifts or any(finding in BUILDERS for finding in one.first), "only a remedy can confirm"
+        known = lifts or any(finding in (*BUILDERS, *GROWTH) for finding in one.first)
+        assert known, "only a remedy can confirm, and of a growth a restart"
     targets.of_study(one.study).check_settings({**one.study.target.settings, **one.sham})
     try:
         check_study(one.study)
