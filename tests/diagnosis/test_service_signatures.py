@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
+from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.mechanism import trace_of
 from loadframe.diagnosis.windows import look
@@ -163,6 +164,28 @@ def test_a_collector_that_a_profile_shows_comes_before_the_thread_that_it_fills(
 def test_a_collector_that_takes_little_is_no_cause(make_step: StepMaker, other: Metrics) -> None:
     found, _ = diagnosed(make_step, {**SAMPLED, **other})
     assert "runtime.garbage_collection" not in {finding.id for finding in found}
+
+
+BUSY = {"target.cpu.hottest_thread": 0.97}
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (BUSY, False),
+        ({"target.saturation": 0.95}, False),
+        ({"target.cpu.hottest_thread": 0.4}, True),  # whatever it collects, that is no limit
+        (BUSY | {"target.runtime.gc_share": 0.02}, True),
+        (BUSY | {"target.runtime.gc_sampled_share": 0.1}, True),
+        ({}, True),
+    ],
+)
+def test_a_collector_that_would_matter_and_is_not_seen_is_said(make_step: StepMaker, seen: Metrics, told: bool) -> None:
+    steps = [make_step(level, 200.0, {**seen, "target.cpu.cores": 1.0} if level == 8 else {}) for level in (1, 8)]
+    said = unseen.collector(steps)
+    assert [one.id for one in said] == ([] if told else ["runtime.garbage_collection"])
+    assert all("not seen from outside: if its runtime" in one.because for one in said)
+    assert unseen.collector([]) == ()
 
 
 @pytest.mark.parametrize(

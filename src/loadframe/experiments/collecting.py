@@ -12,12 +12,11 @@ from loadframe.analysis.proportion import wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.diagnosis.service_signatures import GC_SAMPLED, GC_SAMPLED_CORES
+from loadframe.diagnosis.unseen import COLLECTING, TOLD_BY
 from loadframe.experiments.profiling import profile_at, stacks_of
 from loadframe.model import Finding, ProfiledStep, ProfileSource, Step
 from loadframe.runs.folder import RunFolder
 
-CAUSE = "runtime.garbage_collection"
-TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share")
 BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 """Of a target that computes less, a collector limits nothing."""
 
@@ -78,7 +77,7 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     """By treatment, the CPUs that the collector used in the profiles of both states, the one after sampled for this:
     the least that they can have been before, and the most after (95 % each). Empty where no finding rests on a profile,
     and where the budget has no room for another."""
-    if not any(one.id == CAUSE and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
+    if not any(one.id == COLLECTING and one.evidence and one.evidence[0].metric == GC_SAMPLED for one in findings):
         return {}
     run = book.bench.run
     first = next(iter(reversed(list(sampled(run, before)))), None)

@@ -10,6 +10,7 @@ import numpy as np
 
 from loadframe.analysis import exhaustion
 from loadframe.analysis.undisturbed import undisturbed
+from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.remedies import Situation
@@ -63,7 +64,8 @@ def examine(
     own = target_kind in UNKNOWN_KINDS
     settings = _declared(target_kind, state, effective)
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
-    findings, ruled_out = diagnose(windows, limits, several)
+    unknown = unseen.collector(counting) if own else ()
+    findings, ruled_out = diagnose(windows, limits, (*several, *unknown))
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series
