@@ -225,6 +225,8 @@ def test_what_is_not_read_back_is_said() -> None:
         ({"settings": {"pool": 5}, "setting": {"pool": POOL}}, "does not accept"),
         ({"paths": "about"}, "is not a path"),
         ({"command": ["app"]}, "says at which port"),
+        ({"pass_environment": ["LD_PRELOAD"]}, "not passed on"),
+        ({"pass_environment": ["A B"]}, "no name of an environment variable"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(target: dict[str, Any], said: str) -> None:
@@ -268,6 +270,32 @@ def test_a_run_folder_says_what_was_declared_without_the_program() -> None:
 
 
 # --- bad habits -------------------------------------------------------------------------------------------------------
+
+
+def test_it_gets_of_our_environment_what_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABASE_PASSWORD", "AWS_SECRET_ACCESS_KEY", "JAVA_HOME"):
+        monkeypatch.setenv(name, f"/{name}")
+    target = make(pass_environment=["DATABASE_PASSWORD"])
+    target.start(TargetState())
+    service = target.processes()["target"][0]
+    names = {one.partition(b"=")[0].decode() for one in Path(f"/proc/{service}/environ").read_bytes().split(b"\0")}
+    assert {"PATH", "JAVA_HOME", "DATABASE_PASSWORD"} <= names
+    assert "AWS_SECRET_ACCESS_KEY" not in names
+    assert "PYTEST_CURRENT_TEST" not in names, "pytest sets it, and no service has any use for it"
+
+
+def test_a_variable_that_is_not_set_is_told(make: Make) -> None:
+    target = make(pass_environment=["NO_SUCH_VARIABLE"])
+    with pytest.raises(TargetError, match=r"pass_environment: NO_SUCH_VARIABLE is not set"):
+        target.start(TargetState())
+
+
+def test_one_that_lacks_a_variable_of_ours_is_told_which(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:secret@elsewhere/shop")
+    code = "import os; os.environ['DATABASE_URL']"
+    with pytest.raises(TargetError, match="names DATABASE_URL, which is set here") as told:
+        make(command=["python3", "-c", code, "{port}"]).start(TargetState())
+    assert 'target.pass_environment = ["DATABASE_URL"]' in told.value.remedy
 
 
 def test_one_that_ends_at_once_is_told_with_its_last_words(make: Make) -> None:

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from loadframe.model import Requirement
@@ -20,6 +20,25 @@ SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH":
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
 LUA = {"LUA_PATH": "/usr/share/lua/5.1/?.lua", "LUA_CPATH": "/usr/lib/lua/5.1/?.so"}
 """In place of the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
+PASSED = {
+    "the user": ("HOME", "USER", "LOGNAME", "SHELL"),  # environ(7)
+    "folders": ("PATH", "TMPDIR", "LD_LIBRARY_PATH"),
+    "language and time": ("LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY",
+                          "LC_NUMERIC", "LC_TIME", "TZ", "TZDIR"),  # locale(7), tzset(3)
+    "certificates": ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+    "Python": ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"),
+    "Java": ("JAVA_HOME", "CLASSPATH"),
+    "Node.js": ("NODE_PATH",),
+    "Go": ("GOROOT", "GOPATH"),
+    "Ruby": ("GEM_HOME", "GEM_PATH", "RUBYLIB", "BUNDLE_GEMFILE"),
+    "Perl": ("PERL5LIB",),
+    "PHP": ("PHPRC", "PHP_INI_SCAN_DIR"),
+    ".NET": ("DOTNET_ROOT",),
+    "Erlang": ("ERL_LIBS", "MIX_ENV"),
+}  # fmt: skip
+"""What a program of others gets of our environment: where it finds itself and what it needs, in which language it
+speaks. No variable here usually has a password, a token or an address of another system in it; options that name
+programs or code to load first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -45,6 +64,13 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     )
     empty = [name for name in (*SEPARATORS, "PYTHONPATH") if not found[name]]
     return {name: value for name, value in found.items() if name not in empty}
+
+
+def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
+    """The environment of a program of others: what PASSED names of ours, and these. Those that are not set are left
+    out."""
+    names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def located(program: str, beside: str = "") -> str | None:

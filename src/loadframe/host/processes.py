@@ -221,9 +221,11 @@ def spawn(
 
 
 def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[str, str]:
-    """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c)."""
+    """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c). A
+    home that is given is not ours."""
     found = environment(given)
-    return found if allowance.user is None else {**found, "HOME": str(NO_FOLDER)}
+    ours = found.get("HOME") == os.environ.get("HOME")
+    return {**found, "HOME": str(NO_FOLDER)} if allowance.user is not None and ours else found
 
 
 def _error(refusal: str) -> CageError | MissingTool:

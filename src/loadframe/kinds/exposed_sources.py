@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, UserError
 from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.said import words
-from loadframe.host.environment import NO_FOLDER
+from loadframe.host.environment import NO_FOLDER, passed_on
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.study.exposed_tables import PORT, Address, MetricsTable
 
@@ -35,6 +35,8 @@ Port = Callable[[], int]
 """The port at which the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
 """As whom a command is run, and with what. TargetError where that is not known."""
+Environment = Callable[[], Mapping[str, str]]
+"""Of a command. TargetError where the study names a variable that is not set."""
 
 
 class UnreadError(Exception):
@@ -104,10 +106,10 @@ class CommandSource:
     """See Source. The program is ended, with all that it has started in its session, once it has answered or its time
     is over."""
 
-    def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who) -> None:
+    def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = f"the command {words(' '.join(command), 80)}"
         self.pick = pick
-        self._command, self._port, self._who = tuple(command), port, who
+        self._command, self._port, self._who, self._env = tuple(command), port, who, env
 
     def take(self) -> Taken:
         at_s = time.monotonic()
@@ -116,7 +118,9 @@ class CommandSource:
             allowance = self._who()
             program = command[0] if "/" in command[0] else runnable(command[0], allowance.user) or command[0]
             command = [program, *command[1:]]
-            process = spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER)
+            process = spawn(
+                command, allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER, env=self._env()
+            )
         except (UserError, OSError) as error:
             raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
         try:
@@ -158,13 +162,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def sources_of(tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who) -> list[Source]:
-    """What a study's tables name. first: names that are kept before others. who: for commands."""
-    return [_source(table, first, port, who) for table in tables]
+def sources_of(
+    tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
+) -> list[Source]:
+    """What a study's tables name. first: names that are kept before others. who, env: for commands."""
+    return [_source(table, first, port, who, env) for table in tables]
 
 
-def _source(table: MetricsTable, first: Sequence[str], port: Port, who: Who) -> Source:
+def _source(table: MetricsTable, first: Sequence[str], port: Port, who: Who, env: Environment) -> Source:
     pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
     if table.address is not None:
         return HttpSource(table, table.address, pick, port)
-    return CommandSource(table.command or (), pick, port, who)
+    return CommandSource(table.command or (), pick, port, who, env)

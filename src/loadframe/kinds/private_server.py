@@ -154,7 +154,9 @@ class PrivateServer:
             )
         self.log.rename(self.folder / log)
 
-    def said_to_its_end(self, command: Sequence[str], allowance: Allowance) -> tuple[int, str]:
+    def said_to_its_end(
+        self, command: Sequence[str], allowance: Allowance, env: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
         """Run a program that checks something, as the server would run; its exit status, and what it says."""
         said = self.folder / "check.log"
         with said.open("wb") as output:
@@ -164,6 +166,7 @@ class PrivateServer:
                 stdout=output,
                 stderr=output,
                 cwd=self._lease.folder,
+                env=env,
                 death_signal=self.death_signal,
             )
             with self._abandoning(process):

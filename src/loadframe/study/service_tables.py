@@ -22,6 +22,15 @@ def _name(value: str) -> str:
     return value
 
 
+def _variable(value: str) -> str:
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", value) is None:
+        raise ValueError(f"{value!r} is no name of an environment variable: it has letters, digits and underscores")
+    if value.startswith(("LOADFRAME_", "LD_")):
+        raise ValueError(f"{value!r} is not passed on")
+    return value
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
 SettingName = Annotated[str, AfterValidator(_name)]
 
 
@@ -109,6 +118,10 @@ class ProcessKeys(Table):
 
     command: Command = Field(default_factory=list, description="kind service: what starts it, with {port}")
     environment: dict[str, str] = Field(default_factory=dict, description="kind service: further variables for it")
+    pass_environment: list[Variable] = Field(
+        default_factory=list,
+        description="kind service: variables of yours that it and its commands get, besides the usual",
+    )
     pid: int | None = Field(None, gt=0, description="kind service: one that runs, by its first process")
     listen: int | str | None = Field(
         None, description="kind service: one that runs, by its port or HOST:PORT; with a command: the port it takes"

@@ -25,6 +25,7 @@ from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.finding import Found, find, name_of
 from loadframe.kinds.service.knobs import knob_of
 from loadframe.kinds.service.own_file import OwnFile
+from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import accepts
 from loadframe.kinds.service.settings import KIND, catalogue, shown
@@ -50,7 +51,9 @@ class RunningService:
         self._target = target
         self._found: Found = find(target)
         names = target.exposed_names
-        sources = sources_of(target.metrics, tuple(names), self._port, lambda: Allowance(user=self._user()))
+        sources = sources_of(
+            target.metrics, tuple(names), self._port, lambda: Allowance(user=self._user()), lambda: passed(target)
+        )
         self.exposure = Exposure(sources, names)
         self._company = Company(target, None, Allowance())
         self._company.start()
@@ -233,6 +236,7 @@ class RunningService:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=NO_FOLDER,
+            env=passed(self._target),
         ) as process:
             try:
                 said, _ = process.communicate(timeout=WITHIN_S)

@@ -14,7 +14,7 @@ from loadframe.connections.host_port import parted
 from loadframe.connections.http_connection import ERRORS
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
-from loadframe.host.environment import environment, located
+from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, runnable, unreachable
@@ -23,6 +23,7 @@ from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import run_by
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
+from loadframe.kinds.service.passing import not_passed, passed
 from loadframe.kinds.service.read_back import get, here
 from loadframe.kinds.service.settings import shown
 from loadframe.kinds.service.words import filled, places
@@ -100,13 +101,19 @@ class Server(PrivateServer):
                 folder=self._where(),
             )
         except TargetError as error:
-            if (barrier := unreachable(self._where(), self._user, self._lease.user)) is None:
-                raise
-            raise TargetError(
-                f"{error.fact}; the user {self._user}, who runs it, may not enter {barrier}",
-                remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
-                details=error.details,
-            ) from error
+            if barrier := unreachable(self._where(), self._user, self._lease.user):
+                raise TargetError(
+                    f"{error.fact}; the user {self._user}, who runs it, may not enter {barrier}",
+                    remedy=f"chmod o+x {barrier}, move the service, or name who runs it: target.user.",
+                    details=error.details,
+                ) from error
+            if name := not_passed(self._target, error.details):
+                raise TargetError(
+                    f"{error.fact}; its output names {name}, which is set here and is not passed on to it",
+                    remedy=f'Where it needs that: target.pass_environment = ["{name}"].',
+                    details=error.details,
+                ) from error
+            raise
         finally:
             if self._process is None:
                 self._end_left(())
@@ -175,7 +182,7 @@ class Server(PrivateServer):
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
         """Run a command that the study gives, as the service's user, to its end; what it prints. TargetError."""
-        status, said = self.said_to_its_end(self._findable(command), allowance)
+        status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         if status != 0:
             raise TargetError(
                 f"{fact}: `{' '.join(command)}` ended with exit status {status}",
@@ -252,7 +259,7 @@ class Server(PrivateServer):
             for name, table in self._target.setting.items()
             if table.apply == "environment" and name in state.settings
         }
-        return {**environment(), **own, **settings, MARK: self._mark}
+        return {**passed(self._target), **own, **settings, MARK: self._mark}
 
     def _where(self) -> Path:
         folder = Path(self._target.folder or os.curdir).absolute()
@@ -275,7 +282,7 @@ class Server(PrivateServer):
                 return False
         if ready.command:
             command = self._findable([filled(word, values) for word in ready.command])
-            status, _ = self.said_to_its_end(command, allowance)
+            status, _ = self.said_to_its_end(command, allowance, passed(self._target))
             if status != 0:
                 return False
         return self.accepts()

@@ -15,6 +15,7 @@ from loadframe.kinds.exposed_sources import sources_of
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.kinds.service.company import Company
+from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server, started_by
 from loadframe.kinds.service.settings import KIND
@@ -38,7 +39,9 @@ class ServiceTarget(PrivateTarget[Server]):
         self._target = target
         asker = replace(allowance, groups=(), cpus=None)  # what it costs to ask is not the service's
         names = target.exposed_names
-        asked = sources_of(target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker)
+        asked = sources_of(
+            target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker, lambda: passed(target)
+        )
         self.exposure = Exposure(asked, names)
         self._effective: dict[str, SettingValue] = {}
         self._company = Company(target, lease, allowance)
