@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -84,6 +85,49 @@ def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: 
     assert "It is Python" in done.err
     assert tomllib.loads((tmp_path / "serving.toml").read_text())["target"] == {"kind": "service", "listen": port}
     assert "Checked: one client gets" in done.out
+
+
+@pytest.mark.server
+def test_its_peers_and_what_is_near_are_told_of_a_service_that_runs(
+    loadframe: Command, tmp_path: Path, port: int
+) -> None:
+    code = (
+        "import resource, socket, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
+        "held = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(3)]\n"
+        "held += [open('/dev/null') for _ in range(9)]\n"
+        "own = socket.create_server(('127.0.0.1', 0))\n"
+        "print(own.getsockname()[1], flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        own = service.stdout.readline().strip()
+        done = loadframe("init", "--port", own, "--no-check", "--output", "own.toml", "--json")
+    assert done.code == 0, done.err
+    told = " ".join(done.json["found"])
+    assert f"It has 3 connections to 127.0.0.1:{port} (python" in told
+    assert "open files" in told and "16 of 16 (process.open_files)" in told
+    text = (tmp_path / "own.toml").read_text()
+    assert all(f"#   {sentence}\n" in text for sentence in done.json["found"])
+
+
+def test_a_number_in_its_configuration_file_is_suggested(loadframe: Command, tmp_path: Path) -> None:
+    (tmp_path / "shop.properties").write_text("# of the shop\nretry.count = 3\nworker.threads = 6\n")
+    assert loadframe("init", "--command", starts("shop.properties", "--port", "8000"), "--no-check").code == 0
+    file = tmp_path / "serving.toml"
+    lines = file.read_text().splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("# command = "))
+    assert lines[at - 1].startswith("command = ") and '"{file}"' in lines[at]
+    del lines[at - 1]
+    key = re.compile(r"# (?=\[|[a-z_]+ = )")
+    file.write_text("\n".join(key.sub("", line, count=1) if key.match(line) else line for line in lines))
+    assert loadframe("study", "check", "serving.toml").code == 0
+    target = tomllib.loads(file.read_text())["target"]
+    assert target["settings"] == {"worker_threads": 6}
+    setting = target["setting"]["worker_threads"]
+    assert setting["file"] == str(tmp_path / "shop.properties") and setting["key"] == "worker.threads"
 
 
 def test_a_port_that_the_program_takes_by_itself_is_named(loadframe: Command, tmp_path: Path) -> None:

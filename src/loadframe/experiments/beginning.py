@@ -7,21 +7,34 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path, PurePath
 from typing import Any
 
 import tomli_w
 
+from loadframe.connections.host_port import joined
 from loadframe.errors import StudyError, TargetError
-from loadframe.host import listening
+from loadframe.experiments.limits_now import limits
+from loadframe.experiments.suggesting import Suggestion, suggested
+from loadframe.formats.said import words as one_line
+from loadframe.host import identity, listening
 from loadframe.host.environment import located
+from loadframe.host.listening import Peer
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port
 from loadframe.kinds.service.discovery import Discovered, discover, is_go
+from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
+from loadframe.units import show
 
 LEVELS = (1, 2, 4, 8, 16)
 GROWTH = (1, 2, 4, 8)
 """A declared knob may have these multiples of its value."""
+OF_OURS = (
+    "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
+)
+MOST_PEERS = 8
+"""That are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +118,46 @@ def of_process(process: Discovered, *, port: int | None = None, path: str = "/",
     ]
     found += [f"Its unit is {process.unit}."] if process.unit else []
     found += [f"It runs in the container {process.container[:12]}."] if process.container else []
-    if process.open_files is not None:
-        use, most = process.open_files
-        found += [f"It has {use:,} of at most {most:,} open files."]
+    found += [*_peers(process.pid), *_limits(process)]
     found += [
         f"{one.knob.meaning[:1].upper()}{one.knob.meaning[1:]}: {one.value}." for one in process.knobs if one.said
     ]
-    toml = _toml(name, process.words, {"kind": "service", **where}, path, ())
+    toml = _toml(name, process.words, {"kind": "service", **where}, path, (), found)
     hint = "To have a cause confirmed, give the command: then Loadframe starts an instance of its own and changes that."
     return Beginning(name, toml, tuple(found), (hint,))
+
+
+def _peers(pid: int) -> Iterator[str]:
+    """To whom it is connected, a sentence each; who listens on this machine by name."""
+    known = listening.peers([each.pid for each in identity.family(pid)])
+    if not known:
+        yield "It has no open connection that it made."
+    for peer in known[:MOST_PEERS]:
+        count = f"{peer.connections:,} connection{'' if peer.connections == 1 else 's'}"
+        yield f"It has {count} to {joined(peer.number, peer.port)}{_named(peer)}."
+    if len(known) > MOST_PEERS:
+        yield f"It is connected to {len(known) - MOST_PEERS:,} further addresses."
+
+
+def _named(peer: Peer) -> str:
+    """Who listens there, where that is a process of this machine."""
+    here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
+    holders = listening.first_of(listening.holders([one.inode for one in here]))
+    return "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
+
+
+def _limits(process: Discovered) -> Iterator[str]:
+    """Its own limits and those of this machine that are reached or near, and how many files it has open."""
+    now = limits(pid=process.pid)
+    near = [one for one in now.limits if one.status in ("reached", "near") and not one.costs_nothing]
+    for one in near:
+        use, most = (show(value, one.unit) for value in (one.use, one.ceiling))
+        yield f"{'Reached' if one.status == 'reached' else 'Near'}: {one.title}, {use} of {most} ({one.id})."
+    if not near:
+        yield f"Of {len(now.limits)} limits of it and of this machine none is reached or near."
+    if process.open_files is not None and "process.open_files" not in [one.id for one in near]:
+        use_, most_ = process.open_files
+        yield f"It has {use_:,} of at most {most_:,} open files."
 
 
 def _program(line: CommandLine, folder: Path | None) -> str:
@@ -159,15 +203,20 @@ def _values(one: Given) -> tuple[int | str, ...]:
 # --- its text -------------------------------------------------------------------------------------------------------
 
 
-def _toml(name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given]) -> str:
-    given = tuple(given)
-    question = f"How many requests a second does {name} answer, and what limits it?"
+def _toml(
+    name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given], found: Iterable[str] = ()
+) -> str:
+    given, question = tuple(given), f"How many requests a second does {name} answer, and what limits it?"
+    command, folder = tuple(target.get("command", ())), Path(target.get("folder", "."))
+    varied = [(one, values) for one in given if (values := _values(one))]
+    other = suggested(command, target.get("environment", {}), folder)
     return "\n".join(
         (
-            "# What to load, how, and what may be changed. All keys: loadframe study schema",
+            "# What to load, how, and what may be changed. All keys: loadframe study schema"
+            + "".join(f"\n#   {one_line(sentence)}" for sentence in found),
             _table("study", {"name": name, "question": question}),
-            _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what),
-            *_settings(given, target.get("environment", {})),
+            _target(target, path, what, () if varied else other.command),
+            *(_settings(varied) if varied else [_commented(other)]),
             _table("workload", {"kind": "http"}),
             _table("workload.options", {"checked": "status"}, note='"bytes": the bodies of answers are compared, too'),
             _table("load", {"axis": "concurrency", "levels": list(LEVELS)}, note="clients at once"),
@@ -176,31 +225,38 @@ def _toml(name: str, what: str, target: Mapping[str, Any], path: str, given: Ite
     )
 
 
-def _settings(given: Iterable[Given], environment: Mapping[str, str]) -> Iterator[str]:
-    varied = [(one, values) for one in given if (values := _values(one))]
-    if varied:
-        yield _table("target.settings", {one.knob.setting: values[0] for one, values in varied})
+def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str, ...]) -> str:
+    """command: another one, which a suggested setting takes; it stands in a comment."""
+    text = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what)
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if command and line.startswith("command = "):
+            lines.insert(number + 1, f"# command = {_value(list(command))}")
+            break
+    if "command" in target:
+        lines.append(OF_OURS)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _settings(varied: Iterable[tuple[Given, tuple[int | str, ...]]]) -> Iterator[str]:
+    varied = tuple(varied)
+    yield _table("target.settings", {one.knob.setting: values[0] for one, values in varied})
     for one, values in varied:
         apply = {"apply": "environment", "name": one.knob.variable} if one.knob.variable else {"apply": "argument"}
         row = {"values": list(values), **apply}
         yield _table(f"target.setting.{one.knob.setting}", row, note=f"{one.knob.meaning} ({one.knob.source})")
-    if not varied:
-        yield _suggested(environment)
 
 
-def _suggested(environment: Mapping[str, str]) -> str:
-    """A setting to declare, in comments: a variable of the command that is a whole number, else an example."""
-    own = [name for name, value in environment.items() if re.fullmatch(r"[1-9][0-9]{0,8}", value)]
-    variable, value = (own[0], int(environment[own[0]])) if own else ("POOL", 4)
-    setting = re.sub(r"[^a-z0-9_]", "_", variable.lower()).lstrip("_0123456789") or "setting"
-    head = f"{variable} is set by your command." if own else "Declare a setting of your service as in this example."
-    rows = _table("target.settings", {setting: value}) + _table(
-        f"target.setting.{setting}",
-        {"values": [value * by for by in GROWTH], "apply": "environment", "name": variable},
+def _commented(one: Suggestion) -> str:
+    """A setting to declare, in comments."""
+    rows = _table("target.settings", {one.name: one.value}) + _table(
+        f"target.setting.{one.name}",
+        {"values": [one.value * by for by in GROWTH], **one.apply},
         note='apply: "environment", "argument", "file" or "command"',
     )
-    lines = [f"{head} Without the comment signs Loadframe may change it, to confirm a cause.", *rows.splitlines()]
-    return "".join(f"# {line}\n" for line in lines)
+    also = " Do the same with `command` above, instead of the one before it." if one.command else ""
+    lines = [f"{one_line(one.head)} Without the comment signs Loadframe may change it, to confirm a cause.{also}"]
+    return "".join(f"# {line}\n" for line in [*lines, *rows.splitlines()])
 
 
 def _table(name: str, rows: Mapping[str, Any], note: str = "") -> str:

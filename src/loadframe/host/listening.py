@@ -1,11 +1,12 @@
-"""Which process listens at a port of this machine, from /proc: proc_net_tcp.rst names the socket, /proc/PID/fd its
-holders. Readers take a root, so that they can be read from a recorded tree."""
+"""Which process listens at a port of this machine, and to whom a process is connected, from /proc: proc_net_tcp.rst
+names the socket, /proc/PID/fd its holders. Readers take a root, so that they can be read from a recorded tree."""
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from loadframe.formats.plain_numbers import whole
 from loadframe.host import identity
 
 PROC = Path("/proc")
-LISTEN = "0A"
+ESTABLISHED, LISTEN = "01", "0A"
 """include/net/tcp_states.h"""
 LARGEST_TABLE = 64 << 20
 """Bytes of /proc/net/tcp: a line has 150, and a machine may have some 100,000 connections."""
@@ -31,31 +32,64 @@ class Listening:
 
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
     """All sockets of our network namespace that take connections by TCP."""
-    found: list[Listening] = []
-    for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
-        try:
-            with (root / "self/net" / name).open(encoding="ascii", errors="replace") as table:
-                text = table.read(LARGEST_TABLE)
-        except OSError:  # a kernel without IPv6
-            continue
-        found += [one for line in text.splitlines()[1:] if (one := parse(line, family)) is not None]
-    return tuple(found)
+    rows = _rows(root / "self/net")
+    return tuple(one for words, family in rows if (one := parse(" ".join(words), family)) is not None)
 
 
 def parse(line: str, family: socket.AddressFamily) -> Listening | None:
     """One line of /proc/net/tcp; None for a socket that does not listen, and for what is no line of it."""
     words = line.split()
-    if len(words) < 10 or words[3] != LISTEN:
+    if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
-    address, _, port = words[1].partition(":")
     user, inode = whole(words[7]), whole(words[9])
+    return None if user is None or inode is None else Listening(*place, inode, user)
+
+
+def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
+    """Number and port of an address as this table has it."""
+    address, _, port = text.partition(":")
     try:
         data = bytes.fromhex(address)
         packed = struct.pack(f"={len(data) // 4}I", *struct.unpack(f">{len(data) // 4}I", data))
-        number = socket.inet_ntop(family, packed)
-        return None if user is None or inode is None else Listening(number, int(port, 16), inode, user)
+        return socket.inet_ntop(family, packed), int(port, 16)
     except (ValueError, struct.error, OSError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """To whom connections were made. number, port: its address. connections: how many are open."""
+
+    number: str
+    port: int
+    connections: int
+
+
+def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
+    """To whom these processes have open TCP connections that they made themselves, most connections first: those from a
+    port at which they listen were made by others. The processes are in one network namespace."""
+    links = {link for pid in pids for link in _links(root, pid)}
+    found: Counter[tuple[str, int]] = Counter()
+    first = next(iter(pids), None)
+    rows = list(_rows(root / str(first) / "net")) if first is not None else []
+    held = [(words, family) for words, family in rows if f"socket:[{words[9]}]" in links]
+    own = {place[1] for words, family in held if words[3] == LISTEN and (place := _place(words[1], family))}
+    for words, family in held:
+        here, there = _place(words[1], family), _place(words[2], family)
+        if words[3] == ESTABLISHED and here is not None and there is not None and here[1] not in own:
+            found[_plain(there[0]), there[1]] += 1
+    return tuple(Peer(*place, count) for place, count in found.most_common())
+
+
+def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
+    """The lines of a network namespace's tables of TCP sockets, as words."""
+    for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        try:
+            with (folder / name).open(encoding="ascii", errors="replace") as table:
+                text = table.read(LARGEST_TABLE)
+        except OSError:  # a kernel without IPv6, or the process has ended
+            continue
+        yield from ((words, family) for line in text.splitlines()[1:] if len(words := line.split()) >= 10)
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:

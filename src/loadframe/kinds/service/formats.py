@@ -8,11 +8,12 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.plain_numbers import whole
 from loadframe.formats.toml_text import TomlError, parse_toml
 from loadframe.kinds.service.settings import shown
 from loadframe.model import SettingValue
@@ -29,6 +30,8 @@ ENDINGS = {
 }
 PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
 """What reads and writes a format with its comments."""
+MOST_DEEP = 6
+"""Tables in tables that are looked through for numbers."""
 
 
 def of_name(name: str) -> str:
@@ -49,6 +52,36 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
     """What stands under a key; None for nothing, and for what is no single value. ValueError as `edited`."""
     value = _READERS[format_](text, key)
     return value if isinstance(value, str | bool | int | float) else None
+
+
+def numbers(text: str, format_: str) -> dict[str, int]:
+    """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
+    if format_ in ("ini", "properties"):
+        return dict(_lines_of(text, format_))
+    tables = {"toml": _plain_toml, "yaml": lambda text: _yaml(text)[1], "json": _json}[format_](text)
+    return dict(_numbers(tables, "", MOST_DEEP))
+
+
+def _plain_toml(text: str) -> Any:
+    return _toml(text).unwrap()
+
+
+def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
+    for name, value in tables.items() if isinstance(tables, dict) and deep else ():
+        if not isinstance(name, str) or "." in name or not name:
+            continue
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            yield f"{before}{name}", value
+        yield from _numbers(value, f"{before}{name}.", deep - 1)
+
+
+def _lines_of(text: str, format_: str) -> Iterator[tuple[str, int]]:
+    section = ""
+    for line in text.splitlines():
+        if format_ == "ini" and (heading := SECTION.fullmatch(line)):
+            section = f"{heading[1].strip()}."
+        elif (parts := LINE.fullmatch(line)) and (value := whole(parts[4].strip()) or 0) > 0:
+            yield f"{section}{parts[2].strip()}", value
 
 
 def _put(tables: Any, key: str, value: SettingValue) -> None:
