@@ -45,6 +45,7 @@ bench: install servers
 	$(BIN)/python benchmarks/gains.py render-farm --study burst
 	$(BIN)/python benchmarks/gains.py bulk-ingest --study pipelines
 	-$(BIN)/python benchmarks/planted_services.py
+	-$(BIN)/python benchmarks/first_hour.py
 	$(BIN)/python benchmarks/planted.py
 	-$(BIN)/python benchmarks/recorder.py
 	-$(BIN)/python benchmarks/http_cost.py

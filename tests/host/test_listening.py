@@ -73,3 +73,29 @@ def test_the_process_that_began_is_told_from_those_that_inherited_its_socket() -
         assert listening.ports_of([child]) == (port,)
         assert {one.user for one in found} == {os.geteuid()}
         process.communicate()
+
+
+def test_peers_are_those_to_whom_a_process_has_connected(tmp_path: Path) -> None:
+    """Not who has connected to a port at which it listens, not what other processes have, not what is closed."""
+    row = "{}: {} {} {} 0:0 0:0 0 0 0 {} 1\n"
+    local, database, client = "0100007F:1F90", "0100007F:1538", "0100007F:D431"
+    rows = [
+        row.format(0, local, "00000000:0000", "0A", 1),
+        row.format(1, local, client, "01", 2),
+        row.format(2, "0100007F:C001", database, "01", 3),
+        row.format(3, "0100007F:C002", database, "01", 4),
+        row.format(4, "0100007F:C003", database, "06", 5),
+        row.format(5, "0100007F:C004", database, "01", 99),
+    ]
+    mapped = "0000000000000000FFFF00000100007F"
+    over = row.format(0, f"{mapped}:C005", f"{mapped}:1538", "01", 6)
+    for pid, inodes in ((7, (1, 2, 3)), (8, (4, 5, 6))):
+        (tmp_path / f"{pid}/fd").mkdir(parents=True)
+        for inode in inodes:
+            (tmp_path / f"{pid}/fd/{inode}").symlink_to(f"socket:[{inode}]")
+    (tmp_path / "7/net").mkdir()
+    (tmp_path / "7/net/tcp").write_text(f"head\n{''.join(rows)}")
+    (tmp_path / "7/net/tcp6").write_text(f"head\n{over}")
+    assert listening.peers([7, 8], tmp_path) == (listening.Peer("127.0.0.1", 5432, 3),)
+    assert listening.peers([7], tmp_path) == (listening.Peer("127.0.0.1", 5432, 1),)
+    assert listening.peers([], tmp_path) == ()
