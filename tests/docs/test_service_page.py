@@ -55,7 +55,7 @@ def run(forking: subprocess.Popen[str], place: Path, command: str, study: str) -
 @pytest.mark.alone
 def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Popen[str], place: Path) -> None:
     (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate app\.toml)\n```", TEXT)
-    done = run(forking, place, command, STUDIES["app"])
+    done = run(forking, place, f"{command} --set measure.budget=40s", STUDIES["app"])
     assert done.code == 0, done.err
     first = json.loads(done.out)["rounds"][0]
     assert first["findings"][0]["id"] == "service.parallelism"
@@ -64,7 +64,7 @@ def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Pope
 
 
 def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Popen[str], place: Path) -> None:
-    done = run(forking, place, "tune app.toml --trials 3", STUDIES["app-tuned"])
+    done = run(forking, place, "tune app.toml --trials 3 --set measure.budget=15s", STUDIES["app-tuned"])
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert [each["name"] for each in found["settings"]] == ["pool"], "sync gives something up"
