@@ -49,7 +49,6 @@ OF_SLOTS = (
     "target.settings.slots=1",
     "load.levels=[4,8]",
     "measure.blocks.max=3",
-    "measure.window=250ms",
     "measure.budget=20s",
 )
 """One slot for four and eight clients: more slots give several times the throughput, and no request waits."""
