@@ -1,0 +1,1 @@
+"""A database of the entries of a tree: scan, change log, answers."""

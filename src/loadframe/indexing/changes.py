@@ -1,0 +1,19 @@
+"""A change of an entry, as change logs tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = ("create", "unlink", "rename", "setattr", "close_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """kind: of KINDS. path: bytes, relative to the root of the tree. to: where a rename leads. number: grows within a
+    log. time_s: since the epoch."""
+
+    kind: str
+    path: bytes
+    to: bytes = b""
+    number: int = 0
+    time_s: float = 0.0

@@ -1,0 +1,231 @@
+"""The database of the entries: its tables, and how they are written, at least once and each time with the same result.
+
+Whoever applies a batch twice, or two batches in either order, ends with the same rows: a row is replaced only by one
+that was looked at later (`seen_ns`), and removed only where it was not seen since. So a killed pipeline begins again
+from what was acknowledged. One module per database has what differs; only they import its client.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from loadframe.indexing.entries import NO_PARENT, Entry, id_of
+
+COLUMNS = (
+    "id",
+    "parent",
+    "path",
+    "name",
+    "device",
+    "inode",
+    "type",
+    "size",
+    "blocks",
+    "links",
+    "uid",
+    "gid",
+    "mode",
+    "atime_ns",
+    "mtime_ns",
+    "ctime_ns",
+    "seen_ns",
+)
+"""Of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
+SET = COLUMNS[1:]
+INDEXES: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "parent": ("parent",),
+    "all": ("parent", "size", "mtime_ns", "uid", "name"),
+}
+"""Which columns have an index beside the key, by the words of the workload's option. Without one of `parent`, what is
+in a directory that is removed is looked for in the whole table."""
+TABLES = ("entries", "progress")
+ATTEMPTS = 5
+"""How often a transaction is begun that another one made impossible (a deadlock)."""
+IDS_PER_QUESTION = 10_000
+Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
+"""A row of `entries`, in the order of COLUMNS."""
+Known = tuple[int, int, int, int]
+"""What is known of an entry: inode, atime_ns, mtime_ns, ctime_ns. Where they are the same it is unchanged."""
+_SIGN = 1 << 63
+T = TypeVar("T")
+
+
+class StoreError(Exception):
+    """The database refused, in its own words."""
+
+
+class AgainError(StoreError):
+    """Another transaction was in the way (a deadlock, a lock that took too long): the same one may succeed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
+    removed: paths that were looked for at seen_ns and not found; what is beneath them goes too. log, number: the change
+    log, and the change up to which it is acknowledged; "" for none."""
+
+    rows: Sequence[Row] = ()
+    touched: Sequence[bytes] = ()
+    removed: Sequence[bytes] = ()
+    seen_ns: int = 0
+    log: str = ""
+    number: int = 0
+
+
+def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> list[Row]:
+    """The rows of these entries. ids: theirs, in the same order. The last one wins where an id comes twice."""
+    rows: dict[bytes, Row] = {}
+    at, parent = b"", id_of(b"")
+    for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
+        if above != at:
+            at, parent = above, id_of(above)
+        inode = inode if inode < _SIGN else inode - 2 * _SIGN
+        rows[key] = (key, parent if path else NO_PARENT, path, name, device, inode, *others, seen_ns)  # type: ignore[assignment]
+    return [rows[key] for key in sorted(rows)]
+
+
+class Store(abc.ABC):
+    """A connection to the database. Every method raises StoreError where the database refuses. Not for two threads at
+    once."""
+
+    @abc.abstractmethod
+    def create(self, indexes: str = "parent") -> None:
+        """Make the tables, in place of those that were there. indexes: of INDEXES."""
+
+    @abc.abstractmethod
+    def drop(self) -> None:
+        """Drop the tables, where they are there."""
+
+    @abc.abstractmethod
+    def empty(self) -> None:
+        """Remove every row of both tables."""
+
+    @abc.abstractmethod
+    def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
+        """What is known of those of these entries that are there, by id: one query for IDS_PER_QUESTION."""
+
+    @abc.abstractmethod
+    def ids(self) -> Iterator[bytes]:
+        """The ids of all entries, in any order."""
+
+    @abc.abstractmethod
+    def rows(self) -> Iterator[Row]:
+        """All rows, in any order."""
+
+    @abc.abstractmethod
+    def count(self) -> int:
+        """How many entries there are."""
+
+    @abc.abstractmethod
+    def last_seen_ns(self) -> int:
+        """When the last entry was looked at; 0 where there is none."""
+
+    @abc.abstractmethod
+    def forget_before(self, seen_ns: int) -> int:
+        """Remove the entries that were not looked at since, after a scan of the whole tree; how many they were."""
+
+    @abc.abstractmethod
+    def acknowledged(self, log: str) -> int:
+        """The change up to which a change log is in the database; 0 where it is not known."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Idempotent."""
+
+    def apply(self, batch: Batch) -> None:
+        """All of a batch in one transaction, begun again where another one was in the way. Idempotent."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._begin()
+                self._write(batch)
+                self._commit()
+                return
+            except AgainError:
+                self._rollback()
+                if attempt == ATTEMPTS - 1:
+                    raise
+            except BaseException:
+                self._rollback()
+                raise
+
+    def remove(self, paths: Sequence[bytes], seen_ns: int) -> None:
+        """Remove entries that were looked for at seen_ns and not found, with all beneath them. Idempotent."""
+        self.apply(Batch(removed=paths, seen_ns=seen_ns))
+
+    def _write(self, batch: Batch) -> None:
+        if batch.removed:
+            self._remove_trees(batch)
+        if batch.rows:
+            self._upsert(batch.rows)
+        for ids in parts(sorted(batch.touched), IDS_PER_QUESTION):
+            self._touch(ids, batch.seen_ns)
+        if batch.log:
+            self._note(batch.log, batch.number)
+
+    def _remove_trees(self, batch: Batch) -> None:
+        """Level by level, so that no statement is of one database alone."""
+        level = sorted({id_of(path) for path in batch.removed})
+        while level:
+            below = [child for ids in parts(level, IDS_PER_QUESTION) for child in self._children(ids)]
+            for ids in parts(level, IDS_PER_QUESTION):
+                self._delete(ids, batch.seen_ns)
+            level = sorted(below)
+
+    @abc.abstractmethod
+    def _begin(self) -> None: ...
+
+    @abc.abstractmethod
+    def _commit(self) -> None: ...
+
+    @abc.abstractmethod
+    def _rollback(self) -> None:
+        """Never raises."""
+
+    @abc.abstractmethod
+    def _upsert(self, rows: Sequence[Row]) -> None:
+        """A row that is there is replaced where it was seen no later."""
+
+    @abc.abstractmethod
+    def _touch(self, ids: Sequence[bytes], seen_ns: int) -> None: ...
+
+    @abc.abstractmethod
+    def _children(self, ids: Sequence[bytes]) -> list[bytes]: ...
+
+    @abc.abstractmethod
+    def _delete(self, ids: Sequence[bytes], seen_ns: int) -> None:
+        """Those that were seen no later."""
+
+    @abc.abstractmethod
+    def _note(self, log: str, number: int) -> None:
+        """Never back to an earlier number."""
+
+
+def connect(database: Mapping[str, str]) -> Store:
+    """A connection. database: kind (sqlite, mariadb, postgres); sqlite: path, pragmas (JSON); mariadb: socket or host
+    and port, user, password, schema; postgres: libpq's parameters, and schema. StoreError where it refuses."""
+    kind = database["kind"]
+    if kind == "sqlite":
+        from loadframe.indexing import sqlite_store
+
+        return sqlite_store.connect(database)
+    if kind == "mariadb":
+        from loadframe.indexing import mariadb_store
+
+        return mariadb_store.connect(database)
+    if kind == "postgres":
+        from loadframe.indexing import postgres_store
+
+        return postgres_store.connect(database)
+    raise StoreError(f"{kind!r} is no database of this pipeline; it knows sqlite, mariadb, postgres")
+
+
+def parts(values: Sequence[T], most: int) -> Iterator[list[T]]:
+    """The values in pieces of at most so many."""
+    left = iter(values)
+    while piece := list(islice(left, most)):
+        yield piece
