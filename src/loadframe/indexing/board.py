@@ -1,0 +1,200 @@
+"""What the processes of a pipeline know of one another: a file that all of them have in memory.
+
+All numbers are float64. Each has one writer, so none needs a lock; only a directory that one process gives to another
+is written under one. The statistics lines (docs/pipelines.md) are sums over the board.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadframe.indexing.frontier import Directory
+
+IDLE, BUSY, BLOCKED = 0, 1, 2
+STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD = range(11)
+"""Of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to the
+next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet."""
+SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
+STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
+WORKER = 16
+STOP, SCANS, OFFSET_NS = range(3)
+"""Of the whole: that it ends; how many scans have begun; what the time of a look has more than CLOCK_MONOTONIC."""
+ASKED, SENT = range(2)
+"""Of a process. asked: NO, YES or GIVEN_ONE: whether it has no directory to list, and whether it was given one. sent:
+how many it gave."""
+NO, YES, GIVEN_ONE = 0, 1, 2
+COUNTED = ("vanished", "unreadable", "loops", "elsewhere", "unchanged", "changed", "new")
+"""What a process counts besides, from COUNTS on."""
+COUNTS = 4
+HEAD = 16
+LETTER_BYTES = 1 << 16
+"""Of a directory that is given: its path and those above it. A longer one stays where it is."""
+WORD = 8
+LOOP_WORD = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """workers: of each stage in a process, in the order of the stages."""
+
+    processes: int
+    workers: tuple[int, ...]
+
+    @property
+    def process_words(self) -> int:
+        return HEAD + WORKER * sum(self.workers)
+
+    @property
+    def bytes(self) -> int:
+        return WORD * (HEAD + self.processes * self.process_words) + self.processes * LETTER_BYTES
+
+
+class Board:
+    """The file, in memory. process: our number."""
+
+    def __init__(self, path: Path, shape: Shape, process: int) -> None:
+        self.shape, self.process = shape, process
+        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._map = mmap.mmap(self._file, shape.bytes)
+        self._letters = WORD * (HEAD + shape.processes * shape.process_words)
+        self._view = memoryview(self._map)
+        self.words = self._view[: self._letters].cast("d")
+        self._giving, self._counting = threading.Lock(), threading.Lock()
+
+    @staticmethod
+    def make(path: Path, shape: Shape) -> None:
+        """A new file for it."""
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:
+            file.truncate(shape.bytes)
+
+    def close(self) -> None:
+        """Idempotent. Workers may write no more."""
+        if self._file >= 0:
+            self.words.release()
+            self._view.release()
+            self._map.close()
+            os.close(self._file)
+        self._file = -1
+
+    def of_process(self, process: int) -> int:
+        """Where the words of a process begin."""
+        return HEAD + process * self.shape.process_words
+
+    def of_worker(self, process: int, stage: int, number: int) -> int:
+        """Where the words of a worker begin."""
+        return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
+
+    def workers(self, stage: int) -> Iterator[int]:
+        """Where the words of each worker of a stage begin, in all processes."""
+        for process in range(self.shape.processes):
+            for number in range(self.shape.workers[stage]):
+                yield self.of_worker(process, stage, number)
+
+    def sum(self, stage: int, word: int) -> float:
+        """Over all workers of a stage."""
+        return sum(self.words[at + word] for at in self.workers(stage))
+
+    def each(self, word: int) -> list[float]:
+        """Of every process."""
+        return [self.words[self.of_process(process) + word] for process in range(self.shape.processes)]
+
+    def count(self, what: str, more: int = 1) -> None:
+        """Something of COUNTED."""
+        with self._counting:
+            self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
+
+    def counted(self) -> dict[str, int]:
+        """All that was counted, in all processes."""
+        return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
+
+    def asks(self) -> int | None:
+        """Another process that has no directory."""
+        if self.shape.processes == 1:
+            return None
+        for process, asked in enumerate(self.each(ASKED)):
+            if asked == YES and process != self.process:
+                return process
+        return None
+
+    def give(self, process: int, directory: Directory) -> bool:
+        """Give it to a process that asks; False where that has been given one meanwhile, or it is too long a letter."""
+        above = b"".join(number.to_bytes(LOOP_WORD, "little") for number in directory.above)
+        letter = len(above).to_bytes(4, "little") + len(directory.path).to_bytes(4, "little") + above + directory.path
+        if len(letter) > LETTER_BYTES:
+            return False
+        with self._giving:
+            fcntl.lockf(self._file, fcntl.LOCK_EX, 1, process)
+            try:
+                at = self.of_process(process) + ASKED
+                if self.words[at] != YES:
+                    return False
+                begin = self._letters + process * LETTER_BYTES
+                self._map[begin : begin + len(letter)] = letter
+                self.words[self.of_process(self.process) + SENT] += 1
+                self.words[at] = GIVEN_ONE
+                return True
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
+
+    def received(self) -> Directory | None:
+        """A directory that another process gave; if there is none, it is asked for."""
+        own = self.of_process(self.process)
+        if self.words[own + ASKED] == NO:
+            self.words[own + ASKED] = YES
+        if self.words[own + ASKED] != GIVEN_ONE:
+            return None
+        begin = self._letters + self.process * LETTER_BYTES
+        letter = self._map[begin : begin + LETTER_BYTES]
+        above, path = int.from_bytes(letter[:4], "little"), int.from_bytes(letter[4:8], "little")
+        numbers = range(8, 8 + above, LOOP_WORD)
+        chain = tuple(int.from_bytes(letter[at : at + LOOP_WORD], "little") for at in numbers)
+        self.words[own + ASKED] = NO
+        return Directory(letter[8 + above : 8 + above + path], chain)
+
+    def asks_nothing(self) -> None:
+        """This process has a directory again that was not given."""
+        self.words[self.of_process(self.process) + ASKED] = NO
+
+    def all_listed(self) -> bool:
+        """Whether no process has a directory to list. A process that asks has none until it is given one, and none was
+        given while they were asked one after the other."""
+        sent = sum(self.each(SENT))
+        return all(asked == YES for asked in self.each(ASKED)) and sum(self.each(SENT)) == sent
+
+
+@dataclass(slots=True)
+class Meter:
+    """One worker's words."""
+
+    board: Board
+    at: int
+    _words: memoryview[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._words = self.board.words
+        self._words[self.at + SINCE_S] = time.monotonic()
+
+    def turn(self, state: int) -> float:
+        """From now on it is in this state. The time (CLOCK_MONOTONIC, s)."""
+        words, at, now = self._words, self.at, time.monotonic()
+        words[at + IDLE_S + int(words[at + STATE])] += now - words[at + SINCE_S]
+        words[at + SINCE_S], words[at + STATE] = now, state
+        return now
+
+    @property
+    def state(self) -> int:
+        return int(self._words[self.at + STATE])
+
+    def add(self, word: int, more: float = 1.0) -> None:
+        self._words[self.at + word] += more
+
+    def set(self, word: int, value: float) -> None:
+        self._words[self.at + word] = value

@@ -1,0 +1,68 @@
+"""What the program of the pipeline is told: one JSON object in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from loadframe.indexing.board import Shape
+
+BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
+
+
+@dataclass(frozen=True)
+class Config:
+    """tree: its root. database: as store.connect; a password is in the environment (PASSWORD), not here. folder: for
+    the logs. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage in a
+    process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0: until
+    the tree is scanned once. rewrite: also entries that are unchanged are written, not only noted as seen. forget:
+    after a whole scan entries that it did not see are removed.
+    """
+
+    tree: str
+    folder: str
+    database: Mapping[str, str] = field(default_factory=dict)
+    scanners: int = 1
+    scan_threads: int = 1
+    info_threads: int = 1
+    fs_threads: int = 1
+    db_threads: int = 1
+    batch: int = 1000
+    queue: int = 10_000
+    seconds: float = 0.0
+    rewrite: bool = False
+    forget: bool = True
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.scanners, (self.scan_threads, self.info_threads, self.fs_threads, self.db_threads))
+
+    @property
+    def waiting(self) -> int:
+        """Batches that may wait before a stage."""
+        return max(1, self.queue // self.batch)
+
+    def path(self, name: str) -> Path:
+        """Of a file in the folder."""
+        return Path(self.folder) / name
+
+    def requests(self, process: int) -> Path:
+        """The request log of a process."""
+        return self.path(f"requests-{process}.log")
+
+    def applied(self, process: int) -> Path:
+        """The ids of the entries that a process has acknowledged, one after the other."""
+        return self.path(f"applied-{process}.ids")
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
+
+
+def read(path: Path) -> Config:
+    """OSError, ValueError, TypeError for one that is none."""
+    return Config(**json.loads(path.read_text(encoding="utf-8")))

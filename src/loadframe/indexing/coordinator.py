@@ -1,0 +1,131 @@
+"""What the first process does besides: begins and ends scans, and prints the statistics lines of all processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+
+from loadframe.indexing import config as configs
+from loadframe.indexing.board import (
+    BLOCKED_S,
+    BUSY,
+    BUSY_S,
+    DB_APPLY,
+    DONE,
+    ENTRIES,
+    FOUND,
+    GIVEN,
+    HELD,
+    IDLE,
+    IDLE_S,
+    SCAN,
+    SCANS,
+    SINCE_S,
+    STAGES,
+    STATE,
+    STOP,
+    TAKEN,
+    Board,
+)
+from loadframe.indexing.config import Config
+from loadframe.indexing.frontier import Directory, Frontier
+from loadframe.indexing.store import Store
+
+LINE_EVERY_S = 1.0
+
+
+class Coordinator:
+    """Called by one thread."""
+
+    def __init__(
+        self, config: Config, board: Board, frontier: Frontier, store: Store, now_ns: Callable[[], int]
+    ) -> None:
+        self._config, self._board, self._frontier, self._store, self._now_ns = config, board, frontier, store, now_ns
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._lines = os.open(config.path(configs.STATISTICS), flags, 0o600)
+        self._began_s = self._scan_began_s = self._line_s = time.monotonic()
+        self._scan_began_ns = 0
+        self._last = [(0.0, 0.0, 0.0)] * len(STAGES)
+        self._scanning = False
+        self._scans: list[dict[str, float]] = []
+        self._forgotten = 0
+
+    def look(self) -> None:
+        """Begin a scan where none is under way, end one that has applied everything, and print what is due."""
+        if not self._scanning:
+            self._begin()
+        elif self._ended():
+            self._end_scan()
+        if time.monotonic() - self._line_s >= LINE_EVERY_S:
+            self._print()
+
+    def end(self) -> None:
+        """The last lines and the result. Idempotent."""
+        if self._lines >= 0:
+            self._print()
+            os.close(self._lines)
+            self._lines = -1
+            counts = {**self._board.counted(), "forgotten": self._forgotten}
+            applied = int(self._board.sum(DB_APPLY, ENTRIES))
+            result = {"scans": self._scans, "seconds": time.monotonic() - self._began_s, "applied": applied, **counts}
+            self._config.path(configs.RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+    def _begin(self) -> None:
+        self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()
+        self._board.words[SCANS] += 1
+        self._board.asks_nothing()
+        self._frontier.push([Directory(b"", ())])
+        self._scanning = True
+
+    def _ended(self) -> bool:
+        board = self._board
+        if not board.all_listed() or board.sum(SCAN, HELD):
+            return False
+        return board.sum(SCAN, GIVEN) == board.sum(DB_APPLY, DONE)
+
+    def _end_scan(self) -> None:
+        """What a whole scan did not see is not there any more."""
+        if self._config.forget:
+            self._forgotten += self._store.forget_before(self._scan_began_ns)
+        applied = self._board.sum(DB_APPLY, ENTRIES) - sum(scan["entries"] for scan in self._scans)
+        self._scans.append({"entries": applied, "seconds": time.monotonic() - self._scan_began_s})
+        self._scanning = False
+        if not self._config.seconds:
+            self._board.words[STOP] = 1
+
+    def _print(self) -> None:
+        now = self._line_s = time.monotonic()
+        lines = [json.dumps(self._line(stage, now)) for stage in range(len(STAGES))]
+        os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
+
+    def _line(self, stage: int, now: float) -> dict[str, object]:
+        """See docs/pipelines.md."""
+        board, workers = self._board, list(self._board.workers(stage))
+        spent = [sum(board.words[at + word] for at in workers) for word in (IDLE_S, BUSY_S, BLOCKED_S)]
+        for at in workers:
+            spent[int(board.words[at + STATE])] += max(0.0, now - board.words[at + SINCE_S])
+        done, entries, busy_s = board.sum(stage, DONE), board.sum(stage, ENTRIES), spent[BUSY]
+        before = self._last[stage]
+        more, more_entries, more_s = done - before[0], entries - before[1], busy_s - before[2]
+        self._last[stage] = (done, entries, busy_s)
+        taken = board.sum(stage, TAKEN)
+        given = board.sum(stage - 1, GIVEN) if stage else board.sum(SCAN, FOUND) + board.words[SCANS]
+        return {
+            "stage": STAGES[stage],
+            "time": now,
+            "order": stage,
+            "waiting": int(max(0.0, given - taken)),
+            "current": int(max(0.0, taken - done)),
+            "done": int(done),
+            "ms_per_op": round(1e3 * max(0.0, more_s) / more, 4) if more else None,
+            "batch": round(more_entries / more, 2) if more else None,
+            "entries": int(entries),
+            "idle": sum(board.words[at + STATE] == IDLE for at in workers),
+            "workers": len(workers),
+            "queue": self._config.waiting if stage else None,
+            "idle_s": round(spent[IDLE], 4),
+            "blocked_s": round(spent[2], 4),
+            "busy_s": round(spent[BUSY], 4),
+        }

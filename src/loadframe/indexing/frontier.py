@@ -1,0 +1,83 @@
+"""The directories that are still to be listed: a stack that the scan threads of one process share, and what it gives to
+other processes that have none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+WAIT_S = 0.002
+"""How long a thread waits for a directory before it looks again whether another process has given one."""
+
+
+class Directory(NamedTuple):
+    """path: relative to the root. above: device and inode of each directory above it, as one number: a directory that
+    is its own ancestor is a loop."""
+
+    path: bytes
+    above: tuple[int, ...]
+
+
+class Frontier:
+    """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
+    threads at once. What is given away is what came first: the largest part of the tree."""
+
+    def __init__(self, received: Callable[[], Directory | None]) -> None:
+        """received: a directory that another process gave, if there is one."""
+        self._received = received
+        self._stack: deque[Directory] = deque()
+        self._changed = threading.Condition()
+        self._busy = 0
+        self._closed = False
+
+    def push(self, directories: Sequence[Directory]) -> None:
+        """More to list."""
+        if directories:
+            with self._changed:
+                self._stack.extend(directories)
+                self._changed.notify(len(directories))
+
+    def take(self) -> Directory | None:
+        """The next one, to be told `done`; None where there was none for WAIT_S, or the frontier is closed."""
+        with self._changed:
+            if not self._stack and not self._closed and not self._changed.wait_for(self._ready, WAIT_S):
+                return None
+            if self._closed or not self._stack:
+                return None
+            self._busy += 1
+            return self._stack.pop()
+
+    def _ready(self) -> bool:
+        if not self._stack and not self._busy and (given := self._received()) is not None:
+            self._stack.append(given)
+        return bool(self._stack) or self._closed
+
+    def done(self) -> None:
+        """A directory that was taken is listed, and what is beneath it is pushed."""
+        with self._changed:
+            self._busy -= 1
+
+    def spare(self) -> Directory | None:
+        """One for another process; None where there is no more than one here."""
+        with self._changed:
+            return self._stack.popleft() if len(self._stack) > 1 else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing is being listed."""
+        with self._changed:
+            return not self._stack and not self._busy
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Whoever takes gets nothing any more. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._stack.clear()
+            self._changed.notify_all()

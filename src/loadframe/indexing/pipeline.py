@@ -1,0 +1,194 @@
+"""The program of the pipeline: scans a tree into a database with several processes, each with all stages.
+
+Run as `python -P -m loadframe.indexing.pipeline CONFIG.json [PROCESS]`. Without a number it starts one for each; with
+one it prints "ready" once it is connected, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard
+input. Process 0 begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the
+request log, from its discovery to its acknowledgement. Standard library and the database's client only: several of
+these start together.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from loadframe.errors import MachineError
+from loadframe.indexing import config as configs
+from loadframe.indexing.beneath import Beneath
+from loadframe.indexing.board import OFFSET_NS, STOP, Board, Meter
+from loadframe.indexing.config import Config
+from loadframe.indexing.coordinator import Coordinator
+from loadframe.indexing.frontier import Frontier
+from loadframe.indexing.queues import Queue
+from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, serve
+from loadframe.indexing.store import Store, StoreError, connect
+from loadframe.workloads.request_log import RECORD
+
+SCANNED, DONE = 0, 0
+LOOK_EVERY_S = 0.02
+
+
+class Process:
+    """One process: its workers, and the queues between them."""
+
+    def __init__(self, config: Config, number: int, stack: ExitStack) -> None:
+        """Opens everything; the stack closes it. MachineError, StoreError, OSError."""
+        self.config, self.number, self._stack = config, number, stack
+        self.board = Board(config.path(configs.BOARD), config.shape, number)
+        stack.callback(self.board.close)
+        self.frontier = Frontier(self.board.received)
+        self._queues: list[Queue[Work]] = [Queue(config.waiting) for _ in range(3)]
+        self._log = self._file(config.requests(number))
+        self._applied = self._file(config.applied(number))
+        self._failures: list[BaseException] = []
+        self._offset_ns = 0
+        self._workers = [self._worker(stage, each) for stage in range(4) for each in range(config.shape.workers[stage])]
+
+    def _file(self, path: Path) -> int:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._stack.callback(os.close, file)
+        return file
+
+    def coordinator(self) -> Coordinator:
+        """Of the first process. Every look from now on is later than what the database has."""
+        store = self._store()
+        last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
+        self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
+        return Coordinator(self.config, self.board, self.frontier, store, self.now_ns)
+
+    def _store(self) -> Store:
+        database = dict(self.config.database)
+        if password := os.environ.get(configs.PASSWORD):
+            database["password"] = password
+        store = connect(database)
+        self._stack.callback(store.close)
+        return store
+
+    def _tree(self) -> Beneath:
+        return self._stack.enter_context(Beneath(Path(self.config.tree)))
+
+    def _worker(self, stage: int, number: int) -> threading.Thread:
+        meter = Meter(self.board, self.board.of_worker(self.number, stage, number))
+        work = (self._scan, self._info, self._look, self._apply)[stage](meter)
+        return threading.Thread(target=self._guarded, args=(work,), name=f"{stage}-{number}", daemon=True)
+
+    def _scan(self, meter: Meter) -> Callable[[], None]:
+        return Lister(self._tree(), self.frontier, self.board, meter, self._queues[0], self.config.batch).work
+
+    def _info(self, meter: Meter) -> Callable[[], None]:
+        store = self._store()
+        return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work), self._queues[1])
+
+    def _look(self, meter: Meter) -> Callable[[], None]:
+        asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite)
+        return lambda: serve(self._queues[1], meter, asker.act, self._queues[2])
+
+    def _apply(self, meter: Meter) -> Callable[[], None]:
+        applier = Applier(self._store(), self._acknowledge)
+        return lambda: serve(self._queues[2], meter, applier.act, None)
+
+    def now_ns(self) -> int:
+        """The time that a look has: it grows from process to process and from run to run, also where the clock was put
+        back."""
+        return time.monotonic_ns() + self._offset_ns
+
+    def _acknowledge(self, work: Work) -> None:
+        """Records in the order of the pieces; only of entries that are in the database."""
+        now_s, left = time.monotonic(), len(work.entries) + len(work.touched)
+        records = bytearray()
+        for piece in work.pieces:
+            count = min(left, len(piece.names))
+            records += RECORD.pack(now_s, 1e3 * (now_s - piece.found_s), 0.0, SCANNED, DONE) * count
+            left -= count
+        os.write(self._applied, b"".join(work.found_ids) + b"".join(work.touched))
+        os.write(self._log, records)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._failures.append(error)
+            self.end(drop=True)
+            if not isinstance(error, StoreError | MachineError | OSError):
+                raise
+
+    def run(self, start_s: float, coordinator: Coordinator | None) -> None:
+        """Work from start_s on until the time is up or the coordinator says that all is done. The first failure of a
+        worker is raised."""
+        self._offset_ns = int(self.board.words[OFFSET_NS])
+        until_s = start_s + self.config.seconds if self.config.seconds else float("inf")
+        time.sleep(max(0.0, start_s - time.monotonic()))
+        for worker in self._workers:
+            worker.start()
+        while not self._failures and not self.board.words[STOP] and time.monotonic() < until_s:
+            if coordinator is not None:
+                coordinator.look()
+            time.sleep(LOOK_EVERY_S)
+        self.end(drop=time.monotonic() >= until_s)
+        for worker in self._workers:
+            worker.join()
+        if coordinator is not None:
+            coordinator.end()
+        if self._failures:
+            raise self._failures[0]
+
+    def end(self, *, drop: bool) -> None:
+        """List no more. drop: what waits between the stages is left out; else it goes to the end."""
+        self.frontier.close()
+        for queue in self._queues:
+            queue.close(drop=drop)
+
+
+def work(config: Config, number: int) -> None:
+    """One process of several, from "ready" on. StoreError, MachineError, OSError."""
+    with ExitStack() as stack:
+        process = Process(config, number, stack)
+        coordinator = process.coordinator() if number == 0 else None
+        print("ready", flush=True)
+        process.run(float(sys.stdin.readline()), coordinator)
+
+
+def alone(path: str, config: Config) -> int:
+    """Make the board, start every process, and let them begin at one instant. The exit code."""
+    Board.make(config.path(configs.BOARD), config.shape)
+    command = [sys.executable, "-P", "-m", "loadframe.indexing.pipeline", path]
+    pipe = subprocess.PIPE
+    started = [
+        subprocess.Popen([*command, str(number)], stdin=pipe, stdout=pipe, text=True)
+        for number in range(config.scanners)
+    ]
+    try:
+        said = [each.stdout.readline() for each in started if each.stdout]
+        for each in started:
+            if each.stdin and all(line == "ready\n" for line in said):
+                each.stdin.write(f"{time.monotonic()!r}\n")
+                each.stdin.close()
+        return max(abs(each.wait()) for each in started)
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when the work is done or the time is up; 1 with one line on standard error where something refused."""
+    path, *number = arguments
+    try:
+        config = configs.read(Path(path))
+        if not number:
+            return alone(path, config)
+        work(config, int(number[0]))
+    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
+        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,255 @@
+"""The work of each stage of the pipeline, as one worker does it.
+
+SCAN lists directories: names, and which of them are directories. GET_INFO_DB asks the database what it knows of the
+entries of a batch, in one query. GET_INFO_FS looks each of them up in the file system. DB_APPLY writes those that are
+new or changed, and that the others were seen, in one transaction; then they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from errno import EBADF
+from typing import NamedTuple
+
+from loadframe.indexing.beneath import Beneath
+from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN, HELD, IDLE, TAKEN, Board, Meter
+from loadframe.indexing.entries import Entry, entry_of, id_of
+from loadframe.indexing.frontier import Directory, Frontier
+from loadframe.indexing.queues import Queue
+from loadframe.indexing.store import Batch, Known, Store, rows_of
+
+DEVICE_SHIFT = 64
+NO_DIRECTORY = 1 << 30
+"""A descriptor that is none: what is looked up there is refused with EBADF."""
+
+
+class Piece(NamedTuple):
+    """Names in one directory, found at found_s (CLOCK_MONOTONIC). The root is the name b"" in b""."""
+
+    directory: bytes
+    names: list[bytes]
+    found_s: float
+
+
+@dataclass(slots=True)
+class Work:
+    """A batch on its way. ids: of all its names, in order. known: by id. entries: to be written, of found_ids. touched:
+    ids of those that are unchanged."""
+
+    pieces: list[Piece]
+    ids: list[bytes] = field(default_factory=list)
+    known: dict[bytes, Known] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    found_ids: list[bytes] = field(default_factory=list)
+    touched: list[bytes] = field(default_factory=list)
+    seen_ns: int = 0
+
+
+@dataclass(slots=True)
+class Lister:
+    """SCAN. size: entries of a batch."""
+
+    tree: Beneath
+    frontier: Frontier
+    board: Board
+    meter: Meter
+    out: Queue[Work]
+    size: int
+    _pieces: list[Piece] = field(default_factory=list)
+    _held: int = 0
+
+    def work(self) -> None:
+        """List directories until the frontier is closed. A batch that is not full is handed on where there is nothing
+        to list."""
+        while not self.frontier.closed:
+            directory = self.frontier.take()
+            if directory is None:
+                self._flush()
+                continue
+            self.meter.turn(BUSY)
+            self.meter.add(TAKEN)
+            try:
+                found = self._list(directory)
+            except (FileNotFoundError, NotADirectoryError):
+                self.board.count("vanished")
+            except OSError:
+                self.board.count("unreadable")
+            else:
+                self.meter.add(ENTRIES, found)
+            self.meter.add(DONE)
+            self.meter.turn(IDLE)
+            self.frontier.done()
+
+    def _list(self, directory: Directory) -> int:
+        """How many names it has."""
+        listing = self.tree.listing(directory.path)
+        try:
+            status = os.fstat(listing)
+            here = status.st_dev << DEVICE_SHIFT | status.st_ino
+            if here in directory.above:
+                self.board.count("loops")
+                return 0
+            if status.st_dev != self.tree.status.st_dev:
+                self.board.count("elsewhere")
+                return 0
+            return self._names(listing, directory.path, (*directory.above, here))
+        finally:
+            os.close(listing)
+
+    def _names(self, listing: int, path: bytes, above: tuple[int, ...]) -> int:
+        names: list[bytes] = [] if path else [b""]  # the root is in no other directory
+        prefix, total, encode, found_s = path + b"/" if path else b"", 0, os.fsencode, self.meter.turn(BUSY)
+        with os.scandir(listing) as found:
+            below: list[Directory] = []
+            for each in found:
+                name = encode(each.name)
+                names.append(name)
+                if each.is_dir(follow_symlinks=False):
+                    below.append(Directory(prefix + name, above))
+                if len(names) + self._held >= self.size:
+                    total += len(names)
+                    self._hand_on(Piece(path, names, found_s))
+                    names, found_s = [], self.meter.turn(BUSY)
+        if names:
+            total += len(names)
+            self._hold(Piece(path, names, found_s))
+        self._push(below)
+        return total
+
+    def _push(self, below: list[Directory]) -> None:
+        self.meter.add(FOUND, len(below))
+        self.frontier.push(below)
+        while (asking := self.board.asks()) is not None and (one := self.frontier.spare()) is not None:
+            if not self.board.give(asking, one):
+                self.frontier.push([one])
+                return
+
+    def _hold(self, piece: Piece) -> None:
+        self._pieces.append(piece)
+        self._held += len(piece.names)
+        self.meter.set(HELD, self._held)
+
+    def _hand_on(self, piece: Piece) -> None:
+        self._hold(piece)
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._pieces:
+            return
+        hand_on(self.out, Work(self._pieces), self.meter)
+        self._pieces, self._held = [], 0
+        self.meter.set(HELD, 0)
+
+
+def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
+    """To the next stage; what is waited for is time blocked."""
+    if out.full():
+        before = meter.state
+        meter.turn(BLOCKED)
+        taken = out.put(work)
+        meter.turn(before)
+    else:
+        taken = out.put(work)
+    if taken:
+        meter.add(GIVEN)
+
+
+def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Queue[Work] | None) -> None:
+    """Take batches until the source is closed. act: does the work of the stage; how many entries it was."""
+    while True:
+        work = source.get()
+        if work is None:
+            return
+        meter.turn(BUSY)
+        meter.add(TAKEN)
+        entries = act(work)
+        meter.add(ENTRIES, entries)
+        if out is not None:
+            hand_on(out, work, meter)
+        meter.turn(IDLE)
+        meter.add(DONE)
+
+
+def ask_database(store: Store, work: Work) -> int:
+    """GET_INFO_DB."""
+    ids = work.ids
+    for directory, names, _ in work.pieces:
+        prefix = directory + b"/" if directory else b""
+        ids += [id_of(prefix + name) for name in names]
+    work.known = store.known(ids)
+    return len(ids)
+
+
+@dataclass(slots=True)
+class Asker:
+    """GET_INFO_FS. clock_ns: of seen_ns. rewrite: unchanged entries are written again, not only seen."""
+
+    tree: Beneath
+    board: Board
+    clock_ns: Callable[[], int]
+    rewrite: bool
+
+    def act(self, work: Work) -> int:
+        work.seen_ns = self.clock_ns()
+        self.tree.forget()
+        gone = refused = first = 0
+        for directory, names, _ in work.pieces:
+            at = self._directory(directory)
+            keys = work.ids[first : first + len(names)]
+            first += len(names)
+            for name, key in zip(names, keys, strict=True):
+                try:
+                    status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
+                except (FileNotFoundError, NotADirectoryError):
+                    gone += 1
+                except OSError as error:
+                    gone, refused = gone + (error.errno == EBADF), refused + (error.errno != EBADF)
+                else:
+                    self._take(work, key, entry_of(directory, name, status))
+        self._count(work, gone, refused)
+        return len(work.ids)
+
+    def _directory(self, path: bytes) -> int:
+        """NO_DIRECTORY where it is gone."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return self.tree.directory(path)
+        return NO_DIRECTORY
+
+    def _count(self, work: Work, gone: int, refused: int) -> None:
+        new = sum(key not in work.known for key in work.found_ids)
+        counts = {"vanished": gone, "unreadable": refused, "unchanged": len(work.touched), "new": new}
+        counts["changed"] = len(work.found_ids) - new
+        for what, number in counts.items():
+            if number:
+                self.board.count(what, number)
+
+    def _take(self, work: Work, key: bytes, entry: Entry) -> None:
+        """An entry is unchanged where the database has its inode and its times."""
+        known = None if self.rewrite else work.known.get(key)
+        if known is not None and known[1:] == entry[12:] and known[0] == as_signed(entry[4]):
+            work.touched.append(key)
+        else:
+            work.entries.append(entry)
+            work.found_ids.append(key)
+
+
+def as_signed(number: int) -> int:
+    """The number of an inode as a database has it, in 64 bits with a sign."""
+    return number if number < 1 << 63 else number - (1 << 64)
+
+
+@dataclass(slots=True)
+class Applier:
+    """DB_APPLY. acknowledge: told each batch that is committed."""
+
+    store: Store
+    acknowledge: Callable[[Work], None]
+
+    def act(self, work: Work) -> int:
+        rows = rows_of(work.entries, work.found_ids, work.seen_ns)
+        self.store.apply(Batch(rows=rows, touched=work.touched, seen_ns=work.seen_ns))
+        self.acknowledge(work)
+        return len(rows) + len(work.touched)
