@@ -11,7 +11,7 @@ import mmap
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,17 +27,16 @@ WORKER = 16
 STOP, SCANS, OFFSET_NS = range(3)
 """Of the whole: that it ends; how many scans have begun; what the time of a look has more than CLOCK_MONOTONIC."""
 ASKED, SENT = range(2)
-"""Of a process. asked: NO, YES or GIVEN_ONE: whether it has no directory to list, and whether it was given one. sent:
+"""Of a process. asked: NO, YES or GIVEN_SOME: whether it has no directory to list, and whether it was given some. sent:
 how many it gave."""
-NO, YES, GIVEN_ONE = 0, 1, 2
+NO, YES, GIVEN_SOME = 0, 1, 2
 COUNTED = ("vanished", "unreadable", "loops", "elsewhere", "unchanged", "changed", "new")
 """What a process counts besides, from COUNTS on."""
 COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
-"""Of a directory that is given: its path and those above it. A longer one stays where it is."""
-WORD = 8
-LOOP_WORD = 16
+"""Of the directories that are given at once: their paths, and those above them. A longer one stays where it is."""
+WORD, COUNT_BYTES, CHAIN_WORD = 8, 4, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +123,20 @@ class Board:
                 return process
         return None
 
-    def give(self, process: int, directory: Directory) -> bool:
-        """Give it to a process that asks; False where that has been given one meanwhile, or it is too long a letter."""
-        above = b"".join(number.to_bytes(LOOP_WORD, "little") for number in directory.above)
-        letter = len(above).to_bytes(4, "little") + len(directory.path).to_bytes(4, "little") + above + directory.path
-        if len(letter) > LETTER_BYTES:
-            return False
+    def give(self, process: int, directories: Sequence[Directory]) -> int:
+        """Give them to a process that asks, as many as its letter takes; how many those were. 0 where that process has
+        been given some meanwhile."""
+        letter, count = bytearray(), 0
+        for path, above in directories:
+            chain = b"".join(number.to_bytes(CHAIN_WORD, "little") for number in above)
+            if len(letter) + len(chain) + len(path) + 2 * COUNT_BYTES > LETTER_BYTES - COUNT_BYTES:
+                break
+            letter += len(chain).to_bytes(COUNT_BYTES, "little") + len(path).to_bytes(COUNT_BYTES, "little")
+            letter += chain + path
+            count += 1
+        return count if count and self._send(process, count.to_bytes(COUNT_BYTES, "little") + letter) else 0
+
+    def _send(self, process: int, letter: bytes) -> bool:
         with self._giving:
             fcntl.lockf(self._file, fcntl.LOCK_EX, 1, process)
             try:
@@ -139,25 +146,22 @@ class Board:
                 begin = self._letters + process * LETTER_BYTES
                 self._map[begin : begin + len(letter)] = letter
                 self.words[self.of_process(self.process) + SENT] += 1
-                self.words[at] = GIVEN_ONE
+                self.words[at] = GIVEN_SOME
                 return True
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 
-    def received(self) -> Directory | None:
-        """A directory that another process gave; if there is none, it is asked for."""
+    def received(self) -> list[Directory]:
+        """The directories that another process gave; if there are none, they are asked for."""
         own = self.of_process(self.process)
         if self.words[own + ASKED] == NO:
             self.words[own + ASKED] = YES
-        if self.words[own + ASKED] != GIVEN_ONE:
-            return None
+        if self.words[own + ASKED] != GIVEN_SOME:
+            return []
         begin = self._letters + self.process * LETTER_BYTES
         letter = self._map[begin : begin + LETTER_BYTES]
-        above, path = int.from_bytes(letter[:4], "little"), int.from_bytes(letter[4:8], "little")
-        numbers = range(8, 8 + above, LOOP_WORD)
-        chain = tuple(int.from_bytes(letter[at : at + LOOP_WORD], "little") for at in numbers)
         self.words[own + ASKED] = NO
-        return Directory(letter[8 + above : 8 + above + path], chain)
+        return _opened(letter)
 
     def asks_nothing(self) -> None:
         """This process has a directory again that was not given."""
@@ -198,3 +202,17 @@ class Meter:
 
     def set(self, word: int, value: float) -> None:
         self._words[self.at + word] = value
+
+
+def _opened(letter: bytes) -> list[Directory]:
+    found: list[Directory] = []
+    at, number = COUNT_BYTES, int.from_bytes
+    for _ in range(number(letter[:COUNT_BYTES], "little")):
+        chain = at + 2 * COUNT_BYTES
+        path = chain + number(letter[at : at + COUNT_BYTES], "little")
+        end = path + number(letter[at + COUNT_BYTES : chain], "little")
+        words = range(chain, path, CHAIN_WORD)
+        above = tuple(number(letter[word : word + CHAIN_WORD], "little") for word in words)
+        found.append(Directory(letter[path:end], above))
+        at = end
+    return found

@@ -7,9 +7,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-WAIT_S = 0.002
+WAIT_S = 0.0005
 """How long a thread waits for a directory before it looks again whether another process has given one."""
 
 
@@ -21,12 +21,22 @@ class Directory(NamedTuple):
     above: tuple[int, ...]
 
 
+class Giving(Protocol):
+    """What gives directories to other processes."""
+
+    def asks(self) -> int | None:
+        """A process that has none."""
+
+    def give(self, process: int, directories: Sequence[Directory]) -> int:
+        """How many of them it took."""
+
+
 class Frontier:
     """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
     threads at once. What is given away is what came first: the largest part of the tree."""
 
-    def __init__(self, received: Callable[[], Directory | None]) -> None:
-        """received: a directory that another process gave, if there is one."""
+    def __init__(self, received: Callable[[], Sequence[Directory]]) -> None:
+        """received: directories that another process gave, if there are any."""
         self._received = received
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
@@ -51,8 +61,8 @@ class Frontier:
             return self._stack.pop()
 
     def _ready(self) -> bool:
-        if not self._stack and not self._busy and (given := self._received()) is not None:
-            self._stack.append(given)
+        if not self._stack and not self._busy:
+            self._stack.extend(self._received())
         return bool(self._stack) or self._closed
 
     def done(self) -> None:
@@ -60,10 +70,17 @@ class Frontier:
         with self._changed:
             self._busy -= 1
 
-    def spare(self) -> Directory | None:
-        """One for another process; None where there is no more than one here."""
+    def spare(self) -> list[Directory]:
+        """Half of them, for another process: those that came first."""
         with self._changed:
-            return self._stack.popleft() if len(self._stack) > 1 else None
+            return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
+
+    def hand_over(self, board: Giving, below: Sequence[Directory]) -> None:
+        """More to list, here or by processes that ask."""
+        self.push(below)
+        if (asking := board.asks()) is not None and (some := self.spare()):
+            given = board.give(asking, some)
+            self.push(some[given:])
 
     @property
     def idle(self) -> bool:

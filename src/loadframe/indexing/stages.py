@@ -116,16 +116,9 @@ class Lister:
         if names:
             total += len(names)
             self._hold(Piece(path, names, found_s))
-        self._push(below)
-        return total
-
-    def _push(self, below: list[Directory]) -> None:
         self.meter.add(FOUND, len(below))
-        self.frontier.push(below)
-        while (asking := self.board.asks()) is not None and (one := self.frontier.spare()) is not None:
-            if not self.board.give(asking, one):
-                self.frontier.push([one])
-                return
+        self.frontier.hand_over(self.board, below)
+        return total
 
     def _hold(self, piece: Piece) -> None:
         self._pieces.append(piece)

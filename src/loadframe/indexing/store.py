@@ -43,6 +43,7 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
 }
 """Which columns have an index beside the key, by the words of the workload's option. Without one of `parent`, what is
 in a directory that is removed is looked for in the whole table."""
+KINDS = ("sqlite", "mariadb", "postgres")
 TABLES = ("entries", "progress")
 ATTEMPTS = 5
 """How often a transaction is begun that another one made impossible (a deadlock)."""
@@ -209,19 +210,23 @@ def connect(database: Mapping[str, str]) -> Store:
     """A connection. database: kind (sqlite, mariadb, postgres); sqlite: path, pragmas (JSON); mariadb: socket or host
     and port, user, password, schema; postgres: libpq's parameters, and schema. StoreError where it refuses."""
     kind = database["kind"]
-    if kind == "sqlite":
-        from loadframe.indexing import sqlite_store
+    if kind not in KINDS:
+        raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")
+    try:
+        if kind == "sqlite":
+            from loadframe.indexing import sqlite_store
 
-        return sqlite_store.connect(database)
-    if kind == "mariadb":
-        from loadframe.indexing import mariadb_store
+            return sqlite_store.connect(database)
+        if kind == "mariadb":
+            from loadframe.indexing import mariadb_store
 
-        return mariadb_store.connect(database)
-    if kind == "postgres":
+            return mariadb_store.connect(database)
         from loadframe.indexing import postgres_store
 
         return postgres_store.connect(database)
-    raise StoreError(f"{kind!r} is no database of this pipeline; it knows sqlite, mariadb, postgres")
+    except StoreError as error:
+        place = next((database[name] for name in ("path", "socket", "host") if database.get(name)), "")
+        raise StoreError(f"{error} ({kind} at {place})") from error
 
 
 def parts(values: Sequence[T], most: int) -> Iterator[list[T]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import select
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +24,21 @@ START_AFTER_S = 0.05
 @dataclass(frozen=True, slots=True)
 class Worker:
     """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
-    request log. printed: what it says on standard error."""
+    request log. printed: what it says on standard error. environment: of a process of ours, where none is given.
+    pass_fds: descriptors that stay open in it."""
 
     command: Sequence[str]
     log: Path
     printed: Path
+    environment: Mapping[str, str] | None = None
+    pass_fds: tuple[int, ...] = ()
 
 
-def start_together(name: str, workers: Sequence[Worker], allowance: Allowance, duration_s: float) -> ProcessDriver:
-    """Start all of them and let them begin at one instant. WorkloadError where one ends first, or takes too long."""
+def start_together(
+    name: str, workers: Sequence[Worker], allowance: Allowance, duration_s: float | None
+) -> ProcessDriver:
+    """Start all of them and let them begin at one instant. duration_s: None where they end when their work is done.
+    WorkloadError where one ends first, or takes too long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -46,13 +52,23 @@ def start_together(name: str, workers: Sequence[Worker], allowance: Allowance, d
     except BaseException:
         ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
         raise
-    return ProcessDriver(name, processes, logs=logs, printed=printed, end_s=start_s + duration_s)
+    end_s = None if duration_s is None else start_s + duration_s
+    return ProcessDriver(name, processes, logs=logs, printed=printed, end_s=end_s)
 
 
 def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
     with step_files.create(worker.printed) as stderr:
         pipe = subprocess.PIPE
-        return spawn(worker.command, allowance, stdin=pipe, stdout=pipe, stderr=stderr, cwd=worker.log.parent)
+        return spawn(
+            worker.command,
+            allowance,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=stderr,
+            cwd=worker.log.parent,
+            env=worker.environment,
+            pass_fds=worker.pass_fds,
+        )
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:

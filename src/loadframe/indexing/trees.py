@@ -1,0 +1,134 @@
+"""Trees to scan, made from a seed: how many files a directory has, how deep it is, sizes, owners and ages.
+
+Sizes are log-normal, as those of real file systems (Agrawal et al., A Five-Year Study of File-System Metadata, 2007).
+Files are sparse: they have their size and no content, so that a million fit on a small disk. A tree that is there with
+the same shape is used again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from math import log
+from pathlib import Path
+
+from loadframe.errors import MachineError
+
+FORM = 1
+"""Of a tree: another one is made where this changes."""
+LARGEST_BYTES = 1 << 40
+FIRST_OWNER = 20_000
+DAY_NS = 86_400 * 10**9
+WORDS = ("data", "log", "img", "tmp", "txt", "h5", "tar", "old")
+"""How names end."""
+MOST_DEPTH = 400
+
+
+@dataclass(frozen=True)
+class Shape:
+    """entries: in all, the root and the directories included. depth: of directories below the root; 1: all of them are
+    in the root. files_per_directory: the last one has fewer. median_bytes, sigma: of the log-normal sizes; sigma is of
+    the natural logarithm. owners: user ids, from FIRST_OWNER on; 0, or without root: all are ours. age_days: times are
+    spread evenly over so many days before now."""
+
+    entries: int
+    files_per_directory: int = 30
+    depth: int = 5
+    median_bytes: int = 16_384
+    sigma: float = 2.0
+    owners: int = 10
+    age_days: int = 730
+    seed: int = 0
+
+
+def make(tree: Path, shape: Shape) -> bool:
+    """A tree of this shape at this path, in place of one of another shape that was made here; whether it was made now.
+    MachineError where there is something else, or it cannot be made."""
+    mark = marked(tree)
+    wanted = json.dumps({"form": FORM, **asdict(shape)})
+    try:
+        if mark.exists() and tree.exists() and mark.read_text(encoding="utf-8") == wanted:
+            return False
+        if tree.exists() and not mark.exists():
+            raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.")
+        mark.write_text("", encoding="utf-8")  # what is made is ours from its beginning
+        if tree.exists():
+            shutil.rmtree(tree)
+        tree.mkdir(mode=0o755, parents=True)
+        _fill(tree, shape)
+        mark.write_text(wanted, encoding="utf-8")
+    except OSError as error:
+        raise MachineError(
+            f"A tree of {shape.entries:,} entries cannot be made at {tree}: {error.strerror}.",
+            remedy="Each entry takes an inode (df -i). Name fewer, or another place (LOADFRAME_SCRATCH).",
+        ) from error
+    return True
+
+
+def marked(tree: Path) -> Path:
+    """The file beside a tree that says that it was made here, and of which shape."""
+    return tree.with_name(f"{tree.name}.shape.json")
+
+
+def remove(tree: Path) -> None:
+    """A tree that was made here. Idempotent. OSError."""
+    if marked(tree).exists():
+        if tree.exists():
+            shutil.rmtree(tree)
+        marked(tree).unlink()
+
+
+def directories_of(shape: Shape) -> Iterator[bytes]:
+    """The paths of the directories below the root, each after its parent: chains of `depth`."""
+    made, at = 0, [b""]
+    count = -(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))
+    while made < count:
+        level = made % max(1, min(shape.depth, MOST_DEPTH))
+        name = b"d%07d" % made
+        at = [*at[: level + 1], at[level] + b"/" + name if at[level] else name]
+        yield at[-1]
+        made += 1
+
+
+def _fill(tree: Path, shape: Shape) -> None:
+    numbers, now_ns = random.Random(shape.seed), time.time_ns()
+    root = os.open(tree, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        paths = list(directories_of(shape))
+        files = max(0, shape.entries - 1 - len(paths))
+        first = 0
+        for path in paths:
+            os.mkdir(path, 0o755, dir_fd=root)
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+            try:
+                last = min(files, first + shape.files_per_directory)
+                _files(directory, range(first, last), shape, numbers, now_ns)
+                first = last
+            finally:
+                os.close(directory)
+    finally:
+        os.close(root)
+
+
+def _files(directory: int, which: range, shape: Shape, numbers: random.Random, now_ns: int) -> None:
+    mean, owners = log(max(1, shape.median_bytes)), shape.owners if os.geteuid() == 0 else 0
+    for number in which:
+        name = b"f%08d.%s" % (number, numbers.choice(WORDS).encode())
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=directory)
+        try:
+            size = min(LARGEST_BYTES, int(numbers.lognormvariate(mean, shape.sigma)))
+            with suppress(OSError):  # larger than a file may be here (RLIMIT_FSIZE, the file system): it stays empty
+                os.ftruncate(file, size)
+            if owners:
+                owner = FIRST_OWNER + numbers.randrange(owners)
+                os.fchown(file, owner, owner)
+            then_ns = now_ns - int(numbers.random() * shape.age_days * DAY_NS)
+            os.utime(file, ns=(then_ns, then_ns))
+        finally:
+            os.close(file)

@@ -1,0 +1,355 @@
+"""metadata-index: a pipeline scans a tree of files into a database and keeps it current (targets: sqlite, mariadb,
+postgres).
+
+It lists directories, asks the database what it knows of their entries, looks each entry up in the file system and
+writes what is new or changed, in batches. A request is one entry, from its discovery to its acknowledgement. The
+pipeline is the driver. After each step every entry that was acknowledged must be in the database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import StudyError, TargetError, WorkloadError
+from loadframe.host.environment import importing, python
+from loadframe.host.own_user import make_private
+from loadframe.host.processes import Allowance
+from loadframe.indexing import config as configs
+from loadframe.indexing import store as stores
+from loadframe.indexing import trees
+from loadframe.indexing.config import Config
+from loadframe.indexing.store import INDEXES, Store, StoreError
+from loadframe.indexing.trees import Shape
+from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.workloads import databases, step_files
+from loadframe.workloads.common import Common
+from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.options import choice, number, rules, switch, text, whole
+from loadframe.workloads.together import Worker, start_together
+
+MOST_PROCESSES, MOST_THREADS = 64, 256
+MOST_ENTRIES = 10_000_000
+EVERYTHING = "3"
+"""Pages, directories and inodes (proc_sys_vm(5), drop_caches)."""
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+@dataclass(frozen=True)
+class MetadataIndexOptions:
+    tree: str = text("", "a folder to scan, which is only read; without one a tree is made")
+    entries: int = whole(100_000, 1, MOST_ENTRIES, "entries of the tree that is made")
+    files_per_directory: int = whole(30, 1, MOST_ENTRIES, "files in each directory of the tree that is made")
+    depth: int = whole(5, 1, trees.MOST_DEPTH, "how deep its directories are; 1: all are in its root")
+    median_bytes: int = whole(
+        16_384, 0, 1 << 40, "median of its files' sizes, which are log-normal; they have no content"
+    )
+    sigma: float = number(2.0, 0.0, 5.0, "standard deviation of the natural logarithm of their sizes")
+    owners: int = whole(10, 0, 10_000, "how many users own its files, where root makes it")
+    age_days: int = whole(730, 0, 36_500, "over how many days their times are spread")
+    seed: int = whole(0, 0, 2**31 - 1, "of names, sizes, owners and times")
+    start: str = choice("empty", ("empty", "indexed"), "what the database has when a step begins: nothing, or the tree")
+    cold: bool = switch(False, "the kernel has nothing of the tree in memory when a step begins (needs root)")
+    scanners: int = whole(1, 1, MOST_PROCESSES, "processes, each with all stages")
+    scan_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that list directories")
+    fs_threads: int = whole(0, 0, MOST_THREADS, "threads of a process that look entries up; 0: as many as scan_threads")
+    info_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that ask the database what it knows")
+    db_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that write to the database")
+    batch: int = whole(1000, 1, 100_000, "entries of a batch, each of which is one query and one transaction")
+    max_pending: int = whole(10_000, 1, 10_000_000, "entries that may wait before each stage of a process")
+    indexes: str = choice("parent", tuple(INDEXES), "columns with an index: none, parent, or all that are searched")
+    rewrite: bool = switch(False, "write entries again that are unchanged, in place of noting that they were seen")
+
+
+@dataclass
+class _Prepared:
+    """What is there, for all workloads that were made of one another. trees: by shape. indexed: the tree that the
+    database has, and with which indexes; "" for none."""
+
+    trees: dict[Shape, Path] = field(default_factory=dict)
+    indexed: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """The last step."""
+
+    config: Config
+    entries: int | None
+    """Of the tree, where it is one of ours."""
+
+
+class MetadataIndex(Common[MetadataIndexOptions]):
+    """The workload. Options: MetadataIndexOptions."""
+
+    kind = "metadata-index"
+    target_kinds = frozenset({"sqlite", "mariadb", "postgres"})
+    axes = frozenset({"scan_threads"})
+    axis_unit = "threads"
+    operations: tuple[str, ...] = ("scan",)
+    judged: tuple[str, ...] = ("scan",)
+    model = MetadataIndexOptions
+    levels = (1, MOST_THREADS)
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        super().__init__(options, allowance)
+        self._prepared = _Prepared()
+        self._ran: _Ran | None = None
+
+    def with_options(self, options: Mapping[str, SettingValue]) -> MetadataIndex:
+        """The same workload with other values of some options: a treatment. StudyError for bad ones."""
+        other = type(self)({**asdict(self.options), **options}, self.allowance)
+        other._prepared = self._prepared
+        return other
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload."""
+        return (importing("loadframe.indexing.pipeline"),)
+
+    def install(self, endpoint: Endpoint) -> None:
+        """Make the schema and its tables. StudyError where the tree cannot be scanned."""
+        self._check_tree()
+        if endpoint.kind in databases.KINDS:
+            databases.make_schema(endpoint)
+        self._make_tables(endpoint)
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """Tables without a row; where steps begin with the tree in them, they are filled when it is known."""
+        asked = self.words_of(self.check_level(level))
+        if endpoint.kind in databases.KINDS:
+            databases.await_drivers_gone(endpoint, asked)
+        tree, indexes = self._prepared.indexed
+        if self.options.start == "empty" or not tree or indexes != self.options.indexes:
+            self._make_tables(endpoint)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Make the tree where it is not there, and start the pipeline: all of its processes begin at one instant."""
+        folder = folder.resolve()
+        options = self._at(self.check_level(level))
+        tree, entries = self._tree(options, folder.parent)
+        seconds = 0.0 if self.runs_to_completion else float(duration_s)
+        config = _config(options, tree, folder, database_of(endpoint), seconds)
+        if options.start == "indexed" and self._prepared.indexed != (tree, options.indexes):
+            self._index(endpoint, replace(config, seconds=0.0), folder)
+            self._prepared.indexed = (tree, options.indexes)
+        if options.cold:
+            _forget_caches()
+        self._ran = _Ran(config, entries)
+        return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
+
+    def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
+        """The configuration is in memory, and handed over as a descriptor: it may have a password."""
+        folder, owner = Path(config.folder), self.allowance.user
+        with step_files.create(folder / configs.BOARD, owner) as board:
+            board.truncate(config.shape.bytes)
+        with os.fdopen(os.memfd_create("pipeline.json"), "wb", buffering=0) as file:
+            file.write(config.text().encode())
+            command = python("loadframe.indexing.pipeline", f"/dev/fd/{file.fileno()}")
+            environment = databases.engine_of(endpoint).environment(endpoint) if endpoint.kind != "sqlite" else None
+            workers = [
+                Worker(
+                    [*command, str(process)],
+                    log=config.requests(process),
+                    printed=folder / f"process-{process}.txt",
+                    environment=environment,
+                    pass_fds=(file.fileno(),),
+                )
+                for process in range(config.scanners)
+            ]
+            return start_together(self.kind, workers, self.allowance, duration_s)
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Compare what was acknowledged with what is in the database. WorkloadError where an entry is lost."""
+        if endpoint.kind in databases.KINDS:
+            databases.await_drivers_gone(endpoint, "to tidy up after a step")
+        ran, self._ran = self._ran, None
+        if ran is None:
+            return
+        with _connected(endpoint) as store:
+            wrong = _wrong(store, ran)
+        if wrong:
+            raise WorkloadError(
+                f"The database does not have what the pipeline acknowledged: {wrong}.",
+                remedy="The pipeline or the database lost entries; its log may say why.",
+            )
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Drop the tables, and the schema where we made it."""
+        if endpoint.kind in databases.KINDS:
+            databases.drop_schema(endpoint)
+        else:
+            with _connected(endpoint) as store:
+                store.drop()
+
+    def _at(self, level: int) -> MetadataIndexOptions:
+        """The options of a level."""
+        (axis,) = self.axes
+        return replace(self.options, **{axis: level})
+
+    def _check_tree(self) -> None:
+        tree = self.options.tree
+        if tree and not (Path(tree).is_absolute() and Path(tree).is_dir()):
+            raise StudyError(
+                f"workload.options.tree = {tree!r} is no folder with an absolute path.",
+                remedy="Name a folder that is there, from / on; or omit it, and a tree is made.",
+            )
+
+    def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
+        """Where it is, and how many entries it has where we made it. It goes with the folder."""
+        if options.tree:
+            return options.tree, None
+        names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
+        shape = Shape(**{name: getattr(options, name) for name in names})
+        if shape not in self._prepared.trees:
+            if not (place := folder / "trees").exists():
+                make_private(place, self.allowance.user)
+            self._prepared.trees[shape] = place / f"tree-{len(self._prepared.trees)}"
+        trees.make(self._prepared.trees[shape], shape)
+        return str(self._prepared.trees[shape]), options.entries
+
+    def _index(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
+        """Bring the whole tree into the database. WorkloadError where that fails."""
+        driver = self._start(endpoint, config, None)
+        try:
+            while not driver.wait(1.0):
+                pass
+            driver.requests()
+        finally:
+            driver.kill()
+        for path in folder.iterdir():  # the step's own files begin empty
+            path.unlink()
+
+    def _make_tables(self, endpoint: Endpoint) -> None:
+        self._prepared.indexed = ("", "")
+        with _connected(endpoint) as store:
+            store.create(self.options.indexes)
+
+
+class MetadataIndexByScanners(MetadataIndex):
+    """The same with more processes."""
+
+    axes = frozenset({"scanners"})
+    axis_unit = "processes"
+    levels = (1, MOST_PROCESSES)
+
+
+class MetadataIndexByBatch(MetadataIndex):
+    """The same with larger batches."""
+
+    axes = frozenset({"batch"})
+    axis_unit = "entries per batch"
+    levels = (1, 100_000)
+
+
+class MetadataIndexByEntries(MetadataIndex):
+    """One scan of ever larger trees: a step ends when the whole tree is in the database."""
+
+    axes = frozenset({"entries"})
+    axis_unit = "entries"
+    levels = (1, MOST_ENTRIES)
+    runs_to_completion = True
+
+
+def database_of(endpoint: Endpoint) -> dict[str, str]:
+    """How the pipeline reaches a database: see indexing.store.connect."""
+    if endpoint.kind == "sqlite":
+        return {"kind": "sqlite", "path": endpoint.address, "pragmas": endpoint.options.get("pragmas", "{}")}
+    engine = databases.engine_of(endpoint)
+    if endpoint.kind == "mariadb":
+        given = engine.parameters(endpoint)
+        return {
+            "kind": "mariadb",
+            **{name: value for name, value in given.items() if name != "db"},
+            "schema": given["db"],
+        }
+    known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint)}
+    return {"kind": "postgres", **engine.all_parameters(endpoint), **known}
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """Nothing but Python's own SQLite, new enough for upserts (3.24); the package for a server is its kind's."""
+    import sqlite3
+
+    found = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 24) else None
+    return (Requirement(kind, "SQLite 3.24 or newer", found, "use a Python linked with a newer SQLite"),)
+
+
+def _config(
+    options: MetadataIndexOptions, tree: str, folder: Path, database: Mapping[str, str], seconds: float
+) -> Config:
+    names = ("scanners", "scan_threads", "info_threads", "db_threads", "batch", "rewrite")
+    return Config(
+        tree=tree,
+        folder=str(folder),
+        database=database,
+        fs_threads=options.fs_threads or options.scan_threads,
+        queue=options.max_pending,
+        seconds=seconds,
+        **{name: getattr(options, name) for name in names},
+    )
+
+
+def _wrong(store: Store, ran: _Ran) -> str:
+    """What does not hold, in words; "" where all does. Entries are told apart by the first 8 bytes of their ids."""
+    import numpy as np
+
+    def numbers(ids: bytes) -> Any:
+        whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
+        return np.unique(np.frombuffer(whole_ids, dtype="<u8")[::2])
+
+    config = ran.config
+    sent = numbers(b"".join(step_files.read(config.applied(process)) for process in range(config.scanners)))
+    there = numbers(b"".join(store.ids()))
+    if lost := len(np.setdiff1d(sent, there, assume_unique=True)):
+        return f"{lost:,} of {len(sent):,} entries are not there"
+    scans = json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", [])
+    if scans and ran.entries is not None and len(there) != ran.entries:
+        return f"after a whole scan it has {len(there):,} entries, the tree {ran.entries:,}"
+    return ""
+
+
+def _forget_caches() -> None:
+    """StudyError where that is not permitted."""
+    try:
+        os.sync()  # what is not written yet would stay
+        DROP_CACHES.write_text(EVERYTHING, encoding="ascii")
+    except OSError as error:
+        raise StudyError(
+            f"workload.options.cold = true: {DROP_CACHES} cannot be written: {error.strerror}.",
+            remedy="Run as root, outside of a container; or omit it.",
+        ) from error
+
+
+@contextmanager
+def _connected(endpoint: Endpoint) -> Iterator[Store]:
+    """TargetError where the database refuses."""
+    try:
+        store = stores.connect(database_of(endpoint))
+        try:
+            yield store
+        finally:
+            store.close()
+    except StoreError as error:
+        raise TargetError(
+            f"The database at {endpoint.address} refused: {error}.",
+            remedy="Check that it runs and can be written to, and that its disk has space left.",
+        ) from error
+
+
+KIND = KindOfWorkload(
+    MetadataIndex.kind,
+    MetadataIndex,
+    rules(MetadataIndexOptions),
+    requirements,
+    other_axes={
+        "scanners": MetadataIndexByScanners,
+        "batch": MetadataIndexByBatch,
+        "entries": MetadataIndexByEntries,
+    },
+)
