@@ -14,6 +14,7 @@ from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem, scratch_directory
 from loadframe.host.own_user import free_user, why_no_free_user
 from loadframe.host.state import state_directory
+from loadframe.indexing.choosing import permitted
 from loadframe.kinds import registry as targets
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf import permission
@@ -41,6 +42,7 @@ def examine(root: Path = Path("/")) -> list[Requirement]:
         *_recording(root),
         *_profiles(),
         *_cage(root),
+        *_change_logs(),
         *_drivers(),
         *_places(),
     ]
@@ -104,6 +106,14 @@ def _drivers() -> list[Requirement]:
         )
         for which, trials in ways.items()
     ]
+
+
+def _change_logs() -> list[Requirement]:
+    """Tried where temporary data is: a change log depends on the file system."""
+    try:
+        return permitted(scratch_directory())
+    except CageError as error:
+        return [Requirement("index", "change log", None, f"{error.fact}. {error.remedy}")]
 
 
 def _places() -> list[Requirement]:

@@ -1,0 +1,61 @@
+"""Which change log this machine permits for a tree, found out by trying, and told in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import MachineError
+from loadframe.indexing.fanotify import Fanotify, queue_length
+from loadframe.indexing.inotify import Inotify, limit
+from loadframe.indexing.readers import Reader
+from loadframe.model import Requirement
+
+KERNEL: Mapping[str, Callable[[Path], Reader]] = {"fanotify": Fanotify, "inotify": Inotify}
+"""In the order of preference: the first follows a whole file system with one mark, the second has a watch for each
+directory."""
+INJECTED = "Records can be injected instead: they load the pipeline and say nothing of the tree."
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """refused: why those before it were not taken, in words, by name."""
+
+    reader: Reader
+    refused: Mapping[str, str]
+
+
+def choose(root: Path, wanted: str = "auto") -> Chosen:
+    """The change log of the kernel for this tree, opened. wanted: of KERNEL, or auto: the first that is permitted.
+    MachineError where none is."""
+    refused: dict[str, str] = {}
+    for name, opened in KERNEL.items():
+        if wanted in (name, "auto"):
+            try:
+                return Chosen(opened(root), refused)
+            except MachineError as error:
+                refused[name] = str(error)
+    if not refused:
+        raise MachineError(
+            f"{wanted!r} is no change log of the kernel", remedy=f"Use one of auto, {', '.join(KERNEL)}."
+        )
+    raise MachineError(f"The changes of {root} cannot be followed. {' '.join(refused.values())}", remedy=INJECTED)
+
+
+def permitted(place: Path) -> list[Requirement]:
+    """What `loadframe doctor` shows of change logs, tried on a directory without directories."""
+    told = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
+    return [_tried(name, place, told[name]) for name in KERNEL]
+
+
+def _tried(name: str, place: Path, found: str) -> Requirement:
+    what = f"change log: {name}"
+    try:
+        KERNEL[name](place).close()
+    except MachineError as error:
+        return Requirement("index", what, None, str(error))
+    except OSError as error:
+        return Requirement("index", what, None, f"{name} is refused: {os.strerror(error.errno or 0)}")
+    return Requirement("index", what, found, "")

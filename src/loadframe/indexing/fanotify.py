@@ -1,0 +1,269 @@
+"""The change log of a whole file system, from fanotify(7) with directory handles: one mark, however large the tree is.
+
+A record tells the handle of the directory and the name in it; the handle is opened to learn where the directory is now
+(open_by_handle_at(2)). Needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH in the first user namespace, Linux 5.9, and a file
+system with handles. Records of other trees of the file system come, too, and are left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import MachineError
+from loadframe.indexing import kernel
+from loadframe.indexing.beneath import Beneath, joined, names
+from loadframe.indexing.changes import Change
+from loadframe.indexing.readers import Records
+
+# <linux/fanotify.h>
+CLOEXEC, NONBLOCK, REPORT_DIR_FID, REPORT_NAME = 0x1, 0x2, 0x400, 0x800
+MARK_ADD, MARK_FILESYSTEM = 0x1, 0x100
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
+OVERFLOW, RENAME, ONDIR = 0x4000, 0x10000000, 0x40000000
+WATCHED = CREATE | DELETE | ATTRIB | CLOSE_WRITE | ONDIR
+_EVENT = struct.Struct("=IBBHQii")
+_INFO = struct.Struct("=BBH")
+_VERSION = 3
+_DIRECTORY_AND_NAME, _OLD, _NEW = 2, 10, 12
+_FSID = 8
+READ_BYTES = 1 << 18
+MOST_DIRECTORIES = 100_000
+"""Whose paths are remembered."""
+KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
+GONE = {DELETE: "unlink", MOVED_FROM: "unlink"}
+
+
+class UnreadableEventError(ValueError):
+    """Bytes that are no events of this kernel interface."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A name in a directory, which is told by its handle (a `struct file_handle`)."""
+
+    directory: bytes
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """mask: what happened, perhaps several things. at: where; None where the kernel did not say. to: where a rename
+    leads."""
+
+    mask: int
+    at: Place | None = None
+    to: Place | None = None
+
+
+def events(data: bytes) -> Iterator[Event]:
+    """The events in what was read from a group. UnreadableEventError."""
+    at = 0
+    while at < len(data):
+        if len(data) - at < _EVENT.size:
+            raise UnreadableEventError(f"{len(data) - at} bytes are left; an event has {_EVENT.size}")
+        length, version, _, head, mask, _, _ = _EVENT.unpack_from(data, at)
+        if version != _VERSION:
+            raise UnreadableEventError(f"version {version} of the interface; {_VERSION} is known")
+        if not _EVENT.size <= head <= length <= len(data) - at:
+            raise UnreadableEventError(
+                f"an event of {length} bytes with a head of {head} where {len(data) - at} are left"
+            )
+        yield _event(mask, data[at + head : at + length])
+        at += length
+
+
+def _event(mask: int, infos: bytes) -> Event:
+    found: dict[int, Place] = {}
+    at = 0
+    while at < len(infos):
+        if len(infos) - at < _INFO.size:
+            raise UnreadableEventError(f"{len(infos) - at} bytes of information are left; a head has {_INFO.size}")
+        kind, _, length = _INFO.unpack_from(infos, at)
+        if not _INFO.size <= length <= len(infos) - at:
+            raise UnreadableEventError(f"information of {length} bytes where {len(infos) - at} are left")
+        if kind in (_DIRECTORY_AND_NAME, _OLD, _NEW):
+            found[kind] = _place(infos[at + _INFO.size : at + length])
+        at += length
+    if _OLD in found or _NEW in found:
+        return Event(mask, found.get(_OLD), found.get(_NEW))
+    return Event(mask, found.get(_DIRECTORY_AND_NAME))
+
+
+def _place(data: bytes) -> Place:
+    if len(data) < _FSID + 8:
+        raise UnreadableEventError(f"{len(data)} bytes are no handle")
+    size = int.from_bytes(data[_FSID : _FSID + 4], "little")
+    end = _FSID + 8 + size
+    if end > len(data):
+        raise UnreadableEventError(f"a handle of {size} bytes where {len(data) - _FSID - 8} are left")
+    return Place(data[_FSID:end], data[end:].partition(b"\0")[0])
+
+
+class Fanotify:
+    """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
+
+    name = "fanotify"
+    resumes = False
+
+    def __init__(self, root: Path, *, first: int = 1) -> None:
+        """first: the number of the first record. MachineError where the kernel refuses, with its reason."""
+        self._tree = Beneath(root)
+        self._group = -1
+        try:
+            self._path = path_of(self._tree.root) or b""
+            os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
+            self._group = kernel.fanotify_init(CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME)
+            self._mark()
+        except OSError as error:
+            self.close()
+            raise MachineError(
+                f"fanotify does not follow {root}: {error.strerror}", remedy=REMEDIES.get(error.errno or 0, OTHERWISE)
+            ) from error
+        self._number = first
+        self._paths: dict[bytes, bytes | None] = {}
+        self.unresolved = 0
+        """Records of directories that were gone when they were read: what became of these is told by other records."""
+
+    def _mark(self) -> None:
+        """With renames as one record where the kernel has them (Linux 5.17), else as two."""
+        flags = MARK_ADD | MARK_FILESYSTEM
+        try:
+            kernel.fanotify_mark(self._group, flags, WATCHED | RENAME, self._tree.root)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            kernel.fanotify_mark(self._group, flags, WATCHED | MOVED_FROM | MOVED_TO, self._tree.root)
+
+    def read(self, timeout_s: float) -> Records:
+        """See Reader."""
+        if not kernel.readable(self._group, timeout_s):
+            return Records()
+        try:
+            data = os.read(self._group, READ_BYTES)
+        except BlockingIOError:
+            return Records()
+        changes: list[Change] = []
+        lost = ""
+        for event in events(data):
+            if event.mask & OVERFLOW:
+                lost = f"the queue of fanotify was full ({queue_length()} records)"
+                self._paths.clear()
+            else:
+                self._tell(event, changes.append)
+        return Records(changes, lost, not kernel.readable(self._group))
+
+    def _tell(self, event: Event, add: Callable[[Change], None]) -> None:
+        if event.mask & ONDIR and event.mask & (RENAME | MOVED_FROM | MOVED_TO):
+            self._paths.clear()  # everything below it is elsewhere now
+        at, to = self._where(event.at), self._where(event.to)
+        now = time.time()
+
+        def record(kind: str, path: bytes, to: bytes = b"") -> None:
+            add(Change(kind, path, to, self._number, now))
+            self._number += 1
+
+        if event.mask & RENAME:
+            if at is not None and to is not None:
+                record("rename", at, to)
+            elif at is not None:
+                record("unlink", at)
+            elif to is not None:
+                record("create", to)
+        if at is not None:
+            for bit, kind in (GONE | KINDS).items():
+                if event.mask & bit:
+                    record(kind, at)
+
+    def _where(self, place: Place | None) -> bytes | None:
+        """The path below the root; None where it is not in the tree, or where the directory is gone."""
+        if place is None:
+            return None
+        if place.directory not in self._paths:
+            if len(self._paths) >= MOST_DIRECTORIES:
+                self._paths.clear()
+            self._paths[place.directory] = self._resolved(place.directory)
+        directory = self._paths[place.directory]
+        if directory is None:
+            return None
+        return directory if place.name in (b"", b".") else joined(directory, place.name)
+
+    def _resolved(self, handle: bytes) -> bytes | None:
+        try:
+            opened = kernel.open_by_handle(self._tree.root, handle)
+        except OSError as error:
+            if error.errno not in (errno.ESTALE, errno.ENOENT):
+                raise MachineError(
+                    f"A directory handle cannot be opened: {error.strerror}", remedy="Follow with inotify."
+                ) from error
+            self.unresolved += 1
+            return None
+        try:
+            return self._below(path_of(opened))
+        finally:
+            os.close(opened)
+
+    def _below(self, path: bytes | None) -> bytes | None:
+        if path is None or path == self._path:
+            return None if path is None else b""
+        above = self._path.rstrip(b"/") + b"/"
+        return path[len(above) :] if path.startswith(above) else None
+
+    def acknowledge(self, number: int) -> None:
+        """The kernel keeps no record that was read."""
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._tree.close()
+        if self._group >= 0:
+            os.close(self._group)
+        self._group = -1
+
+
+OTHERWISE = "Follow with inotify (a watch for each directory), or with injected records."
+REMEDIES = {
+    errno.EPERM: f"Run as root, outside of a container. {OTHERWISE}",
+    errno.EINVAL: f"fanotify with directory handles needs Linux 5.9. {OTHERWISE}",
+    errno.ENODEV: f"This file system has no identity. {OTHERWISE}",
+    errno.EOPNOTSUPP: f"This file system has no handles. {OTHERWISE}",
+    errno.EXDEV: f"This is a subvolume, whose file system has another identity. {OTHERWISE}",
+}
+
+
+def queue_length() -> str:
+    """The kernel's bound on records that wait, as a message shows it."""
+    try:
+        return f"{int(Path('/proc/sys/fs/fanotify/max_queued_events').read_text()):,}"
+    except (OSError, ValueError):
+        return "an unknown number of"
+
+
+def path_of(opened: int) -> bytes | None:
+    """The absolute path of an open directory; None where it has been removed. OSError."""
+    if os.fstat(opened).st_nlink == 0:
+        return None
+    try:
+        return os.fsencode(Path(f"/proc/self/fd/{opened}").readlink())
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    above = os.open(b"..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=opened)
+    try:
+        path, name = path_of(above), _name_in(above, os.fstat(opened))
+    finally:
+        os.close(above)
+    return None if path is None or name is None else path.rstrip(b"/") + b"/" + name
+
+
+def _name_in(directory: int, wanted: os.stat_result) -> bytes | None:
+    for name in names(directory):
+        with suppress(OSError):  # it vanished while we looked for another
+            if os.path.samestat(os.stat(name, dir_fd=directory, follow_symlinks=False), wanted):
+                return name
+    return None

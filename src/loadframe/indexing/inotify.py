@@ -1,0 +1,234 @@
+"""The change log of a small tree, from inotify(7): a watch for each directory, without rights beyond reading them.
+
+A new directory is watched first and listed then: what was made in it between is told from the listing. Two records with
+one cookie are a rename. A directory that was renamed is walked again, so that each watch has the path of now.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import MachineError
+from loadframe.indexing import kernel
+from loadframe.indexing.beneath import Beneath, joined, shown
+from loadframe.indexing.changes import Change
+from loadframe.indexing.readers import Records
+
+# <sys/inotify.h>
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
+OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x40000000
+ONLYDIR, EXCL_UNLINK = 0x01000000, 0x04000000
+WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLYDIR | EXCL_UNLINK
+_EVENT = struct.Struct("=iIII")
+READ_BYTES = 1 << 18
+LIMITS = Path("/proc/sys/fs/inotify")
+
+
+class UnreadableEventError(ValueError):
+    """Bytes that are no events of this kernel interface."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """watch: its number, -1 for the whole instance. cookie: the same in the two events of a rename."""
+
+    watch: int
+    mask: int
+    cookie: int
+    name: bytes
+
+
+def events(data: bytes) -> Iterator[Event]:
+    """The events in what was read from an instance. UnreadableEventError."""
+    at = 0
+    while at < len(data):
+        if len(data) - at < _EVENT.size:
+            raise UnreadableEventError(f"{len(data) - at} bytes are left; an event has {_EVENT.size}")
+        watch, mask, cookie, length = _EVENT.unpack_from(data, at)
+        at += _EVENT.size
+        if length > len(data) - at:
+            raise UnreadableEventError(f"a name of {length} bytes where {len(data) - at} are left")
+        yield Event(watch, mask, cookie, data[at : at + length].partition(b"\0")[0])
+        at += length
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """The first half of a rename."""
+
+    path: bytes
+    directory: bool
+
+
+class Inotify:
+    """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
+
+    name = "inotify"
+    resumes = False
+
+    def __init__(self, root: Path, *, first: int = 1) -> None:
+        """Watches every directory before it returns. first: the number of the first record. MachineError where the
+        kernel refuses, or has fewer watches than the tree has directories."""
+        self._tree = Beneath(root)
+        try:
+            self._instance = kernel.inotify_init()
+        except OSError as error:
+            self._tree.close()
+            raise MachineError(
+                f"inotify does not follow {root}: {error.strerror}",
+                remedy=f"End other programs of this user that use inotify, or raise {LIMITS}/max_user_instances.",
+            ) from error
+        self._number = first
+        self._paths: dict[int, bytes] = {}
+        self._leaving: dict[int, _Leaving] = {}
+        self._changes: list[Change] = []
+        self.unwatched: dict[bytes, str] = {}
+        """Directories without a watch, and why: their entries are not followed."""
+        try:
+            self._watch_below(b"", tell=False)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def watches(self) -> int:
+        """How many directories are watched."""
+        return len(self._paths)
+
+    def read(self, timeout_s: float) -> Records:
+        """See Reader."""
+        waited = dict(self._leaving)
+        lost = ""
+        if kernel.readable(self._instance, 0 if waited else timeout_s):
+            for event in events(os.read(self._instance, READ_BYTES)):
+                if event.mask & OVERFLOW:
+                    lost = f"the queue of inotify was full ({limit('max_queued_events')} records)"
+                else:
+                    self._take(event)
+        for cookie, leaving in waited.items():
+            if self._leaving.pop(cookie, None):  # its other half did not follow: it has left the tree
+                self._left(leaving)
+        if lost:
+            self._leaving.clear()
+            self._watch_below(b"", tell=False)
+        changes, self._changes = self._changes, []
+        drained = not self._leaving and not kernel.readable(self._instance)
+        return Records(changes, lost, drained)
+
+    def _take(self, event: Event) -> None:
+        if event.mask & IGNORED:
+            self._paths.pop(event.watch, None)
+            return
+        directory = self._paths.get(event.watch)
+        if directory is None:
+            return
+        path = joined(directory, event.name) if event.name else directory
+        is_directory = bool(event.mask & ISDIR)
+        if event.mask & CREATE:
+            self._record("create", path)
+            if is_directory:
+                self._watch_below(path, tell=True)
+        if event.mask & DELETE:
+            self._record("unlink", path)
+        if event.mask & MOVED_FROM:
+            self._leaving[event.cookie] = _Leaving(path, is_directory)
+        if event.mask & MOVED_TO:
+            leaving = self._leaving.pop(event.cookie, None)
+            if leaving:
+                self._record("rename", leaving.path, path)
+            else:
+                self._record("create", path)
+            if is_directory:
+                self._watch_below(path, tell=leaving is None)
+        if event.mask & ATTRIB:
+            self._record("setattr", path)
+            if path in self.unwatched:  # it may be readable now
+                self._watch_below(path, tell=True)
+        if event.mask & CLOSE_WRITE:
+            self._record("close_write", path)
+
+    def _left(self, leaving: _Leaving) -> None:
+        self._record("unlink", leaving.path)
+        if not leaving.directory:
+            return
+        below = leaving.path + b"/"
+        for watch in [number for number, path in self._paths.items() if path == leaving.path or path.startswith(below)]:
+            with suppress(OSError):  # the directory, and its watch with it, may be gone already
+                kernel.inotify_rm_watch(self._instance, watch)
+            self._paths.pop(watch, None)
+
+    def _record(self, kind: str, path: bytes, to: bytes = b"") -> None:
+        self._changes.append(Change(kind, path, to, self._number, time.time()))
+        self._number += 1
+
+    def _watch_below(self, top: bytes, *, tell: bool) -> None:
+        """Watch this directory and all below it; with `tell`, a record for each entry that is found there."""
+        self._tree.forget()
+        left = [top]
+        while left:
+            path = left.pop()
+            try:
+                found = self._watched(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it vanished; its record is on the way
+            except PermissionError as error:
+                self.unwatched[path] = error.strerror or "not permitted"
+                continue
+            for name, is_directory in found:
+                below = joined(path, name)
+                if tell:
+                    self._record("create", below)
+                if is_directory:
+                    left.append(below)
+
+    def _watched(self, path: bytes) -> list[tuple[bytes, bool]]:
+        """Watch it first, and list it then. OSError."""
+        listing = self._tree.listing(path)
+        try:
+            if os.fstat(listing).st_dev != self._tree.status.st_dev:
+                self.unwatched[path] = "another file system"
+                return []
+            watch = self._add(listing, path)
+            self._paths[watch] = path
+            self.unwatched.pop(path, None)
+            with os.scandir(listing) as found:
+                return [(os.fsencode(each.name), each.is_dir(follow_symlinks=False)) for each in found]
+        finally:
+            os.close(listing)
+
+    def _add(self, listing: int, path: bytes) -> int:
+        try:
+            return kernel.inotify_add_watch(self._instance, listing, WATCHED)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise MachineError(
+                f"inotify has no more watches, at the directory {shown(path) or '.'}: {self.watches:,} directories are"
+                f" watched, and {limit('max_user_watches')} watches are all that this user may have",
+                remedy=f"Raise {LIMITS}/max_user_watches, follow with fanotify as root, or follow a smaller tree.",
+            ) from error
+
+    def acknowledge(self, number: int) -> None:
+        """The kernel keeps no record that was read."""
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._tree.close()
+        if self._instance >= 0:
+            os.close(self._instance)
+        self._instance = -1
+
+
+def limit(name: str) -> str:
+    """A limit of inotify, as a message shows it."""
+    try:
+        return f"{int((LIMITS / name).read_text()):,}"
+    except (OSError, ValueError):
+        return "an unknown number of"

@@ -1,0 +1,42 @@
+"""Who reads a change log: what every reader gives, and which of them this machine permits, told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from loadframe.indexing.changes import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a reader has got since the last time. lost: why records are missing, in words; then the whole tree has to be
+    scanned again. drained: nothing more was waiting."""
+
+    changes: Sequence[Change] = ()
+    lost: str = ""
+    drained: bool = True
+
+
+class Reader(Protocol):
+    """A change log that is open."""
+
+    name: str
+    """As a study says it: fanotify, inotify, injected, recorded."""
+    resumes: bool
+    """Whether the log outlives its reader: one that does is read on from the record that was acknowledged last. After
+    the end of one that does not, the tree has to be scanned again."""
+
+    def read(self, timeout_s: float) -> Records:
+        """The records that are there, at the latest after this time; none is not an error. MachineError where the log
+        cannot be read on."""
+        ...
+
+    def acknowledge(self, number: int) -> None:
+        """Every record up to this one is in the database. Idempotent."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent."""
+        ...

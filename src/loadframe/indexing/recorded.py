@@ -1,0 +1,127 @@
+"""A change log in a file: one record a line, as JSON. `churn` writes such files, and so may any other source.
+
+    {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c"}
+
+Paths are relative to the root of the tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode gives
+them). Numbers grow. The log outlives its reader: it is read on from the record that is in the database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import MachineError
+from loadframe.indexing.changes import KINDS, Change
+from loadframe.indexing.readers import Records
+
+LONGEST_LINE = 1 << 20
+"""Bytes: two paths of any length that a file system gives back, and some."""
+AT_ONCE = 1 << 20
+"""Bytes that are read at a time."""
+_AGAIN_S = 0.01
+"""How long a file that has not grown is left alone."""
+
+
+class UnreadableRecordError(ValueError):
+    """A line that is no record."""
+
+
+def line_of(change: Change) -> bytes:
+    """The record as a line, with its end."""
+    told = {"number": change.number, "time_s": change.time_s, "kind": change.kind, "path": os.fsdecode(change.path)}
+    if change.kind == "rename":
+        told["to"] = os.fsdecode(change.to or b"")
+    return json.dumps(told).encode() + b"\n"
+
+
+def record_of(line: bytes) -> Change:
+    """UnreadableRecordError, which says what is wrong."""
+    if len(line) > LONGEST_LINE:
+        raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableRecordError("the line is no JSON") from error
+    if not isinstance(told, dict) or told.get("kind") not in KINDS:
+        raise UnreadableRecordError(f"the line is no object whose kind is one of {', '.join(KINDS)}")
+    number, time_s = told.get("number"), told.get("time_s")
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 63:
+        raise UnreadableRecordError("its number is no whole number of at least 0")
+    if not isinstance(time_s, int | float) or isinstance(time_s, bool) or not 0 <= time_s < 1e12:
+        raise UnreadableRecordError("its time_s is no time since 1970")
+    renamed = told["kind"] == "rename"
+    return Change(told["kind"], _path(told, "path"), _path(told, "to") if renamed else b"", number, float(time_s))
+
+
+def _path(told: dict[str, Any], key: str) -> bytes:
+    text = told.get(key)
+    if not isinstance(text, str):
+        raise UnreadableRecordError(f"its {key} is no text")
+    try:
+        path = os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise UnreadableRecordError(f"its {key} is no name of a file") from error
+    if b"\0" in path or any(name in (b"", b".", b"..") for name in path.split(b"/") if path):
+        raise UnreadableRecordError(f"its {key} is not relative to the root of the tree, or not plain")
+    return path
+
+
+class Recorded:
+    """A Reader."""
+
+    name = "recorded"
+    resumes = True
+
+    def __init__(self, log: Path, *, after: int = 0) -> None:
+        """after: the number of the record that was acknowledged last. MachineError where the log cannot be opened."""
+        try:
+            self._file = log.open("rb", buffering=0)
+        except OSError as error:
+            raise MachineError(
+                f"The change log {log} cannot be read: {error.strerror}", remedy="Name a file of change records."
+            ) from error
+        self._log, self._after = log, after
+        self._line, self._rest = 0, b""
+
+    def read(self, timeout_s: float) -> Records:
+        """See Reader. A last line without its end is waited for. MachineError for a line that is no record."""
+        until = time.monotonic() + timeout_s
+        while True:
+            data = self._file.read(AT_ONCE)
+            if data or time.monotonic() >= until:
+                break
+            select.select([], [], [], min(_AGAIN_S, max(0.0, until - time.monotonic())))
+        changes = list(self._records(data))
+        return Records(changes, drained=len(data) < AT_ONCE)
+
+    def _records(self, data: bytes) -> Iterator[Change]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            lines.append(self._rest)
+        for line in lines:
+            self._line += 1
+            try:
+                change = record_of(line)
+            except UnreadableRecordError as error:
+                raise MachineError(
+                    f"Line {self._line:,} of the change log {self._log} cannot be read: {error}",
+                    remedy="Mend the line, or scan the tree again and begin a new log.",
+                ) from error
+            if change.number > self._after:
+                self._after = change.number
+                yield change
+
+    def acknowledge(self, number: int) -> None:
+        """The file stays as it is: whoever writes it may cut it."""
+
+    def close(self) -> None:
+        """Idempotent."""
+        with suppress(OSError):
+            self._file.close()
