@@ -103,6 +103,16 @@ class MariadbStore(Store):
     def acknowledged(self, log: str) -> int:
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = x'{log.encode().hex()}'")
 
+    def ask(self, question: str) -> list[tuple[Any, ...]]:
+        return self._ask(question)
+
+    @staticmethod
+    def literal(value: bytes) -> str:
+        return f"x'{value.hex()}'"
+
+    def index_inodes(self) -> None:
+        self._execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
+
     def close(self) -> None:
         with suppress(pymysql.err.MySQLError):
             self._connection.close()

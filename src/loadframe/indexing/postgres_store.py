@@ -96,6 +96,22 @@ class PostgresStore(Store):
     def acknowledged(self, log: str) -> int:
         return self._number("SELECT coalesce(max(number), 0) FROM progress WHERE log = %s", log)
 
+    def ask(self, question: str) -> list[tuple[Any, ...]]:
+        with _explained():
+            return self._connection.execute(question.encode(), binary=True).fetchall()
+
+    @staticmethod
+    def literal(value: bytes) -> str:
+        return f"'\\x{value.hex()}'::bytea"
+
+    @classmethod
+    def contains(cls, column: str, value: bytes) -> str:
+        return f"position({cls.literal(value)} IN {column}) > 0"
+
+    def index_inodes(self) -> None:
+        with _explained():
+            self._connection.execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
+
     def close(self) -> None:
         self._connection.close()
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from loadframe.indexing.store import (
     COLUMNS,
@@ -110,6 +111,18 @@ class SqliteStore(Store):
 
     def acknowledged(self, log: str) -> int:
         return self._number("SELECT coalesce(max(number), 0) FROM progress WHERE log = ?", log)
+
+    def ask(self, question: str) -> list[tuple[Any, ...]]:
+        with _explained():
+            return self._connection.execute(question).fetchall()
+
+    @staticmethod
+    def literal(value: bytes) -> str:
+        return f"x'{value.hex()}'"
+
+    def index_inodes(self) -> None:
+        with _explained():
+            self._connection.execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
     def close(self) -> None:
         self._connection.close()

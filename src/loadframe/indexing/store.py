@@ -8,10 +8,10 @@ from what was acknowledged. One module per database has what differs; only they 
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from loadframe.indexing.entries import NO_PARENT, Entry, id_of
 
@@ -85,9 +85,13 @@ def rows_of(entries: Sequence[Entry], ids: Sequence[bytes], seen_ns: int) -> lis
     for key, (path, above, name, device, inode, *others) in zip(ids, entries, strict=True):
         if above != at:
             at, parent = above, id_of(above)
-        inode = inode if inode < _SIGN else inode - 2 * _SIGN
-        rows[key] = (key, parent if path else NO_PARENT, path, name, device, inode, *others, seen_ns)  # type: ignore[assignment]
+        rows[key] = (key, parent if path else NO_PARENT, path, name, device, as_signed(inode), *others, seen_ns)  # type: ignore[assignment]
     return [rows[key] for key in sorted(rows)]
+
+
+def as_signed(inode: int) -> int:
+    """The number of an inode as the databases have it, in 64 bits with a sign."""
+    return inode if inode < _SIGN else inode - 2 * _SIGN
 
 
 class Store(abc.ABC):
@@ -133,6 +137,24 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def acknowledged(self, log: str) -> int:
         """The change up to which a change log is in the database; 0 where it is not known."""
+
+    @abc.abstractmethod
+    def ask(self, question: str) -> list[tuple[Any, ...]]:
+        """The rows that answer a SELECT, whose values are numbers and literals (`literal`) in its text."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def literal(value: bytes) -> str:
+        """Bytes as a question has them."""
+
+    @classmethod
+    def contains(cls, column: str, value: bytes) -> str:
+        """The condition that the column, of bytes, has these somewhere."""
+        return f"instr({column}, {cls.literal(value)}) > 0"
+
+    @abc.abstractmethod
+    def index_inodes(self) -> None:
+        """An index of the column inode, where there is none: the names of one file are found by it. Idempotent."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -229,7 +251,7 @@ def connect(database: Mapping[str, str]) -> Store:
         raise StoreError(f"{error} ({kind} at {place})") from error
 
 
-def parts(values: Sequence[T], most: int) -> Iterator[list[T]]:
+def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:
     """The values in pieces of at most so many."""
     left = iter(values)
     while piece := list(islice(left, most)):

@@ -1,0 +1,237 @@
+"""The answers of the database beside those of du(1) and find(1) on the same tree: equal in bytes and counts, or the
+differences told. Both programs are run as their user runs them, on one file system (-x, -xdev), and only read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from loadframe.errors import MissingTool, WorkloadError
+from loadframe.indexing.answers import Wanted, find, usage
+from loadframe.indexing.beneath import joined, shown
+from loadframe.indexing.entries import id_of
+from loadframe.indexing.store import Store, as_signed
+
+PATIENCE_S = 3600.0
+MOST_TOLD = 20
+SAID_BYTES = 4000
+"""Of what a program says on its standard error: its end."""
+ALL = ("path", "device", "inode", "type", "size", "blocks", "links", "uid", "gid", "mode", "mtime_ns", "ctime_ns")
+"""What `everything` compares: all but atime_ns, which changes when a directory is read."""
+_PRINTED = "".join(rf"%{letter}\0" for letter in ("P", "D", "i", "y", "s", "b", "n", "U", "G", "m", "T@", "C@"))
+_DIGEST_BYTES = 8
+READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One answer. differences: in sentences, the first of them. said: what the program wrote to its standard error."""
+
+    answer: str
+    ours: int
+    theirs: int
+    differences: tuple[str, ...] = ()
+    said: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether both gave the same."""
+        return self.ours == self.theirs and not self.differences
+
+
+def compare_usage(store: Store, root: Path, under: bytes = b"", *, within_s: float = PATIENCE_S) -> list[Compared]:
+    """Bytes on the disk, apparent bytes, and the number of entries. MissingTool, WorkloadError, StoreError."""
+    ours, full = usage(store, under), _full(root, under)
+    disk, said = _du(full, "-B1", within_s)
+    apparent, _ = _du(full, "-b", within_s)
+    own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
+    listing = _Listing(full, [], r"%P\0", within_s)
+    entries = sum(1 for _ in listing.lines(1))
+    return [
+        Compared("bytes on disk", ours.bytes_on_disk, disk, said=said),
+        Compared("apparent bytes", own_apparent, apparent, said=said),
+        Compared("entries", ours.entries, entries, said=listing.said),
+    ]
+
+
+def compare_find(store: Store, root: Path, wanted: Wanted, *, within_s: float = PATIENCE_S) -> list[Compared]:
+    """The number of entries that are found, their bytes, and which they are. MissingTool, WorkloadError, StoreError."""
+    ours = {found.id: found for found in find(store, wanted)}
+    count, own_bytes = len(ours), sum(found.size for found in ours.values())
+    entries = bytes_ = 0
+    only_theirs: list[bytes] = []
+    listing = _Listing(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", within_s)
+    for path, size in listing.lines(2):
+        entries, bytes_ = entries + 1, bytes_ + int(size)
+        path = joined(wanted.under, path) if path else wanted.under
+        if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
+            only_theirs.append(path)
+    only_ours = [found.path for found in list(ours.values())[:MOST_TOLD]]
+    told = _only("find", only_theirs) + _only("the database", only_ours)
+    return [
+        Compared("entries found", count, entries, told, listing.said),
+        Compared("bytes found", own_bytes, bytes_, said=listing.said),
+    ]
+
+
+def everything(store: Store, root: Path, *, within_s: float = PATIENCE_S) -> Compared:
+    """Every column of ALL, of every entry of the tree. MissingTool, WorkloadError, StoreError."""
+    ours = {row[0]: _digest((*row[2:3], *row[4:13], *row[14:16])) for row in store.rows()}
+    count, entries = len(ours), 0
+    other: list[bytes] = []
+    only_theirs: list[bytes] = []
+    listing = _Listing(os.fsencode(root.absolute()), [], _PRINTED, within_s)
+    for path, device, inode, type_, *numbers, mtime, ctime in listing.lines(len(ALL)):
+        entries += 1
+        links_to_gid, mode = [int(number) for number in numbers[:-1]], int(numbers[-1], 8)
+        told = (path, int(device), as_signed(int(inode)), type_.decode(), *links_to_gid, mode, _ns(mtime), _ns(ctime))
+        known = ours.pop(id_of(path), None)
+        if known != _digest(told):
+            (only_theirs if known is None else other).append(path)
+    only_ours = [row[2] for row in store.rows() if row[0] in ours][:MOST_TOLD] if ours else []
+    differences = _only("find", only_theirs[:MOST_TOLD]) + _only("the database", only_ours)
+    differences += tuple(
+        f"find and the database differ in what they tell of {shown(path)}" for path in other[:MOST_TOLD]
+    )
+    return Compared("entries with all their columns", count, entries, differences, listing.said)
+
+
+def conditions(wanted: Wanted) -> list[str | bytes]:
+    """The arguments of find that look for the same."""
+    told: list[str | bytes] = []
+    if wanted.name is not None and not wanted.under:
+        told += ["-mindepth", "1"]
+    if wanted.type is not None:
+        told += ["-type", wanted.type]
+    if wanted.name is not None:
+        told += ["-name", wanted.name]
+    if wanted.larger_than is not None:
+        told += ["-size", f"+{wanted.larger_than}c"]
+    if wanted.smaller_than is not None:
+        told += ["-size", f"-{wanted.smaller_than}c"]
+    if wanted.modified_after_s is not None:
+        told += ["-newermt", f"@{wanted.modified_after_s}"]
+    if wanted.modified_before_s is not None:
+        told += ["!", "-newermt", f"@{wanted.modified_before_s}"]
+    if wanted.uid is not None:
+        told += ["-uid", str(wanted.uid)]
+    return told
+
+
+def counts_directories() -> bool:
+    """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
+        return _du(os.fsencode(empty), "-b", PATIENCE_S)[0] > 0
+
+
+def _only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    return tuple(f"only {who} has {shown(path)}" for path in paths)
+
+
+def _digest(told: tuple[object, ...]) -> bytes:
+    return blake2b(repr(told).encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _ns(seconds: bytes) -> int:
+    """As find prints a time: with a fraction of ten digits, of which the last is 0."""
+    whole, _, fraction = seconds.partition(b".")
+    return int(whole) * 1_000_000_000 + int((fraction + bytes(9).replace(b"\0", b"0"))[:9])
+
+
+def _full(root: Path, path: bytes) -> bytes:
+    """As find and du take it: from "/" on, so that it is no option."""
+    return joined(os.fsencode(root.absolute()), path) if path else os.fsencode(root.absolute())
+
+
+def _located(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise MissingTool(f"{program} is not installed", remedy="Install Debian's coreutils and findutils.")
+    return found
+
+
+def _du(full: bytes, unit: str, within_s: float) -> tuple[int, str]:
+    """Bytes, and what du said. WorkloadError where it printed no number."""
+    command: list[str | bytes] = [_located("du"), "-sx", unit, "--", full]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=within_s, check=False, env=_environment()
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _late("du", within_s) from error
+    number, said = done.stdout.partition(b"\t")[0], _end(done.stderr)
+    if not number.isdigit():
+        raise WorkloadError(f"du gave no number of bytes for {shown(full)}", details=said)
+    return int(number), said
+
+
+def _environment() -> dict[str, str]:
+    """Bytes are bytes, and blocks are not measured in units of the user's."""
+    named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
+    return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
+
+
+def _late(program: str, within_s: float) -> WorkloadError:
+    return WorkloadError(
+        f"{program} did not end within {within_s:,.0f} s", remedy="Compare a smaller tree, or give it more time."
+    )
+
+
+def _end(said: bytes) -> str:
+    return said[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip()
+
+
+class _Listing:
+    """find, as it lists. said: what it wrote to its standard error, once all is listed."""
+
+    def __init__(self, full: bytes, wanted: Sequence[str | bytes], printed: str, within_s: float) -> None:
+        self._command: list[str | bytes] = [_located("find"), "-P", full, "-xdev", *wanted, "-printf", printed]
+        self._within_s = within_s
+        self.said = ""
+
+    def lines(self, fields: int) -> Iterator[list[bytes]]:
+        """The fields of each entry. WorkloadError where find does not end in time, or ends amid an entry."""
+        with tempfile.TemporaryFile() as said:
+            running = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=_environment()
+            )
+            late = threading.Event()
+
+            def end() -> None:
+                late.set()
+                running.kill()
+
+            timer = threading.Timer(self._within_s, end)
+            timer.start()
+            try:
+                yield from self._read(running, fields)
+            finally:
+                timer.cancel()
+                with suppress(ProcessLookupError):
+                    running.kill()
+                running.communicate()
+                said.seek(0)
+                self.said = _end(said.read())
+            if late.is_set():
+                raise _late("find", self._within_s)
+
+    def _read(self, running: subprocess.Popen[bytes], fields: int) -> Iterator[list[bytes]]:
+        assert running.stdout is not None
+        rest, values = b"", list[bytes]()
+        while data := running.stdout.read(READ_BYTES):
+            *more, rest = (rest + data).split(b"\0")
+            values += more
+            whole = len(values) - len(values) % fields
+            for at in range(0, whole, fields):
+                yield values[at : at + fields]
+            del values[:whole]
+        if running.wait() >= 0 and (rest or values):
+            raise WorkloadError("find ended amid an entry", remedy="Compare again: is the disk of the output full?")
