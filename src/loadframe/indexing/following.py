@@ -1,0 +1,271 @@
+"""The change log, applied: what the records name is looked up in the tree (GET_INFO_FS) and written to the database
+(DB_APPLY), a batch in one transaction with the number of its last record (acknowledge).
+
+A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
+late, or in another order changes nothing, and records of one path in a batch are one question. With a path goes its
+directory, whose times and size change too; with a file that has several names go the other names. What a directory had
+that was renamed is removed, and looked up where it is now.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from loadframe.indexing.beneath import Beneath, parent_of
+from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Entry, id_of
+from loadframe.indexing.readers import Reader, Records
+from loadframe.indexing.store import Batch, Row, Store, as_signed, parts, rows_of
+from loadframe.indexing.walking import Passed, below, looked_up
+
+ROWS_AT_ONCE = 10_000
+"""Of a directory that was renamed: more are written in several transactions, the last one with the number."""
+IDS_AT_ONCE = 1_000
+
+
+@dataclass
+class Followed:
+    """What was done so far. questions: entries that were looked up, after records of one path were taken together;
+    moved: entries found below directories that were made or renamed. scans: of the whole tree, because records were
+    lost. fs_s, db_s: spent in each stage."""
+
+    records: int = 0
+    questions: int = 0
+    moved: int = 0
+    batches: int = 0
+    scans: int = 0
+    lost: list[str] = field(default_factory=list)
+    fs_s: float = 0.0
+    db_s: float = 0.0
+    passed: Passed = field(default_factory=Passed)
+
+
+class Following:
+    """Keeps a database equal to a tree. Not for two threads at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        reader: Reader,
+        *,
+        batch: int = 1_000,
+        rows: int = ROWS_AT_ONCE,
+        scan: Callable[[], object] | None = None,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """batch: records at most in a transaction. rows: of directories that appear, at most in one. scan: brings the
+        whole database up to date, in place of the scan of this module, with one thread. MachineError, StoreError."""
+        self.done = Followed()
+        self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
+        self._scan = scan or self._scan_all
+        self._clock_ns = clock_ns
+        self._seen_ns = store.last_seen_ns()
+        self._waiting: list[Change] = []
+        self._newest_s = 0.0
+        self._drained = True
+        self._refused: set[bytes] = set()
+        store.index_inodes()
+        self._tree = Beneath(root)
+
+    @property
+    def drained(self) -> bool:
+        """Whether everything that the log had when it was read last is applied."""
+        return self._drained and not self._waiting
+
+    def lag_s(self) -> float:
+        """How old the newest record is that is applied; 0 where no record waits."""
+        return 0.0 if self.drained or not self._newest_s else max(0.0, self._clock_ns() / 1e9 - self._newest_s)
+
+    def start(self) -> None:
+        """Scan the tree, unless the log is one that is read on from a record that is acknowledged. The reader was
+        opened before: what changes meanwhile is applied after."""
+        if not (self._reader.resumes and self._store.acknowledged(self._reader.name)):
+            self._scan_whole()
+
+    def step(self, timeout_s: float) -> int:
+        """Apply one batch; wait for its first record for at most this time. How many records it had."""
+        if not self._waiting:
+            self._take(self._reader.read(timeout_s))
+        some, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+        if some:
+            self._apply(some)
+        return len(some)
+
+    def _take(self, read: Records) -> None:
+        self._drained = read.drained
+        self._waiting.extend(read.changes)
+        if read.lost:
+            self.done.scans += 1
+            self.done.lost.append(read.lost)
+            self._scan_whole()
+
+    def _scan_whole(self) -> None:
+        self._scan()
+        self._seen_ns = max(self._seen_ns, self._store.last_seen_ns())
+
+    def _look(self) -> int:
+        """A time before the tree is asked. It grows with each batch, also where the clock was put back."""
+        self._seen_ns = max(self._clock_ns(), self._seen_ns + 1)
+        return self._seen_ns
+
+    def _apply(self, changes: Sequence[Change]) -> None:
+        began, spent_s = time.monotonic(), self.done.db_s
+        seen_ns, wanted = self._look(), _Wanted(changes)
+        self._tree.forget()
+        self._refused.clear()
+        found = {path: self._looked_up(path) for path in sorted(wanted.paths | self._unknown(wanted.above))}
+        entries = [entry for entry in found.values() if entry is not None]
+        again = [entry for path in wanted.walked if (entry := found.get(path)) is not None and entry.type == "d"]
+        replaced = wanted.replaced | {entry.path for entry in again}
+        removed = [path for path, entry in found.items() if entry is None or path in replaced]
+        removed = [path for path in removed if path not in self._refused]
+        others = self._other_names(self._linked(removed) | _linked_now(entries), found)
+        entries += [entry for entry in others.values() if entry is not None]
+        removed += [path for path, entry in others.items() if entry is None and path not in self._refused]
+        self._write(
+            entries, again, Batch(removed=removed, seen_ns=seen_ns, log=self._reader.name, number=changes[-1].number)
+        )
+        self._reader.acknowledge(changes[-1].number)
+        self._newest_s = changes[-1].time_s
+        self.done.records += len(changes)
+        self.done.batches += 1
+        self.done.questions += len(found) + len(others)
+        self.done.fs_s += time.monotonic() - began - (self.done.db_s - spent_s)
+
+    def _unknown(self, directories: set[bytes]) -> set[bytes]:
+        """Those that the database does not have. A row whose directory has none would not be found when a directory
+        further up is removed."""
+        ids = {id_of(path): path for path in directories}
+        began = time.monotonic()
+        known = self._store.known(list(ids))
+        self.done.db_s += time.monotonic() - began
+        return {path for key, path in ids.items() if key not in known}
+
+    def _looked_up(self, path: bytes) -> Entry | None:
+        """None where nothing is, or where it may not be looked up: then it is one of `_refused`."""
+        try:
+            return looked_up(self._tree, path, self.done.passed)
+        except OSError as error:
+            self.done.passed.tell(error.strerror or "unreadable", path)
+            self._refused.add(path)
+            return None
+
+    def _write(self, entries: list[Entry], directories: Sequence[Entry], last: Batch) -> None:
+        """The entries and all below these directories, in as many transactions as it takes. The first one removes, the
+        last one has the number."""
+        removed = last.removed
+        moved = parts(self._below(directories), self._rows)
+        while some := next(moved, None):
+            self.done.moved += len(some)
+            others = self._other_names(_linked_now(some), {entry.path: entry for entry in chain(entries, some)})
+            some += [entry for entry in others.values() if entry is not None]
+            self._commit(Batch(_rows(entries + some, last.seen_ns), removed=removed, seen_ns=last.seen_ns))
+            entries, removed = [], ()
+        self._commit(replace(last, rows=_rows(entries, last.seen_ns), removed=removed))
+
+    def _below(self, directories: Sequence[Entry]) -> Iterator[Entry]:
+        """What is below these, once: one that is within another comes with it."""
+        tops: list[bytes] = []
+        for entry in sorted(directories, key=lambda entry: entry.path.split(b"/") if entry.path else []):
+            if tops and (not tops[-1] or entry.path == tops[-1] or entry.path.startswith(tops[-1] + b"/")):
+                continue
+            tops.append(entry.path)
+            yield from below(self._tree, entry, self.done.passed)
+
+    def _commit(self, batch: Batch) -> None:
+        began = time.monotonic()
+        self._store.apply(batch)
+        self.done.db_s += time.monotonic() - began
+
+    def _linked(self, removed: Sequence[bytes]) -> set[int]:
+        """The inodes of files with several names, as the database has them, at and below these paths."""
+        inodes: set[int] = set()
+        column, level = "id", [id_of(path) for path in removed]
+        while level:
+            deeper: list[bytes] = []
+            for ids in parts(level, IDS_AT_ONCE):
+                for key, inode, type_, links in self._ask(
+                    f"SELECT id, inode, type, links FROM entries WHERE {column}", ids
+                ):
+                    if type_ == "d":
+                        deeper.append(key)
+                    elif links > 1:
+                        inodes.add(inode)
+            column, level = "parent", deeper
+        return inodes
+
+    def _other_names(self, inodes: set[int], known: Container[bytes]) -> dict[bytes, Entry | None]:
+        """What is now at the paths that the database has of these inodes, beside those known."""
+        found: dict[bytes, Entry | None] = {}
+        for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
+            listed = ", ".join(map(str, some))
+            began = time.monotonic()
+            rows = self._store.ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
+            self.done.db_s += time.monotonic() - began
+            found |= {path: self._looked_up(path) for (path,) in rows if path not in known}
+        return found
+
+    def _ask(self, question: str, ids: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        began = time.monotonic()
+        rows = self._store.ask(f"{question} IN ({', '.join(map(self._store.literal, ids))})")
+        self.done.db_s += time.monotonic() - began
+        return rows
+
+    def _scan_all(self) -> None:
+        """The whole tree, and then what is not there any more is removed."""
+        seen_ns = self._look()
+        self._tree.forget()
+        top = self._looked_up(b"")
+        if top is not None:
+            self._write([top], [top], Batch(seen_ns=seen_ns))
+            self._store.forget_before(seen_ns)
+
+    def close(self) -> None:
+        """The reader and the store are the caller's. Idempotent."""
+        self._tree.close()
+
+
+class _Wanted:
+    """What the records of a batch ask. paths: to look up. above: directories further up. replaced: what the database
+    has there, and below, is of before. walked: if it is a directory, the same, and what is below is looked up, too: it
+    may have changed before the directory was followed."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        self.paths: set[bytes] = set()
+        self.replaced: set[bytes] = set()
+        self.walked: set[bytes] = set()
+        self.above: set[bytes] = set()
+        all_readable = os.geteuid() == 0
+        for change in changes:
+            places = {change.path, change.to} if change.kind == "rename" else {change.path}
+            parents = {parent_of(path) for path in places}
+            self.paths |= places | parents
+            self.above |= parents
+            if change.kind in ("unlink", "rename"):
+                self.replaced |= places
+            if change.kind in ("unlink", "rename", "create") or (change.kind == "setattr" and not all_readable):
+                self.walked |= places
+        self.above = {above for path in self.above for above in _above(path)} - self.paths
+
+
+def _above(path: bytes) -> Iterator[bytes]:
+    """The paths of all directories that have it, up to the root."""
+    while path:
+        path = parent_of(path)
+        yield path
+
+
+def _linked_now(entries: Iterable[Entry]) -> set[int]:
+    """The inodes of files that have several names."""
+    return {entry.inode for entry in entries if entry.links > 1 and entry.type != "d"}
+
+
+def _rows(entries: Sequence[Entry], seen_ns: int) -> list[Row]:
+    return rows_of(entries, [id_of(entry.path) for entry in entries], seen_ns)
