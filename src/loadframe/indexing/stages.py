@@ -207,7 +207,7 @@ class Asker:
 
     def _directory(self, path: bytes) -> int:
         """NO_DIRECTORY where it is gone."""
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return self.tree.directory(path)
         return NO_DIRECTORY
 

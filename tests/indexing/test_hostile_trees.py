@@ -1,0 +1,247 @@
+"""Whatever a tree has, it is counted and in the database, or told: nothing is lost, nothing crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadframe
+from hostile_trees import LONG_NAME, NAMES, hostile_tree
+from loadframe.errors import MachineError
+from loadframe.indexing.answers import Wanted
+from loadframe.indexing.beneath import Beneath, shown
+from loadframe.indexing.comparing import compare_find, compare_usage, everything
+from loadframe.indexing.config import RESULT, Config
+from loadframe.indexing.entries import entry_of
+from loadframe.indexing.fanotify import Fanotify
+from loadframe.indexing.following import Following
+from loadframe.indexing.inotify import Inotify
+from loadframe.indexing.readers import Reader
+from loadframe.indexing.store import Store, connect
+from loadframe.indexing.walking import Passed, below, looked_up
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
+SOURCE = str(Path(loadframe.__file__).parents[1])
+PIPELINE = (sys.executable, "-P", "-m", "loadframe.indexing.pipeline")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[Path]:
+    with hostile_tree(tmp_path / "hostile") as tree:
+        yield tree
+
+
+def readable_python() -> str:
+    """A Python that a user without rights may run, with Loadframe's source; the test is skipped where there is none."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = [python, "-P", "-c", "import loadframe.indexing.pipeline"]
+        with suppress(OSError):
+            if not subprocess.run(
+                command, env={"PYTHONPATH": SOURCE}, cwd="/", user=65534, capture_output=True
+            ).returncode:
+                return python
+    pytest.skip(f"another user may not run a Python with {SOURCE}")
+
+
+def scan(database: dict[str, str], tree: Path, folder: Path, *before: str, **options: Any) -> dict[str, Any]:
+    """By the program of the pipeline, with several processes and threads; before: what it is called by."""
+    folder.mkdir()
+    shared = {"scanners": 2, "scan_threads": 2, "fs_threads": 2, "batch": 50}
+    config = Config(tree=str(tree), folder=str(folder), database=database, **(shared | options))
+    (folder / "config.json").write_text(config.text())
+    command = [*before, *PIPELINE, str(folder / "config.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    result: dict[str, Any] = json.loads((folder / RESULT).read_text())
+    return result
+
+
+def equal(store: Store, tree: Path) -> None:
+    compared = everything(store, tree)
+    assert compared.equal and not compared.said, compared
+
+
+def test_the_pipeline_has_every_entry(database: dict[str, str], store: Store, hostile: Path, tmp_path: Path) -> None:
+    counted = scan(database, hostile, tmp_path / "run")
+    equal(store, hostile)
+    assert store.count() == counted["applied"]
+    assert not any(counted[what] for what in ("vanished", "unreadable", "loops", "elsewhere"))
+    for compared in (*compare_usage(store, hostile), *compare_find(store, hostile, Wanted(name=b"*\n*"))):
+        assert compared.equal, compared
+    again = scan(database, hostile, tmp_path / "again")
+    equal(store, hostile)
+    assert again["new"] == again["changed"] == again["forgotten"] == 0
+
+
+@pytest.mark.parametrize("kind", ["fanotify", "inotify"])
+def test_the_change_log_has_every_change(store: Store, hostile: Path, kind: str) -> None:
+    try:
+        reader: Reader = {"fanotify": Fanotify, "inotify": Inotify}[kind](hostile)
+    except MachineError as error:
+        pytest.skip(str(error))
+    following = Following(store, hostile, reader, batch=20, rows=100)
+    following.start()
+    equal(store, hostile)
+    with Beneath(hostile) as tree:
+        last = tree.directory(b"/".join([LONG_NAME] * 20))
+        os.mkdir(b"new", dir_fd=last)
+        os.close(os.open(b"new/file", os.O_CREAT | os.O_WRONLY, dir_fd=last))
+        os.chmod(b"last", 0o600, dir_fd=last)
+        for name in NAMES:
+            within = tree.directory(name)
+            os.rename(NAMES[0], b"renamed", src_dir_fd=within, dst_dir_fd=within)
+            os.unlink(NAMES[1], dir_fd=within)
+            os.mkfifo(NAMES[0], dir_fd=within)
+        os.rename(LONG_NAME, b"short", src_dir_fd=tree.root, dst_dir_fd=tree.root)  # 21 directories and two files move
+        deep = tree.directory(b"/".join([b"n"] * 600))
+        os.unlink(b"last", dir_fd=deep)
+        os.rename(b"n", b"m", src_dir_fd=tree.root, dst_dir_fd=tree.root)
+    (hostile / "links/one").write_bytes(b"shorter")  # at six names
+    (hostile / "links/below/name 0").unlink()
+    while following.step(0.05) or not following.drained:
+        pass
+    equal(store, hostile)
+    following.close()
+    reader.close()
+
+
+def test_a_file_that_vanishes_between_listing_and_looking_is_counted(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").touch()
+    passed = Passed()
+    with Beneath(tmp_path) as tree:
+        top = looked_up(tree, b"", passed)
+        assert top is not None
+        entries = below(tree, top, passed)
+        first = next(entries)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        assert [first, *entries] == [first]
+    assert passed.vanished == 19
+
+
+def test_a_directory_that_a_link_replaces_leads_nowhere(tmp_path: Path) -> None:
+    """What a stranger puts in the place of a directory is not followed out of the tree."""
+    (tmp_path / "tree/a/b").mkdir(parents=True)
+    (tmp_path / "elsewhere/b").mkdir(parents=True)
+    (tmp_path / "elsewhere/b/secret").touch()
+    shutil.rmtree(tmp_path / "tree/a")
+    (tmp_path / "tree/a").symlink_to(tmp_path / "elsewhere")
+    passed = Passed()
+    with Beneath(tmp_path / "tree") as tree:
+        assert looked_up(tree, b"a/b/secret", passed) is None
+        status = (tmp_path / "elsewhere").stat()
+        assert list(below(tree, entry_of(b"", b"a", status), passed)) == []
+    assert passed.vanished == 2
+
+
+@ROOT
+def test_a_tree_that_changes_while_it_is_scanned(
+    database: dict[str, str], store: Store, hostile: Path, tmp_path: Path
+) -> None:
+    """What comes and goes is counted; what stays is there."""
+    ends = tmp_path / "ends"
+    code = (
+        "import itertools, pathlib, sys\n"
+        "tree, ends = map(pathlib.Path, sys.argv[1:])\n"
+        "for number in itertools.count():\n"
+        "    one = tree / f'come and go {number % 7}'\n"
+        "    (one / 'deeper').mkdir(parents=True)\n"
+        "    (one / 'deeper/file').touch()\n"
+        "    if number == 20: print('ready', flush=True)\n"
+        "    (one / 'deeper/file').unlink(); (one / 'deeper').rmdir(); one.rmdir()\n"
+        "    if ends.exists(): break\n"
+    )
+    changing = subprocess.Popen([sys.executable, "-c", code, hostile, ends], stdout=subprocess.PIPE)
+    assert changing.stdout and changing.stdout.readline()
+    try:
+        for number in range(4):
+            scan(database, hostile, tmp_path / f"run-{number}")
+    finally:
+        ends.touch()
+        assert changing.wait() == 0
+    scan(database, hostile, tmp_path / "last")
+    equal(store, hostile)
+
+
+@ROOT
+def test_directories_that_may_not_be_read_are_counted(tmp_path: Path) -> None:
+    """As a user without rights: what is below them is not there, all else is."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o777)
+        tree = folder / "tree"
+        for name in ("closed", "names only", "open"):
+            (tree / name).mkdir(parents=True)
+            (tree / name / "file").touch()
+        (tree / "closed").chmod(0o000)
+        (tree / "names only").chmod(0o444)
+        path = folder / "entries.db"
+        path.touch()
+        database = {"kind": "sqlite", "path": str(path)}
+        with closing(connect(database)) as store:
+            store.create()
+        for each in (path, *folder.iterdir()):
+            os.chown(each, 65534, 65534)
+        python = readable_python()
+        (folder / "run").mkdir()
+        (folder / "run").chmod(0o777)
+        config = Config(tree=str(tree), folder=str(folder / "run"), database=database)
+        (folder / "run/config.json").write_text(config.text())
+        command = [python, *PIPELINE[1:], str(folder / "run/config.json")]
+        options: dict[str, Any] = {"cwd": folder, "env": {"PYTHONPATH": SOURCE}, "user": 65534, "group": 65534}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+        assert done.returncode == 0, done.stderr
+        assert json.loads((folder / "run" / RESULT).read_text())["unreadable"] == 2
+        with closing(connect(database)) as store:
+            paths = {row[2] for row in store.rows()}
+        assert paths == {b"", b"closed", b"names only", b"open", b"open/file"}
+
+
+MOUNTS = """
+mount --bind "$1" "$1/a/loop" || exit 77
+mount -t tmpfs none "$1/mounted" || exit 77
+touch "$1/mounted/file"
+shift
+exec "$@"
+"""
+
+
+@ROOT
+def test_a_loop_of_mounts_is_an_entry_and_is_not_entered(
+    database: dict[str, str], store: Store, tree: Path, tmp_path: Path
+) -> None:
+    (tree / "a/loop").mkdir(parents=True)
+    (tree / "a/file").touch()
+    (tree / "mounted").mkdir()
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("mounts of its own are not permitted")
+    script = tmp_path / "mounts"
+    script.write_text(MOUNTS)
+    counted = scan(database, tree, tmp_path / "run", "unshare", "-m", "sh", str(script), str(tree))
+    assert counted["loops"] == 1 and counted["elsewhere"] == 1
+    assert {row[2] for row in store.rows()} == {b"", b"a", b"a/loop", b"a/file", b"mounted"}
+    walk = (
+        "import sys; from pathlib import Path; from loadframe.indexing.walking import *\n"
+        "with Beneath(Path(sys.argv[1])) as tree:\n"
+        "    passed = Passed()\n"
+        "    print(len(list(below(tree, looked_up(tree, b'', passed), passed))), sorted(passed.counts.items()))\n"
+    )
+    command = ["unshare", "-m", "sh", str(script), str(tree), sys.executable, "-c", walk, str(tree)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == "4 [('a directory that is its own ancestor', 1), ('another file system', 1)]\n"
+
+
+def test_a_path_is_shown_on_one_line() -> None:
+    assert shown(b"a\nb\xff\x1b[31m") == "a\\nb\\xff\\x1b[31m"
+    assert len(shown(b"x" * 10_000)) < 400
