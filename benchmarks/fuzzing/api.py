@@ -19,6 +19,7 @@ from loadframe.connections.http_words import wrong_path
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.host import listening
+from loadframe.indexing import fanotify, inotify, recorded
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
 from loadframe.kinds.service import formats
@@ -228,6 +229,23 @@ def read_har(data: bytes) -> None:
         return
     if any(one.ended_s < one.started_s or not 0 <= one.status <= 599 for one in entries):
         raise WrongAnswerError("an entry ended before it began, or has a status that is none")
+
+
+CHANGE_LOGS: Mapping[str, Callable[[bytes], Any]] = {
+    "fanotify": lambda data: list(fanotify.events(data)),
+    "inotify": lambda data: list(inotify.events(data)),
+    "recorded": lambda data: [recorded.record_of(line) for line in data.splitlines()],
+}
+
+
+def read_change_log(kind: str, data: bytes) -> None:
+    """Records of a change log, or what says that they are none; no path leads out of the tree."""
+    try:
+        found = CHANGE_LOGS[kind](data)
+    except (fanotify.UnreadableEventError, inotify.UnreadableEventError, recorded.UnreadableRecordError):
+        return
+    if kind == "recorded" and any(b".." in path.split(b"/") for one in found for path in (one.path, one.to)):
+        raise WrongAnswerError("a record leads out of the tree")
 
 
 def read_proc(name: str, data: bytes) -> None:

@@ -243,6 +243,7 @@ class Corpus:
     har: str
     drivers: Mapping[str, str]
     expositions: tuple[str, ...]
+    change_logs: Mapping[str, bytes]
     proc: Mapping[str, str]
     runs: tuple[Path, ...]
     recordings: tuple[bytes, ...]
@@ -272,6 +273,7 @@ def load() -> Corpus:
         har=(data / "loads/shop.har").read_text(),
         drivers=_drivers(data / "drivers/recorded"),
         expositions=EXPOSITIONS,
+        change_logs={path.stem: path.read_bytes() for path in sorted((data / "change-logs").iterdir())},
         proc={
             path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
         },

@@ -487,6 +487,16 @@ def _har(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda _: api.read_har(data))
 
 
+def _change_log(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    kind, data = rng.choice(sorted(corpus.change_logs.items()))
+    if kind == "recorded" and rng.random() < 0.7:
+        line = rng.choice(data.decode().splitlines())
+        data = as_json(rng, mutate_tree(rng, json.loads(line))).encode("utf-8", "surrogatepass")
+    else:
+        data = _damaged(rng, data)
+    return Input(call=lambda _: api.read_change_log(kind, data))
+
+
 def _exposition(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     answers = [mutate_text(rng, text) for text in rng.choices(corpus.expositions, k=rng.choice((1, 1, 2, 3)))]
     for number, data in enumerate(answers):
@@ -537,6 +547,7 @@ SURFACES: dict[str, Surface] = {
     "har": Surface(_har, 0.02),
     "driver": Surface(_driver, 0.04),
     "exposition": Surface(_exposition, 0.04),
+    "change-log": Surface(_change_log, 0.02),
     "settings-file": Surface(_settings_file, 0.03),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
