@@ -23,7 +23,7 @@ from loadframe.indexing.store import Store
 class NoReader:
     """A Reader without records."""
 
-    name, resumes = "none", False
+    name, resumes, waiting = "none", False, 0
 
     def read(self, timeout_s: float) -> Records:
         return Records()

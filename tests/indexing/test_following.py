@@ -214,7 +214,7 @@ def test_two_directories_that_change_places(store: Store, tree: Path, kind: str)
 class Scripted:
     """A Reader that gives what it is given."""
 
-    name, resumes = "scripted", False
+    name, resumes, waiting = "scripted", False, 0
 
     def __init__(self, *given: Records) -> None:
         self.given = list(given)

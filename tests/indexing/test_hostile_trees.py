@@ -80,7 +80,7 @@ def test_the_pipeline_has_every_entry(database: dict[str, str], store: Store, ho
         assert compared.equal, compared
     again = scan(database, hostile, tmp_path / "again")
     equal(store, hostile)
-    assert again["new"] == again["changed"] == again["forgotten"] == 0
+    assert again["new"] == again["forgotten"] == 0
 
 
 @pytest.mark.parametrize("kind", ["fanotify", "inotify"])
@@ -169,7 +169,8 @@ def test_a_tree_that_changes_while_it_is_scanned(
             scan(database, hostile, tmp_path / f"run-{number}")
     finally:
         ends.touch()
-        assert changing.wait() == 0
+        changing.communicate()
+    assert changing.returncode == 0
     scan(database, hostile, tmp_path / "last")
     equal(store, hostile)
 

@@ -20,7 +20,7 @@ from loadframe.indexing.readers import Records
 class Endless:
     """A Reader with as many records as are asked for, ten at a time; after `most` it refuses."""
 
-    name, resumes = "endless", True
+    name, resumes, waiting = "endless", True, 0
 
     def __init__(self, most: int) -> None:
         self.most, self.number, self.closed = most, 0, False
@@ -83,6 +83,7 @@ def test_injected_records_come_at_their_rate_and_tell_when_they_were_due() -> No
     assert len(reader.read(0).changes) == 150  # no more than its count
     assert reader.read(0) == Records([])
     again = Injected([b"a", b"b"], 100.0, count=250, clock=lambda: now[0], wall=lambda: 0.0)
+    assert again.read(0).changes == []  # the first reading begins
     now[0] = 61.0
     assert [(each.kind, each.path) for each in again.read(0).changes] == [(each.kind, each.path) for each in first]
 

@@ -67,9 +67,9 @@ class Buffered:
 
     @property
     def waiting(self) -> int:
-        """Records in memory."""
+        """Records in memory, and what the reader in front of which it is knows of."""
         with self._changed:
-            return len(self._kept)
+            return len(self._kept) + self._reader.waiting
 
     def acknowledge(self, number: int) -> None:
         """See Reader."""

@@ -1,5 +1,7 @@
 """Real changes to a tree of our own, at a given rate from a seed: the load of the axis `change_rate`, and of the tests.
 
+Run as `python -P -m loadframe.indexing.churn TREE RATE SEED`; it ends when its standard input does.
+
 Creates and writes files, removes, renames files and whole directories, links, changes modes and times. Each change is
 told as a change log tells it. Only for a tree that was made for this: what is in it is removed without asking.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import select
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,6 +20,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing.beneath import joined
 from loadframe.indexing.changes import Change
+from loadframe.indexing.kernel import readable
 
 MARK = ".loadframe-churn"
 """A tree has this file, empty, where it may be changed."""
@@ -198,3 +202,18 @@ class Churn:
             for change in self.change():
                 tell(change)
         return self.made - before
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 1 with one line on standard error where the tree may not be changed."""
+    tree, rate, seed = arguments
+    try:
+        Churn(Path(tree), seed=int(seed)).run(float(rate), lambda: readable(0))
+    except (MachineError, OSError, ValueError) as error:
+        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -110,6 +110,7 @@ class Fanotify:
     """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
 
     name = "fanotify"
+    waiting = 0
     resumes = False
 
     def __init__(self, root: Path, *, first: int = 1) -> None:

@@ -58,14 +58,16 @@ class Following:
         batch: int = 1_000,
         rows: int = ROWS_AT_ONCE,
         scan: Callable[[], object] | None = None,
+        applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """batch: records at most in a transaction. rows: of directories that appear, at most in one. scan: brings the
-        whole database up to date, in place of the scan of this module, with one thread. MachineError, StoreError."""
+        whole database up to date, in place of the scan of this module, with one thread. applied: told the records of
+        each batch once it is committed. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
         self._scan = scan or self._scan_all
-        self._clock_ns = clock_ns
+        self._clock_ns, self._applied = clock_ns, applied
         self._seen_ns = store.last_seen_ns()
         self._waiting: list[Change] = []
         self._newest_s = 0.0
@@ -78,6 +80,11 @@ class Following:
     def drained(self) -> bool:
         """Whether everything that the log had when it was read last is applied."""
         return self._drained and not self._waiting
+
+    @property
+    def pending(self) -> int:
+        """Records that were read and are not applied."""
+        return len(self._waiting) + self._reader.waiting
 
     def lag_s(self) -> float:
         """How old the newest record is that is applied; 0 where no record waits."""
@@ -133,6 +140,7 @@ class Following:
             entries, again, Batch(removed=removed, seen_ns=seen_ns, log=self._reader.name, number=changes[-1].number)
         )
         self._reader.acknowledge(changes[-1].number)
+        self._applied(changes)
         self._newest_s = changes[-1].time_s
         self.done.records += len(changes)
         self.done.batches += 1

@@ -56,18 +56,29 @@ class Injected:
         self._rng = random.Random(seed)
         self._clock, self._wall = clock, wall
         self._made = 0
-        self._start, self._start_wall = clock(), wall()
+        self._start: float | None = None
+        self._start_wall = 0.0
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader. The time of a record is that at which it was due: a reader that is late sees its lag."""
+        """See Reader. The first reading begins. The time of a record is that at which it was due: a reader that is late
+        sees its lag."""
         until = self._clock() + timeout_s
+        if self._start is None:
+            self._start, self._start_wall = self._clock(), self._wall()
         while not (due := self._due()) and (now := self._clock()) < until and not self._ended():
             next_s = self._start + (self._made + 1) / self._rate
             select.select([], [], [], max(0.0, min(until, next_s) - now))
         changes = [self._next() for _ in range(min(due, AT_ONCE))]
         return Records(changes, drained=due <= AT_ONCE)
 
+    @property
+    def waiting(self) -> int:
+        """Those that are due and were not read."""
+        return self._due()
+
     def _due(self) -> int:
+        if self._start is None:
+            return 0
         so_far = int((self._clock() - self._start) * self._rate)
         return (so_far if self._count is None else min(so_far, self._count)) - self._made
 

@@ -71,6 +71,7 @@ class Inotify:
     """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
 
     name = "inotify"
+    waiting = 0
     resumes = False
 
     def __init__(self, root: Path, *, first: int = 1) -> None:

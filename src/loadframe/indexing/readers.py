@@ -28,6 +28,11 @@ class Reader(Protocol):
     """Whether the log outlives its reader: one that does is read on from the record that was acknowledged last. After
     the end of one that does not, the tree has to be scanned again."""
 
+    @property
+    def waiting(self) -> int:
+        """Records that the next readings will give, as far as it is known."""
+        ...
+
     def read(self, timeout_s: float) -> Records:
         """The records that are there, at the latest after this time; none is not an error. MachineError where the log
         cannot be read on."""

@@ -77,6 +77,7 @@ class Recorded:
     """A Reader."""
 
     name = "recorded"
+    waiting = 0
     resumes = True
 
     def __init__(self, log: Path, *, after: int = 0) -> None:

@@ -1,0 +1,206 @@
+"""The program that keeps a database current: follows the change log of a tree for a time, while changes are made or
+injected at a rate.
+
+Run as `python -P -m loadframe.indexing.keeping CONFIG.json`: prints "ready" once the change log is open and the tree is
+scanned, and reads the instant of the start (CLOCK_MONOTONIC, s) from standard input. Each change that is applied is one
+record of the request log, from the time that its log gives it to the commit of its batch. Two stages take turns in one
+thread; their lines and that of the log are those of docs/pipelines.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from loadframe.errors import MachineError
+from loadframe.indexing.buffered import Buffered
+from loadframe.indexing.changes import Change
+from loadframe.indexing.choosing import choose
+from loadframe.indexing.config import PASSWORD, RESULT, STATISTICS
+from loadframe.indexing.following import Following
+from loadframe.indexing.injected import Injected
+from loadframe.indexing.readers import Reader
+from loadframe.indexing.store import Store, StoreError, connect
+from loadframe.workloads.request_log import RECORD
+
+APPLIED, DONE = 0, 0
+LINE_EVERY_S = 1.0
+WAIT_S = 0.05
+MOST_PATHS = 100_000
+"""Over which records are injected."""
+INJECTED = "injected"
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """tree, folder, database: as of the pipeline (Config). log: auto, fanotify, inotify or injected. change_rate:
+    changes per second that are made in the tree, which must permit it (churn), or injected; 0: those of others alone.
+    batch: records in a transaction. seconds: how long. drain: after that, all that was read is applied. scan: the tree
+    is scanned first."""
+
+    tree: str
+    folder: str
+    database: Mapping[str, str] = field(default_factory=dict)
+    log: str = "auto"
+    change_rate: float = 0.0
+    batch: int = 1000
+    seconds: float = 1.0
+    seed: int = 0
+    drain: bool = False
+    scan: bool = True
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    def path(self, name: str) -> Path:
+        """Of a file in the folder."""
+        return Path(self.folder) / name
+
+
+def read(path: Path) -> Keeping:
+    """OSError, ValueError, TypeError for one that is none."""
+    return Keeping(**json.loads(path.read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A change log; why others were not taken, by name."""
+
+    reader: Reader
+    refused: Mapping[str, str]
+
+
+def opened(keeping: Keeping, store: Store) -> Opened:
+    """The change log that is asked for. MachineError where it is not permitted, StoreError."""
+    if keeping.log == INJECTED:
+        rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
+        paths, rate = [path for (path,) in rows], keeping.change_rate
+        return Opened(Injected(paths, rate, seed=keeping.seed, count=int(rate * keeping.seconds)), {})
+    chosen = choose(Path(keeping.tree), keeping.log)
+    return Opened(Buffered(chosen.reader), chosen.refused)
+
+
+class Program:
+    """The follower, and what it writes."""
+
+    def __init__(self, keeping: Keeping, store: Store, found: Opened, stack: ExitStack) -> None:
+        """MachineError, StoreError, OSError."""
+        self.keeping, self.found = keeping, found
+        self._log = stack.enter_context(keeping.path("requests-0.log").open("wb", buffering=0))
+        self._lines = stack.enter_context(keeping.path(STATISTICS).open("w", encoding="utf-8"))
+        tree, batch = Path(keeping.tree), keeping.batch
+        self.following = stack.enter_context(
+            closing(Following(store, tree, found.reader, batch=batch, applied=self._applied))
+        )
+        self._began_s = self._line_s = 0.0
+
+    def _applied(self, changes: Sequence[Change]) -> None:
+        now_s, wall_s = time.monotonic(), time.time()
+        packed = (RECORD.pack(now_s, max(0.0, 1e3 * (wall_s - each.time_s)), 0.0, APPLIED, DONE) for each in changes)
+        self._log.write(b"".join(packed))
+
+    def run(self, start_s: float) -> None:
+        """From start_s on, for the time of the configuration."""
+        time.sleep(max(0.0, start_s - time.monotonic()))
+        self._began_s = self._line_s = time.monotonic()
+        until_s = self._began_s + self.keeping.seconds
+        with changing(self.keeping):
+            while (now_s := time.monotonic()) < until_s:
+                self.following.step(min(WAIT_S, until_s - now_s))
+                if now_s - self._line_s >= LINE_EVERY_S:
+                    self._print(now_s)
+        seconds = time.monotonic() - self._began_s
+        self._result(seconds)
+        while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
+            pass
+        self._print(time.monotonic())
+
+    def _result(self, seconds: float) -> None:
+        done, found = self.following.done, self.found
+        told = {
+            "log": found.reader.name,
+            "refused": dict(found.refused),
+            "seconds": seconds,
+            "applied": done.records,
+            "pending": self.following.pending,
+            "lag_s": self.following.lag_s(),
+            "questions": done.questions,
+            "moved": done.moved,
+            "lost": done.lost,
+            "vanished": done.passed.vanished,
+            "passed": done.passed.counts,
+        }
+        self.keeping.path(RESULT).write_text(json.dumps(told), encoding="utf-8")
+
+    def _print(self, now_s: float) -> None:
+        """GET_INFO_FS hands each batch to DB_APPLY and waits for it: then it is blocked."""
+        self._line_s = now_s
+        done, following = self.following.done, self.following
+        spent_s = now_s - self._began_s
+        idle_s = max(0.0, spent_s - done.fs_s - done.db_s)
+        common = {"time": now_s, "workers": 1, "done": done.batches}
+        lines = (
+            {"stage": "GET_INFO_FS", "order": 0, **common, "waiting": -(-following.pending // self.keeping.batch)}
+            | {"entries": done.questions, "busy_s": done.fs_s, "blocked_s": done.db_s, "idle_s": idle_s},
+            {"stage": "DB_APPLY", "order": 1, **common, "waiting": 0}
+            | {"entries": done.questions, "busy_s": done.db_s, "blocked_s": 0.0, "idle_s": idle_s + done.fs_s},
+            {"log": self.found.reader.name, "time": now_s, "read": done.records + following.pending}
+            | {"applied": done.records, "pending": following.pending, "lag_s": following.lag_s()},
+        )
+        self._lines.write("".join(f"{json.dumps(line)}\n" for line in lines))
+        self._lines.flush()
+
+
+@contextmanager
+def changing(keeping: Keeping) -> Iterator[None]:
+    """Changes are made by a process of their own meanwhile. It ends when its standard input does, also where we are
+    killed."""
+    if keeping.log == INJECTED or keeping.change_rate <= 0:
+        yield
+        return
+    command = [sys.executable, "-P", "-m", "loadframe.indexing.churn", keeping.tree]
+    options = [str(keeping.change_rate), str(keeping.seed)]
+    child = subprocess.Popen([*command, *options], stdin=subprocess.PIPE)
+    try:
+        yield
+    finally:
+        child.communicate()
+    if child.returncode:
+        raise MachineError(f"The changes of {keeping.tree} ended with exit code {child.returncode}")
+
+
+def work(keeping: Keeping) -> None:
+    """From "ready" on. StoreError, MachineError, OSError."""
+    with ExitStack() as stack:
+        database = dict(keeping.database)
+        if PASSWORD in os.environ:
+            database["password"] = os.environ[PASSWORD]
+        store = stack.enter_context(closing(connect(database)))
+        found = opened(keeping, store)
+        stack.callback(found.reader.close)
+        program = Program(keeping, store, found, stack)
+        if keeping.scan:
+            program.following.start()
+        print("ready", flush=True)
+        program.run(float(sys.stdin.readline()))
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when the time is up; 1 with one line on standard error where something refused."""
+    try:
+        work(read(Path(arguments[0])))
+    except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
+        print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

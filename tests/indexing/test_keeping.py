@@ -1,0 +1,85 @@
+"""The program that keeps a database current: what it leaves behind, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.indexing.churn import Churn, permit
+from loadframe.indexing.comparing import everything
+from loadframe.indexing.config import RESULT, STATISTICS
+from loadframe.indexing.keeping import Keeping
+from loadframe.indexing.store import Store
+from loadframe.workloads.request_log import RECORD
+
+PROGRAM = (sys.executable, "-P", "-m", "loadframe.indexing.keeping")
+
+
+def started(database: dict[str, str], tree: Path, folder: Path, **options: Any) -> subprocess.Popen[str]:
+    folder.mkdir()
+    keeping = Keeping(tree=str(tree), folder=str(folder), database=database, **options)
+    (folder / "config.json").write_text(keeping.text())
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*PROGRAM, str(folder / "config.json")], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def begin(running: subprocess.Popen[str]) -> None:
+    assert running.stdout and running.stdin
+    assert running.stdout.readline() == "ready\n", running.communicate()
+    running.stdin.write(f"{time.monotonic()!r}\n")
+    running.stdin.flush()
+
+
+@pytest.mark.parametrize("log", ["auto", "inotify", "injected"])
+def test_changes_are_applied_while_they_are_made(
+    database: dict[str, str], store: Store, tree: Path, tmp_path: Path, log: str
+) -> None:
+    permit(tree)
+    churn = Churn(tree, seed=1)
+    for _ in range(100):
+        churn.change()
+    if log == "injected":  # it makes records over entries that the database has
+        running = started(database, tree, tmp_path / "first", log="inotify", seconds=0.1)
+        begin(running)
+        running.communicate(timeout=60)
+    running = started(database, tree, tmp_path / "run", log=log, change_rate=300.0, seconds=1.5, seed=2, drain=True)
+    begin(running)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    told = json.loads((tmp_path / "run" / RESULT).read_text())
+    assert told["log"] in ("fanotify", "inotify") if log == "auto" else told["log"] == log
+    assert told["applied"] + told["pending"] > 0 and told["lost"] == []
+    assert everything(store, tree).equal, everything(store, tree)
+    lines = [json.loads(line) for line in (tmp_path / "run" / STATISTICS).read_text().splitlines()]
+    assert {line.get("stage", line.get("log")) for line in lines} == {"GET_INFO_FS", "DB_APPLY", told["log"]}
+    requests = list(RECORD.iter_unpack((tmp_path / "run/requests-0.log").read_bytes()))
+    assert len(requests) == lines[-1]["applied"] > 0 and lines[-1]["pending"] == 0
+    assert all(latency_ms >= 0 for _, latency_ms, *_ in requests)
+
+
+def test_what_refuses_is_said_in_one_line(database: dict[str, str], tree: Path, tmp_path: Path) -> None:
+    running = started(database, tree, tmp_path / "run", log="injected", change_rate=5.0)
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 1 and out == ""
+    assert said.startswith("FATAL MachineError: Records cannot be injected over 0 entries at 5/s")
+
+
+def test_killed_no_process_goes_on_changing_the_tree(database: dict[str, str], tree: Path, tmp_path: Path) -> None:
+    permit(tree)
+    running = started(database, tree, tmp_path / "run", log="inotify", change_rate=200.0, seconds=600.0)
+    begin(running)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    while not (found := children.read_text().split()):
+        assert running.poll() is None
+    child = Path(f"/proc/{found[0]}")
+    running.kill()
+    running.communicate()
+    until = time.monotonic() + 60
+    while child.exists() and (child / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "the changes go on"
