@@ -75,6 +75,7 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "metadata-index/attached postgres": ({"entries": 2000, "indexes": "none"}, "postgres_attached", 1, 4),
     "metadata-index at scanners": ({"entries": 2000, "depth": 1}, "postgres_server", 1, 3),
     "metadata-index at batch": ({"entries": 2000}, "queue_endpoint", 1, 50),
+    "metadata-index at change_rate": ({"entries": 2000, "batch": 50}, "queue_endpoint", 200, 2000),
     "metadata-index at entries": ({"scanners": 2, "batch": 100}, "queue_endpoint", 300, 20_000),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),

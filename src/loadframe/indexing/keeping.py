@@ -10,7 +10,6 @@ thread; their lines and that of the log are those of docs/pipelines.md.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from loadframe.errors import MachineError
 from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose
-from loadframe.indexing.config import PASSWORD, RESULT, STATISTICS
+from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Reader
@@ -40,10 +39,10 @@ INJECTED = "injected"
 
 @dataclass(frozen=True)
 class Keeping:
-    """tree, folder, database: as of the pipeline (Config). log: auto, fanotify, inotify or injected. change_rate:
-    changes per second that are made in the tree, which must permit it (churn), or injected; 0: those of others alone.
-    batch: records in a transaction. seconds: how long. drain: after that, all that was read is applied. scan: the tree
-    is scanned first."""
+    """tree, folder, database: as of the pipeline (Config); the file is its owner's alone, too. log: auto, fanotify,
+    inotify or injected. change_rate: changes per second that are made in the tree, which must permit it (churn), or
+    injected; 0: those of others alone. batch: records in a transaction. seconds: how long. drain: after that, all that
+    was read is applied. scan: the tree is scanned first."""
 
     tree: str
     folder: str
@@ -55,6 +54,11 @@ class Keeping:
     seed: int = 0
     drain: bool = False
     scan: bool = True
+
+    @property
+    def requests(self) -> str:
+        """The name of the request log."""
+        return "requests-0.log"
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -82,7 +86,8 @@ def opened(keeping: Keeping, store: Store) -> Opened:
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
-        return Opened(Injected(paths, rate, seed=keeping.seed, count=int(rate * keeping.seconds)), {})
+        first, count = store.acknowledged(INJECTED) + 1, int(rate * keeping.seconds)
+        return Opened(Injected(paths, rate, seed=keeping.seed, first=first, count=count), {})
     chosen = choose(Path(keeping.tree), keeping.log)
     return Opened(Buffered(chosen.reader), chosen.refused)
 
@@ -93,7 +98,7 @@ class Program:
     def __init__(self, keeping: Keeping, store: Store, found: Opened, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
         self.keeping, self.found = keeping, found
-        self._log = stack.enter_context(keeping.path("requests-0.log").open("wb", buffering=0))
+        self._log = stack.enter_context(keeping.path(keeping.requests).open("wb", buffering=0))
         self._lines = stack.enter_context(keeping.path(STATISTICS).open("w", encoding="utf-8"))
         tree, batch = Path(keeping.tree), keeping.batch
         self.following = stack.enter_context(
@@ -179,10 +184,7 @@ def changing(keeping: Keeping) -> Iterator[None]:
 def work(keeping: Keeping) -> None:
     """From "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
-        database = dict(keeping.database)
-        if PASSWORD in os.environ:
-            database["password"] = os.environ[PASSWORD]
-        store = stack.enter_context(closing(connect(database)))
+        store = stack.enter_context(closing(connect(keeping.database)))
         found = opened(keeping, store)
         stack.callback(found.reader.close)
         program = Program(keeping, store, found, stack)

@@ -24,14 +24,16 @@ from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores
 from loadframe.indexing import trees
 from loadframe.indexing.config import Config
+from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import INDEXES, Store, StoreError
 from loadframe.indexing.trees import Shape
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, step_files
-from loadframe.workloads.common import Common
+from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, number, rules, switch, text, whole
+from loadframe.workloads.request_log import RECORD
 from loadframe.workloads.together import Worker, start_together
 
 MOST_PROCESSES, MOST_THREADS = 64, 256
@@ -101,6 +103,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         super().__init__(options, allowance)
         self._prepared = _Prepared()
         self._ran: _Ran | None = None
+        self._begins_indexed = self.options.start == "indexed"
 
     def with_options(self, options: Mapping[str, SettingValue]) -> MetadataIndex:
         """The same workload with other values of some options: a treatment. StudyError for bad ones."""
@@ -125,7 +128,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, asked)
         tree, indexes = self._prepared.indexed
-        if self.options.start == "empty" or not tree or indexes != self.options.indexes:
+        if not self._begins_indexed or not tree or indexes != self.options.indexes:
             self._make_tables(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
@@ -135,13 +138,17 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         tree, entries = self._tree(options, folder.parent)
         seconds = 0.0 if self.runs_to_completion else float(duration_s)
         config = _config(options, tree, folder, database_of(endpoint), seconds)
-        if options.start == "indexed" and self._prepared.indexed != (tree, options.indexes):
-            self._index(endpoint, replace(config, seconds=0.0), folder)
-            self._prepared.indexed = (tree, options.indexes)
-        if options.cold:
-            _forget_caches()
+        self._prepare(endpoint, config, folder)
         self._ran = _Ran(config, entries)
         return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
+
+    def _prepare(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
+        """What a step begins with: the database has the tree, and memory has nothing of it, where that is asked for."""
+        if self._begins_indexed and self._prepared.indexed != (config.tree, self.options.indexes):
+            self._index(endpoint, replace(config, seconds=0.0), folder)
+            self._prepared.indexed = (config.tree, self.options.indexes)
+        if self.options.cold:
+            _forget_caches()
 
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
         """The configuration is in memory, and handed over as a descriptor: it may have a password."""
@@ -151,7 +158,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         with os.fdopen(os.memfd_create("pipeline.json"), "wb", buffering=0) as file:
             file.write(config.text().encode())
             command = python("loadframe.indexing.pipeline", f"/dev/fd/{file.fileno()}")
-            environment = databases.engine_of(endpoint).environment(endpoint) if endpoint.kind != "sqlite" else None
+            environment = _environment(endpoint)
             workers = [
                 Worker(
                     [*command, str(process)],
@@ -256,6 +263,82 @@ class MetadataIndexByEntries(MetadataIndex):
     runs_to_completion = True
 
 
+class MetadataIndexByChangeRate(AtRate, MetadataIndex):
+    """Changes of a tree that the database has, at a given rate: see AtRate. Their records are injected, so the tree
+    stays as it is; each is looked up and written as one of a change log."""
+
+    axes = frozenset({"change_rate"})
+    axis_unit = "changes/s"
+    operations = ("change",)
+    judged = ("change",)
+    levels = (1, 1_000_000)
+
+    def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
+        super().__init__(options, allowance)
+        self._begins_indexed, self._acknowledged = True, 0
+
+    def clients(self, level: int) -> int:
+        """One process keeps the database current."""
+        return 1
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
+        """Scan the tree where that was not done, and start the program that applies the changes."""
+        folder, rate = folder.resolve(), self.check_level(level)
+        tree, entries = self._tree(self.options, folder.parent)
+        config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
+        self._prepare(endpoint, config, folder)
+        self._ran = _Ran(config, entries)
+        with _connected(endpoint) as store:
+            self._acknowledged = store.acknowledged(INJECTED)
+        keeping = Keeping(
+            tree=tree,
+            folder=str(folder),
+            database=config.database,
+            log=INJECTED,
+            change_rate=rate,
+            batch=self.options.batch,
+            seconds=float(duration_s),
+            seed=self.options.seed,
+            scan=False,
+        )
+        return self._keep(endpoint, keeping)
+
+    def _keep(self, endpoint: Endpoint, keeping: Keeping) -> ProcessDriver:
+        import numpy as np
+
+        with os.fdopen(os.memfd_create("keeping.json"), "wb", buffering=0) as file:
+            file.write(keeping.text().encode())
+            worker = Worker(
+                python("loadframe.indexing.keeping", f"/dev/fd/{file.fileno()}"),
+                log=keeping.path(keeping.requests),
+                printed=keeping.path("keeping.txt"),
+                environment=_environment(endpoint),
+                pass_fds=(file.fileno(),),
+            )
+            driver = start_together(self.kind, [worker], self.allowance, keeping.seconds)
+        assert driver.end_s is not None
+        begun = np.arange(1, int(keeping.change_rate * keeping.seconds) + 1) / keeping.change_rate
+        driver.arrivals = driver.end_s - keeping.seconds + begun
+        return driver
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Compare what was acknowledged with what is in the database. WorkloadError where a change is lost."""
+        if endpoint.kind in databases.KINDS:
+            databases.await_drivers_gone(endpoint, "to tidy up after a step")
+        ran, self._ran = self._ran, None
+        if ran is None:
+            return
+        told = step_files.size(ran.config.requests(0)) // RECORD.size
+        with _connected(endpoint) as store:
+            acknowledged, there = store.acknowledged(INJECTED) - self._acknowledged, store.count()
+        if acknowledged < told or (ran.entries is not None and there != ran.entries):
+            raise WorkloadError(
+                f"The database does not have what was acknowledged: {acknowledged:,} of {told:,} changes, and {there:,}"
+                f" of {ran.entries or there:,} entries.",
+                remedy="The change log or the database lost them; its log may say why.",
+            )
+
+
 def database_of(endpoint: Endpoint) -> dict[str, str]:
     """How the pipeline reaches a database: see indexing.store.connect."""
     if endpoint.kind == "sqlite":
@@ -270,6 +353,10 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
         }
     known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint)}
     return {"kind": "postgres", **engine.all_parameters(endpoint), **known}
+
+
+def _environment(endpoint: Endpoint) -> Mapping[str, str] | None:
+    return None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -351,5 +438,6 @@ KIND = KindOfWorkload(
         "scanners": MetadataIndexByScanners,
         "batch": MetadataIndexByBatch,
         "entries": MetadataIndexByEntries,
+        "change_rate": MetadataIndexByChangeRate,
     },
 )
