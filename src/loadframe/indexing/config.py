@@ -14,7 +14,7 @@ BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
 @dataclass(frozen=True)
 class Config:
-    """tree: its root. database: as store.connect; it may have a password, so the file is its owner's alone. folder: for
+    """tree: its root. database: as store.connect; a password may be in the environment instead (PASSWORD). folder: for
     the logs. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage in a
     process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0: until
     the tree is scanned once. rewrite: also entries that are unchanged are written, not only noted as seen. forget:
@@ -58,6 +58,9 @@ class Config:
 
     def text(self) -> str:
         return json.dumps(asdict(self))
+
+
+PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
 
 
 def read(path: Path) -> Config:

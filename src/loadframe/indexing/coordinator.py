@@ -33,7 +33,8 @@ from loadframe.indexing.config import Config
 from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.store import Store
 
-LINE_EVERY_S = 1.0
+LINE_EVERY_S = 0.2
+"""A window has several lines, however short it is."""
 
 
 class Coordinator:

@@ -60,7 +60,7 @@ class MetadataIndexOptions:
     cold: bool = switch(False, "the kernel has nothing of the tree in memory when a step begins (needs root)")
     scanners: int = whole(1, 1, MOST_PROCESSES, "processes, each with all stages")
     scan_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that list directories")
-    fs_threads: int = whole(0, 0, MOST_THREADS, "threads of a process that look entries up; 0: as many as scan_threads")
+    fs_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that look entries up; never below scan_threads")
     info_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that ask the database what it knows")
     db_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that write to the database")
     batch: int = whole(1000, 1, 100_000, "entries of a batch, each of which is one query and one transaction")
@@ -375,7 +375,7 @@ def _config(
         tree=tree,
         folder=str(folder),
         database=database,
-        fs_threads=options.fs_threads or options.scan_threads,
+        fs_threads=max(options.fs_threads, options.scan_threads),
         queue=options.max_pending,
         seconds=seconds,
         **{name: getattr(options, name) for name in names},
