@@ -20,7 +20,7 @@ from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.beneath import Beneath, joined, names
 from loadframe.indexing.changes import Change
-from loadframe.indexing.readers import Records
+from loadframe.indexing.readers import Records, shown_limit
 
 # <linux/fanotify.h>
 CLOEXEC, NONBLOCK, REPORT_DIR_FID, REPORT_NAME = 0x1, 0x2, 0x400, 0x800
@@ -239,10 +239,7 @@ REMEDIES = {
 
 def queue_length() -> str:
     """The kernel's bound on records that wait, as a message shows it."""
-    try:
-        return f"{int(Path('/proc/sys/fs/fanotify/max_queued_events').read_text()):,}"
-    except (OSError, ValueError):
-        return "an unknown number of"
+    return shown_limit(Path("/proc/sys/fs/fanotify/max_queued_events"))
 
 
 def path_of(opened: int) -> bytes | None:

@@ -19,7 +19,7 @@ from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.beneath import Beneath, joined, shown
 from loadframe.indexing.changes import Change
-from loadframe.indexing.readers import Records
+from loadframe.indexing.readers import Records, shown_limit
 
 # <sys/inotify.h>
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
@@ -229,7 +229,4 @@ class Inotify:
 
 def limit(name: str) -> str:
     """A limit of inotify, as a message shows it."""
-    try:
-        return f"{int((LIMITS / name).read_text()):,}"
-    except (OSError, ValueError):
-        return "an unknown number of"
+    return shown_limit(LIMITS / name)

@@ -70,7 +70,7 @@ class Keeping:
 
 def read(path: Path) -> Keeping:
     """OSError, ValueError, TypeError for one that is none."""
-    return Keeping(**json.loads(path.read_text(encoding="utf-8")))
+    return Keeping(**json.loads(path.read_text(encoding="utf-8", errors="replace")))
 
 
 @dataclass(frozen=True, slots=True)

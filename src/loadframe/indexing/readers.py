@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from loadframe.indexing.changes import Change
@@ -45,3 +46,11 @@ class Reader(Protocol):
     def close(self) -> None:
         """Idempotent."""
         ...
+
+
+def shown_limit(path: Path) -> str:
+    """A number of the kernel's, as a message shows it."""
+    try:
+        return f"{int(path.read_text(encoding='ascii', errors='replace')):,}"
+    except (OSError, ValueError):
+        return "an unknown number of"
