@@ -30,7 +30,7 @@ from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD
 
 APPLIED, DONE = 0, 0
-LINE_EVERY_S = 1.0
+LINE_EVERY_S = 0.2
 WAIT_S = 0.05
 MOST_PATHS = 100_000
 """Over which records are injected."""
