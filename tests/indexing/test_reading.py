@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose, permitted
 from loadframe.indexing.churn import Churn, permit
+from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Records
 
@@ -125,6 +127,39 @@ def test_too_few_watches_are_told_with_the_limit(tree: Path, monkeypatch: pytest
     with pytest.raises(MachineError, match=r"at the directory \.: 0 directories are watched, and [\d,]+ watches"):
         choose(tree, "inotify")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(("number", "opened", "lost"), [(12, 4, "could not be opened"), (12, 2, ""), (116, 1, "")])
+def test_a_directory_that_cannot_be_opened_is_a_lost_record_and_one_that_is_gone_is_not(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, number: int, opened: int, lost: str
+) -> None:
+    """ENOMEM is refused; ESTALE says that the directory is gone."""
+    (tree / "a").mkdir()
+    try:
+        reader = Fanotify(tree)
+    except MachineError as error:
+        pytest.skip(str(error))
+    directory = os.open(tree / "a", os.O_PATH)
+    ours, found, open_by_handle = kernel.handle_of(directory), [0], kernel.open_by_handle
+    os.close(directory)
+
+    def refuse(mount: int, handle: bytes) -> int:
+        if handle != ours:
+            return open_by_handle(mount, handle)
+        found[0] += 1
+        if found[0] < opened or lost or number == 116:
+            raise OSError(number, os.strerror(number))
+        return open_by_handle(mount, handle)
+
+    monkeypatch.setattr(kernel, "open_by_handle", refuse)
+    (tree / "a/new").touch()
+    said, changes = "", []
+    while found[0] == 0:
+        read = reader.read(1)
+        said, changes = said + read.lost, [*changes, *read.changes]
+    assert lost in said and bool(lost) == bool(said)
+    assert (b"a/new" in {change.path for change in changes}) == (number == 12 and not lost)
+    reader.close()
 
 
 def test_churn_changes_only_a_tree_that_permits_it(tree: Path) -> None:

@@ -34,6 +34,8 @@ _VERSION = 3
 _DIRECTORY_AND_NAME, _OLD, _NEW = 2, 10, 12
 _FSID = 8
 READ_BYTES = 1 << 18
+ATTEMPTS = 3
+"""How often a directory is opened that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
 """Whose paths are remembered."""
 KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
@@ -128,6 +130,7 @@ class Fanotify:
                 f"fanotify does not follow {root}: {error.strerror}", remedy=REMEDIES.get(error.errno or 0, OTHERWISE)
             ) from error
         self._number = first
+        self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
         self.unresolved = 0
         """Records of directories that were gone when they were read: what became of these is told by other records."""
@@ -151,14 +154,14 @@ class Fanotify:
         except BlockingIOError:
             return Records()
         changes: list[Change] = []
-        lost = ""
+        self._lost = ""
         for event in events(data):
             if event.mask & OVERFLOW:
-                lost = f"the queue of fanotify was full ({queue_length()} records)"
+                self._lost = f"the queue of fanotify was full ({queue_length()} records)"
                 self._paths.clear()
             else:
                 self._tell(event, changes.append)
-        return Records(changes, lost, not kernel.readable(self._group))
+        return Records(changes, self._lost, not kernel.readable(self._group))
 
     def _tell(self, event: Event, add: Callable[[Change], None]) -> None:
         if event.mask & ONDIR and event.mask & (RENAME | MOVED_FROM | MOVED_TO):
@@ -186,29 +189,36 @@ class Fanotify:
         """The path below the root; None where it is not in the tree, or where the directory is gone."""
         if place is None:
             return None
-        if place.directory not in self._paths:
-            if len(self._paths) >= MOST_DIRECTORIES:
-                self._paths.clear()
-            self._paths[place.directory] = self._resolved(place.directory)
-        directory = self._paths[place.directory]
+        known, handle = self._paths, place.directory
+        directory = known[handle] if handle in known else self._resolved(handle)
         if directory is None:
             return None
         return directory if place.name in (b"", b".") else joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
-        try:
-            opened = kernel.open_by_handle(self._tree.root, handle)
-        except OSError as error:
-            if error.errno not in (errno.ESTALE, errno.ENOENT):
-                raise MachineError(
-                    f"A directory handle cannot be opened: {error.strerror}", remedy="Follow with inotify."
-                ) from error
-            self.unresolved += 1
-            return None
-        try:
-            return self._below(path_of(opened))
-        finally:
-            os.close(opened)
+        """The path of a directory below the root. One that cannot be opened though it is there is a record that is
+        lost: the kernel refuses now and then with ENOMEM."""
+        for _ in range(ATTEMPTS):
+            try:
+                opened = kernel.open_by_handle(self._tree.root, handle)
+            except OSError as error:
+                if error.errno in (errno.ESTALE, errno.ENOENT):
+                    self.unresolved += 1
+                    return self._remember(handle, None)
+                why = error.strerror
+                continue
+            try:
+                return self._remember(handle, self._below(path_of(opened)))
+            finally:
+                os.close(opened)
+        self._lost = f"a directory of a record could not be opened ({why})"
+        return None
+
+    def _remember(self, handle: bytes, path: bytes | None) -> bytes | None:
+        if len(self._paths) >= MOST_DIRECTORIES:
+            self._paths.clear()
+        self._paths[handle] = path
+        return path
 
     def _below(self, path: bytes | None) -> bytes | None:
         if path is None or path == self._path:

@@ -197,7 +197,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     def _at(self, level: int) -> MetadataIndexOptions:
         """The options of a level."""
         (axis,) = self.axes
-        return replace(self.options, **{axis: level})
+        changed: dict[str, Any] = {axis: level}
+        return replace(self.options, **changed)
 
     def _check_tree(self) -> None:
         tree = self.options.tree
@@ -277,6 +278,12 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         super().__init__(options, allowance)
         self._begins_indexed, self._acknowledged = True, 0
 
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """The tree is in the database, or tables without a row are."""
+        super().set_level(endpoint, level)
+        with _connected(endpoint) as store:
+            self._acknowledged = store.acknowledged(INJECTED)
+
     def clients(self, level: int) -> int:
         """One process keeps the database current."""
         return 1
@@ -288,8 +295,6 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
         self._prepare(endpoint, config, folder)
         self._ran = _Ran(config, entries)
-        with _connected(endpoint) as store:
-            self._acknowledged = store.acknowledged(INJECTED)
         keeping = Keeping(
             tree=tree,
             folder=str(folder),
