@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from loadframe.errors import MachineError
@@ -155,25 +155,49 @@ def work(config: Config, number: int) -> None:
 
 
 def alone(path: str, config: Config) -> int:
-    """Make the board, start every process, and let them begin at one instant. The exit code."""
+    """Make the board, start every process, and let them begin at one instant. They end with us. The exit code."""
+    from loadframe.host.environment import python
+    from loadframe.host.processes import Allowance, spawn
+
     Board.make(config.path(configs.BOARD), config.shape)
-    command = [sys.executable, "-P", "-m", "loadframe.indexing.pipeline", path]
-    pipe = subprocess.PIPE
-    started = [
-        subprocess.Popen([*command, str(number)], stdin=pipe, stdout=pipe, text=True)
-        for number in range(config.scanners)
-    ]
+    pipe, folder = subprocess.PIPE, Path.cwd()
+    started: list[subprocess.Popen[bytes]] = []
     try:
-        said = [each.stdout.readline() for each in started if each.stdout]
-        for each in started:
-            if each.stdin and all(line == "ready\n" for line in said):
-                each.stdin.write(f"{time.monotonic()!r}\n")
-                each.stdin.close()
-        return max(abs(each.wait()) for each in started)
+        for number in range(config.scanners):
+            command = python("loadframe.indexing.pipeline", path, str(number))
+            started.append(spawn(command, Allowance(), stdin=pipe, stdout=pipe, stderr=None, cwd=folder))
+        if all(each.stdout is not None and each.stdout.readline() == b"ready\n" for each in started):
+            start_s = time.monotonic()
+            for each in started:
+                _tell(each, start_s)
+        return _ended(started)
     finally:
         for each in started:
             each.kill()
             each.wait()
+
+
+def _tell(process: subprocess.Popen[bytes], start_s: float) -> None:
+    """One that ended before has said why, and its exit code tells."""
+    with suppress(BrokenPipeError):
+        if process.stdin is not None:
+            process.stdin.write(f"{start_s!r}\n".encode())
+            process.stdin.close()
+
+
+def _ended(processes: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait for all of them; one that failed ends the others, which would wait for it. The exit code of the worst."""
+    left = list(processes)
+    while left:
+        left = [each for each in left if each.poll() is None]
+        if any(each.returncode for each in processes):
+            break
+        time.sleep(LOOK_EVERY_S)
+    for each in left:
+        each.kill()
+        each.wait()
+    codes: list[int] = [abs(each.returncode) for each in processes if each not in left]
+    return max(codes)
 
 
 def main(arguments: list[str]) -> int:

@@ -23,7 +23,7 @@ from pathlib import Path
 from stat import S_IFDIR
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import Beneath
+from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
 from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Meter, Shape
 from loadframe.indexing.entries import FORMAT
 from loadframe.indexing.frontier import Directory, Frontier
@@ -94,7 +94,7 @@ class Scanner:
         """The loop that a scan spends its time in."""
         looked: list[Looked] = [] if path else [(b"", STATUS(self.tree.status))]
         below: list[Directory] = []
-        add, encode, status_of, kind, directory = looked.append, os.fsencode, STATUS, FORMAT, S_IFDIR
+        add, status_of, kind, directory = looked.append, STATUS, FORMAT, S_IFDIR
         prefix = path + b"/" if path else b""
         with os.scandir(listing) as found:
             for each in found:
@@ -103,7 +103,7 @@ class Scanner:
                 except OSError as error:
                     self.board.count("vanished" if isinstance(error, FileNotFoundError) else "unreadable")
                     continue
-                name = encode(each.name)
+                name = each.name.encode(ENCODING, ERRORS)
                 add((name, status))
                 if status[2] & kind == directory:
                     below.append(Directory(prefix + name, above))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from errno import EBADF
 from typing import NamedTuple
 
-from loadframe.indexing.beneath import Beneath
+from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
 from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN, HELD, IDLE, TAKEN, Board, Meter
 from loadframe.indexing.entries import Entry, entry_of, id_of
 from loadframe.indexing.frontier import Directory, Frontier
@@ -22,6 +22,8 @@ from loadframe.indexing.queues import Queue
 from loadframe.indexing.store import Batch, Known, Store, rows_of
 
 DEVICE_SHIFT = 64
+ACCESSED, MODIFIED = 1, 2
+"""Of Known: atime_ns, mtime_ns, and ctime_ns, which are the last ones of an Entry, too."""
 NO_DIRECTORY = 1 << 30
 """A descriptor that is none: what is looked up there is refused with EBADF."""
 
@@ -101,11 +103,11 @@ class Lister:
 
     def _names(self, listing: int, path: bytes, above: tuple[int, ...]) -> int:
         names: list[bytes] = [] if path else [b""]  # the root is in no other directory
-        prefix, total, encode, found_s = path + b"/" if path else b"", 0, os.fsencode, self.meter.turn(BUSY)
+        prefix, total, found_s = path + b"/" if path else b"", 0, self.meter.turn(BUSY)
         with os.scandir(listing) as found:
             below: list[Directory] = []
             for each in found:
-                name = encode(each.name)
+                name = each.name.encode(ENCODING, ERRORS)
                 names.append(name)
                 if each.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
@@ -220,9 +222,11 @@ class Asker:
                 self.board.count(what, number)
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """An entry is unchanged where the database has its inode and its times."""
+        """An entry is unchanged where the database has its inode and its times. The scan itself reads directories: when
+        that was does not count."""
         known = None if self.rewrite else work.known.get(key)
-        if known is not None and known[1:] == entry[12:] and known[0] == as_signed(entry[4]):
+        first = MODIFIED if entry[5] == "d" else ACCESSED
+        if known is not None and known[first:] == entry[first - len(known) :] and known[0] == as_signed(entry[4]):
             work.touched.append(key)
         else:
             work.entries.append(entry)
