@@ -14,6 +14,7 @@ from loadframe.model.change import *
 from loadframe.model.curve import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
+from loadframe.model.growth import *
 from loadframe.model.investigation import *
 from loadframe.model.knob import *
 from loadframe.model.ladder import *
@@ -75,6 +76,10 @@ __all__ = [
     "ForecastCapacity",
     "ForecastPoint",
     "FunctionShare",
+    "GrowthForecast",
+    "GrowthPoint",
+    "GrowthRefusal",
+    "GrowthScored",
     "Host",
     "Interaction",
     "Investigation",
@@ -91,9 +96,12 @@ __all__ = [
     "Limit",
     "LimitStatus",
     "LoadInterval",
+    "LoadWindow",
     "Login",
     "Margin",
     "Mechanism",
+    "Memories",
+    "MemoryEnd",
     "NdbDataNode",
     "NdbFinding",
     "NdbReport",

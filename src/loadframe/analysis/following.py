@@ -1,0 +1,105 @@
+"""Whether a reader of a change log follows: its lag does not grow, whatever its size.
+
+The lag (changes made and not applied yet) is regressed on time within a step. Neighbouring readings are alike, so they
+are averaged until they are not (`trend.batches`). A reader that falls behind applies as fast as it can: the offered rate
+less the slope is the highest rate that it follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from loadframe.analysis import student
+from loadframe.analysis.trend import FEWEST, batches
+from loadframe.model import LoadInterval
+
+Verdict = Literal["followed", "behind", "not proven"]
+
+CONFIDENCE = 0.95
+SLOW = 0.02
+"""A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: no
+window of seconds tells a smaller one from none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """slope: of the lag, changes/s, with its 95 % interval; an infinite one where too few readings are independent.
+    applied: changes/s that were applied, offered less slope."""
+
+    offered: float
+    slope: float
+    low: float
+    high: float
+    verdict: Verdict
+
+    @property
+    def applied(self) -> float:
+        """Changes/s."""
+        return self.offered - self.slope
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """up_to: the highest offered rate (changes/s) that is proved to be followed, as all below it; 0 where none is.
+    behind_from: the lowest that is proved not to be; None where all are followed. rate: what a reader that is behind
+    applies, with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
+
+    up_to: float
+    behind_from: float | None
+    rate: LoadInterval | None
+
+
+def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
+    """One step: when the lag was read (s, rising), the lag (changes), the rate at which changes were made (1/s).
+
+    ValueError where times and lags differ in number, and for a rate that is not above zero.
+    """
+    times, values = np.asarray(times_s, dtype=np.float64), np.asarray(lags, dtype=np.float64)
+    if times.shape != values.shape or times.ndim != 1 or not offered > 0:
+        raise ValueError(f"{times.shape} times, {values.shape} lags at {offered} changes/s; one lag per time is needed")
+    if len(times) >= FEWEST:
+        times, values = batches(times, values)
+    if len(times) < FEWEST:
+        return Following(offered, 0.0, -math.inf, math.inf, "not proven")
+    away = times - times.mean()
+    spread = float((away**2).sum())
+    slope = float((away * values).sum()) / spread
+    residuals = values - values.mean() - slope * away
+    freedom = len(values) - 2
+    error = math.sqrt(float((residuals**2).sum()) / freedom / spread)
+    half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, freedom)) * error
+    return Following(offered, slope, slope - half, slope + half, _verdict(slope - half, slope + half, offered))
+
+
+def _verdict(low: float, high: float, offered: float) -> Verdict:
+    if high <= SLOW * offered:
+        return "followed"
+    return "behind" if low > 0 else "not proven"
+
+
+def followed(steps: Sequence[Following]) -> Followed:
+    """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
+    not where most of its steps are behind."""
+    by_rate: Mapping[float, list[Following]] = {
+        rate: [one for one in steps if one.offered == rate] for rate in sorted({one.offered for one in steps})
+    }
+    up_to = 0.0
+    for rate, found in by_rate.items():
+        if any(one.verdict != "followed" for one in found):
+            break
+        up_to = rate
+    behind = [rate for rate, found in by_rate.items() if 2 * sum(one.verdict == "behind" for one in found) > len(found)]
+    above = [one for rate in behind for one in by_rate[rate] if one.verdict == "behind"]
+    return Followed(up_to, behind[0] if behind else None, _applied(above) if above else None)
+
+
+def _applied(behind: Sequence[Following]) -> LoadInterval:
+    """The median of what is applied; its ends cover the scatter of the steps and each one's own interval."""
+    rates = sorted(one.applied for one in behind)
+    own = float(np.median([one.high - one.low for one in behind])) / 2
+    return LoadInterval(float(np.median(rates)), max(0.0, min(rates[0], float(np.median(rates)) - own)), rates[-1] + own)

@@ -1,0 +1,239 @@
+"""What an entry costs as the database grows, from the windows of one load or from loads of several sizes.
+
+    cost(n) = a + b ln(n / n0) + d max(0, 1 - M / n)
+
+seconds per entry at n entries; a, b, d >= 0. b: trees grow deeper, and an entry touches more pages. Beyond M entries
+the pages do not all fit in memory: of keys in no order the share 1 - M / n is read from beyond it, so the cost climbs
+towards a + d and not for ever. Each window is the integral of the cost over its entries. M and which of the terms take
+part are not known: every choice is weighed by how well it fits (Schwarz 1978), noise that resembles its neighbours
+counted as fewer windows, and draws are taken from all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.model import LoadInterval, LoadWindow
+
+Numbers = NDArray[np.float64]
+
+PER_DOUBLING = 8
+"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has hundreds near its end."""
+FEWEST = 8
+"""Joined windows that carry a law of up to four terms."""
+ENDS = 60
+"""Sizes that are tried as the end of memory, from the first window's to the last's, evenly in the logarithm."""
+DRAWS = 2000
+SEED = 20261125
+LEAST_NOISE = 0.01
+"""Of a window, relative: timers and commits leave as much."""
+LIKELY = 0.9
+"""The probability from which on the cost is said to change where memory ends."""
+TERMS = {"constant": (0,), "log": (0, 1), "memory": (0, 2), "both": (0, 1, 2)}
+LOW, HIGH = 0.05, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One law: its terms, the end of memory (entries; nan without that term), weight, coefficients and their covariance
+    in seconds per entry."""
+
+    terms: tuple[int, ...]
+    end: float
+    weight: float
+    values: Numbers
+    covariance: Numbers
+
+
+@dataclass(frozen=True)
+class SizeLaw:
+    """All choices with their weights (they add up to 1). first, last: entries between which there were windows. noise:
+    standard deviation of a joined window around the law, as a share of its time."""
+
+    choices: tuple[Choice, ...]
+    first: float
+    last: float
+    noise: float
+
+    @cached_property
+    def _drawn(self) -> tuple[Numbers, Numbers]:
+        """(DRAWS, 3) coefficients, (DRAWS,) ends of memory."""
+        random = np.random.default_rng(SEED)
+        which = random.choice(len(self.choices), size=DRAWS, p=[one.weight for one in self.choices])
+        values, ends = np.zeros((DRAWS, 3)), np.full(DRAWS, math.inf)
+        for index in np.unique(which):
+            one, rows = self.choices[index], np.flatnonzero(which == index)
+            found = random.multivariate_normal(one.values, one.covariance, len(rows), method="eigh")
+            values[np.ix_(rows, one.terms)] = np.maximum(found, 0.0)
+            ends[rows] = one.end if 2 in one.terms else math.inf
+        return values, ends
+
+    def costs(self, entries: float) -> Numbers:
+        """Draws of the seconds that an entry takes at this size, (DRAWS,)."""
+        values, ends = self._drawn
+        logs = math.log(max(entries, self.first) / self.first)
+        return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
+
+    def seconds(self, before: float, after: float) -> Numbers:
+        """Draws of the seconds from one size to another, (DRAWS,)."""
+        values, ends = self._drawn
+        spans = np.array([after - before, _logs(before, after, self.first)])
+        return np.asarray(values[:, :2] @ spans + values[:, 2] * _missing(before, after, ends))
+
+    @property
+    def left_memory(self) -> float:
+        """The probability that the cost rises because of an end of memory within what was seen."""
+        return sum(one.weight for one in self.choices if 2 in one.terms)
+
+    @property
+    def end(self) -> LoadInterval | None:
+        """The end of memory with its 90 % interval, where one is LIKELY."""
+        found = sorted((one.end, one.weight) for one in self.choices if 2 in one.terms)
+        total = sum(weight for _, weight in found)
+        if total < LIKELY:
+            return None
+        ends, weights = np.array([one for one, _ in found]), np.cumsum([weight for _, weight in found]) / total
+        low, middle, high = (float(ends[min(int(np.searchsorted(weights, p)), len(ends) - 1)]) for p in (LOW, 0.5, HIGH))
+        step = (self.last / self.first) ** (0.5 / ENDS)
+        return LoadInterval(middle, low / step, high * step)
+
+
+def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
+    """The law of the seconds, or (of_reads) of the reads from beyond memory, which it describes as well; None for fewer
+    than FEWEST joined windows, and for reads that are not counted. ValueError for windows that go backwards or take no
+    time."""
+    for one in windows:
+        if not (0 <= one.before < one.after and one.seconds > 0 and math.isfinite(one.after + one.seconds)):
+            raise ValueError(f"a window from {one.before} to {one.after} entries in {one.seconds} s is none")
+    if of_reads and any(one.reads is None for one in windows):
+        return None
+    bins = joined(windows)
+    if len(bins) < FEWEST:
+        return None
+    before = np.array([one.before for one in bins])
+    after = np.array([one.after for one in bins])
+    values = np.array([float(one.reads or 0) if of_reads else one.seconds for one in bins])
+    return _fitted(before, after, values, _scale(after - before, values, of_reads))
+
+
+def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
+    """Neighbours put together until they span 1 / PER_DOUBLING of a doubling. Those that overlap (loads of several sizes,
+    each from empty) stay as they are."""
+    ordered = sorted(windows, key=lambda one: (one.before, one.after))
+    result: list[LoadWindow] = []
+    for one in ordered:
+        last = result[-1] if result else None
+        if last is None or one.before < last.after or _wide(last):
+            result.append(one)
+        else:
+            reads = None if last.reads is None or one.reads is None else last.reads + one.reads
+            result[-1] = LoadWindow(last.before, one.after, last.seconds + one.seconds, reads)
+    if len(result) > 1 and result[-1].before >= result[-2].after and not _wide(result[-1]):
+        last, one = result[-2:]
+        reads = None if last.reads is None or one.reads is None else last.reads + one.reads
+        result[-2:] = [LoadWindow(last.before, one.after, last.seconds + one.seconds, reads)]
+    return result
+
+
+def _wide(one: LoadWindow) -> bool:
+    return one.before == 0 or one.after >= one.before * 2 ** (1 / PER_DOUBLING)
+
+
+def _scale(entries: Numbers, values: Numbers, of_reads: bool) -> Numbers:
+    """What the noise of a window is a share of: its time; of reads, which may be none, at least a twentieth of the most
+    per entry."""
+    if not of_reads:
+        return values
+    return np.maximum(values, 0.05 * entries * max(float((values / entries).max()), 1e-9))
+
+
+def _logs(before: float, after: float, first: float) -> float:
+    """The integral of ln(n / first) from before to after, 0 below first."""
+    low, high = max(before, first), max(after, first)
+    return high * (math.log(high / first) - 1) - low * (math.log(low / first) - 1)
+
+
+def _missing(before: float, after: float, ends: Numbers) -> Numbers:
+    """The integral of 1 - M / n from before to after, where n > M, for each M."""
+    low, high = np.maximum(before, ends), np.maximum(after, ends)
+    with np.errstate(invalid="ignore"):
+        found = high - low - ends * np.log(high / low)
+    return np.where(np.isfinite(ends), found, 0.0)
+
+
+def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) -> SizeLaw:
+    first, last = float((before + after)[0]) / 2, float(after[-1])
+    grid = np.geomspace(first, last, ENDS + 1)[:-1]
+    plain = np.column_stack([after - before, [_logs(low, high, first) for low, high in zip(before, after, strict=True)]])
+    missing = np.array([_missing(low, high, grid) for low, high in zip(before, after, strict=True)])
+    target, plain, missing = values / scale, plain / scale[:, None], missing / scale[:, None]
+    tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
+    for column, end in enumerate(grid):
+        design = np.column_stack([plain, missing[:, column]])
+        tried += [_least(design, target, terms, float(end)) for terms in (TERMS["memory"], TERMS["both"])]
+    found = [one for one in tried if one is not None]
+    best = min(found, key=lambda one: one.squares + 1e-9 * len(one.terms))
+    worth = _worth(best.residuals) * len(target)
+    noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
+    logs = np.array([_log_weight(one, worth, noise, len(target)) for one in found])
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    stretch = noise**2 * len(target) / worth
+    choices = tuple(
+        Choice(one.terms, one.end, float(weight), one.values, one.inverse * stretch)
+        for one, weight in zip(found, weights, strict=True)
+        if weight > 1e-6
+    )
+    total = sum(one.weight for one in choices)
+    choices = tuple(
+        Choice(one.terms, one.end, one.weight / total, one.values, one.covariance) for one in choices
+    )
+    return SizeLaw(choices, first, last, noise)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    terms: tuple[int, ...]
+    end: float
+    squares: float
+    values: Numbers
+    inverse: Numbers
+    residuals: Numbers
+
+
+def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float) -> _Tried | None:
+    """Least squares with these terms; None where one of them is below zero: the choice without it is tried as well."""
+    chosen = design[:, terms]
+    inner = chosen.T @ chosen
+    if np.linalg.matrix_rank(chosen) < len(terms):
+        return None
+    inverse = np.linalg.inv(inner)
+    values = inverse @ (chosen.T @ target)
+    if (values < 0).any():
+        return None
+    residuals = target - chosen @ values
+    return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
+
+
+def _log_weight(one: _Tried, worth: float, noise: float, count: int) -> float:
+    """Of a choice: its likelihood less what its terms cost (Schwarz 1978); the ends of memory share one choice."""
+    parameters = len(one.terms) + (2 in one.terms)
+    fits = -worth / count * one.squares / (2 * noise**2)
+    return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in one.terms else 0.0)
+
+
+def _worth(residuals: Numbers) -> float:
+    """How many independent windows one is worth: (1 - r) / (1 + r), r the correlation of neighbours."""
+    power = float((residuals**2).sum())
+    if power <= 0 or len(residuals) < 3:
+        return 1.0
+    alike = sum(float(one * two) for one, two in itertools.pairwise(residuals)) / power
+    alike = min(max(alike, 0.0), 0.9)
+    return (1 - alike) / (1 + alike)

@@ -1,0 +1,200 @@
+"""A load seen up to some size in, its rate and time at larger sizes out, or why they cannot be told.
+
+The law of `analysis.size_law` is drawn from, and what such laws were off by on real databases is added, the more the
+further: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the
+others. What ends at a size that was never reached (a memory, a factor beyond all scores) ends the forecast as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.analysis import size_law
+from loadframe.analysis.size_law import HIGH, LOW, SizeLaw
+from loadframe.model import (
+    Estimate,
+    GrowthForecast,
+    GrowthPoint,
+    GrowthRefusal,
+    GrowthScored,
+    LoadInterval,
+    LoadWindow,
+    Memories,
+    MemoryEnd,
+)
+
+Numbers = NDArray[np.float64]
+
+FURTHEST = 16.0
+"""Times the largest size seen: no forecast was scored further."""
+UNKNOWN = 4.0
+"""The same, where neither an end of memory was seen nor its size is known, or too little beyond it was seen."""
+WELL_BEYOND = 2.0
+"""Half of the keys are outside of memory at twice its end: from there on the climb's height is seen."""
+EARLY = 0.5
+"""Memory was seen to end from this share of its bytes on: a part of it holds other things."""
+ALIKE = 2.0
+"""Two ends of memory that lie less than this factor apart are one."""
+MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
+"""Standard deviation of the logarithm, per doubling."""
+TAILS = 4
+"""Degrees of freedom of the t by which it errs."""
+SEED = 20261126
+NEAR = 1.1
+"""Windows within this factor of a size tell what was measured there."""
+
+
+def forecast(windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None) -> GrowthForecast:
+    """The forecast for the sizes `at` (entries; without any 2 and 4 times the largest seen). Seeded: the same windows
+    give the same forecast. ValueError for sizes that are not finite and above zero, and for impossible windows."""
+    if not all(math.isfinite(size) and size > 0 for size in at):
+        raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
+    last = max((one.after for one in windows), default=0.0)
+    found = GrowthForecast(last, len(windows))
+    law = size_law.fit(windows)
+    if law is None:
+        count = len(size_law.joined(windows))
+        return replace(found, refused=_too_few(count))
+    sizes_of = _sizes(memories or Memories())
+    end = _memory_end(law, size_law.fit(windows, of_reads=True), sizes_of)
+    walls = _walls(sizes_of, last, end)
+    sizes = sorted(set(at)) or [2 * last, 4 * last]
+    refused = [GrowthRefusal(size, why) for size in sizes if (why := _refused(size, last, end, walls, memories))]
+    kept = [size for size in sizes if size not in {one.entries for one in refused}]
+    points = tuple(_point(law, windows, size) for size in kept)
+    now = _estimate(1 / law.costs(last))
+    return replace(
+        found, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=tuple(_notes(law, windows, end))
+    )
+
+
+def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
+    """The forecast with what all windows of the load, the later ones too, showed at the sizes that they reach."""
+    scored = []
+    for point in forecast.at:
+        near = [one for one in windows if point.entries / NEAR <= one.before and one.after <= point.entries * NEAR]
+        near = near or [one for one in windows if one.before < point.entries <= one.after]
+        before = [one for one in windows if one.after <= point.entries]
+        if near and before:
+            rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
+            seconds = sum(one.seconds for one in before) * point.entries / max(one.after for one in before)
+            scored.append(
+                GrowthScored(point.entries, rate, _inside(rate, point.rate), seconds, _inside(seconds, point.seconds))
+            )
+    return replace(forecast, scored=tuple(scored))
+
+
+def _inside(value: float, expected: Estimate) -> bool:
+    return expected.low <= value <= expected.high
+
+
+def _too_few(count: int) -> str:
+    return (
+        f"{count} windows that span an eighth of a doubling of the entries each; {size_law.FEWEST} are needed. "
+        "Load more entries, or note the time more often."
+    )
+
+
+def _sizes(memories: Memories) -> dict[str, float]:
+    """Entries that fill each memory; empty where what an entry takes is not known."""
+    if not memories.entry_bytes:
+        return {}
+    return {name: held / memories.entry_bytes for name, held in memories.bytes.items()}
+
+
+def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float]) -> MemoryEnd | None:
+    """Where the cost begins to climb; None where it does not."""
+    if (entries := law.end) is None:
+        return None
+    by_reads = None if reads is None else reads.end
+    times = float(np.median(law.costs(law.last)) / np.median(law.costs(min(entries.low, law.last))))
+    near = {name: abs(math.log(size / entries.load)) for name, size in sizes.items()}
+    memory = min((name for name in near if near[name] < math.log(ALIKE)), key=lambda name: near[name], default="")
+    return MemoryEnd(entries, by_reads, times, by_reads is not None and _one_end(entries, by_reads), memory)
+
+
+def _one_end(one: LoadInterval, other: LoadInterval) -> bool:
+    overlap = one.low <= other.high and other.low <= one.high
+    return overlap or 1 / ALIKE < one.load / other.load < ALIKE
+
+
+def _walls(sizes: Mapping[str, float], last: float, end: MemoryEnd | None) -> dict[str, float]:
+    """The sizes at which a memory is full, of those that were not left yet."""
+    left = 0.0 if end is None else end.entries.load * ALIKE
+    return {name: size for name, size in sizes.items() if last < WELL_BEYOND * size and size > left}
+
+
+def _refused(
+    size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], memories: Memories | None
+) -> str | None:
+    """Why nothing is said of a size; None where it is forecast."""
+    if size <= last:
+        return None
+    for name, wall in sorted(walls.items(), key=lambda one: one[1]):
+        if size > EARLY * wall:
+            return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
+    times = size / last
+    if times > FURTHEST:
+        return f"{times:,.0f} times the {last:,.0f} entries that were seen; forecasts were scored up to {FURTHEST:g} times."
+    if times <= UNKNOWN:
+        return None
+    if end is not None and last < WELL_BEYOND * end.entries.load:
+        return (
+            f"Memory ends at about {end.entries.load:,.0f} entries, and only {last:,.0f} were seen: too little beyond it "
+            f"to tell more than {UNKNOWN:g} times as many. Load at least {WELL_BEYOND * end.entries.load:,.0f}."
+        )
+    if end is None and not (memories and memories.bytes and memories.entry_bytes):
+        return (
+            f"No end of memory was seen up to {last:,.0f} entries, and its size is not known: no more than "
+            f"{UNKNOWN:g} times as many are forecast. Give the size of the memory, or load more."
+        )
+    return None
+
+
+def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPoint:
+    random = np.random.default_rng(SEED)
+    off = random.standard_t(TAILS, size_law.DRAWS) / math.sqrt(TAILS / (TAILS - 2))
+    beyond = max(0.0, math.log2(size / law.last))
+    spread = MODEL_ERROR["beyond" if law.left_memory > 0.5 else "in memory"] * beyond
+    rates = 1 / law.costs(size) * np.exp(off * math.hypot(spread, law.noise))
+    seen = _seen(windows)
+    if seen is None or size <= law.last:
+        seconds = law.seconds(0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
+    else:
+        seconds = seen + law.seconds(law.last, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
+    return GrowthPoint(size, _estimate(rates), _estimate(seconds))
+
+
+def _seen(windows: Sequence[LoadWindow]) -> float | None:
+    """Seconds of a load that was seen from an empty database on without a gap; None otherwise."""
+    ordered, reached = sorted(windows, key=lambda one: one.before), 0.0
+    for one in ordered:
+        if one.before != reached:
+            return None
+        reached = one.after
+    return sum(one.seconds for one in windows)
+
+
+def _estimate(draws: Numbers) -> Estimate:
+    low, middle, high = (float(np.quantile(draws, p)) for p in (LOW, 0.5, HIGH))
+    return Estimate(middle, low, high)
+
+
+def _notes(law: SizeLaw, windows: Sequence[LoadWindow], end: MemoryEnd | None) -> list[str]:
+    """What a reader must know to trust it."""
+    if end is None:
+        return ["No end of memory was seen: the forecast holds as long as the database stays in memory."]
+    if end.confirmed:
+        return []
+    if end.by_reads is not None and not end.memory:
+        return ["The cost climbs at another size than the reads from beyond memory: a second cause is likely."]
+    if any(one.reads is None for one in windows):
+        return ["Reads from beyond memory were not counted: that memory ended is suspected from the cost alone."]
+    if end.memory:
+        return [f"The cost climbs where the memory ({end.memory}) is full, but the counted reads do not rise there."]
+    return ["The cost climbs, but no reads from beyond memory rise with it: the cause is not the memory that is counted."]
