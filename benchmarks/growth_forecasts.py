@@ -1,4 +1,4 @@
-"""How good forecasts of growth are on real loads: python benchmarks/growth_forecasts.py [--role held|tuned]
+"""How good forecasts of growth are on real loads: python benchmarks/growth_forecasts.py [--role held|tuned|later]
 
 Each load of growth_loads.json is cut at 1/2, 1/4, 1/8 and 1/16 of its entries; the rate and the time at 2, 4, 8 and 16
 times the cut are forecast, as far as the load went, and scored. Beside it three rivals on the same cuts: the rate of
@@ -15,7 +15,6 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,13 +122,15 @@ def table(rows: Sequence[Row], methods: Sequence[str]) -> None:
 def main() -> int:
     """Print the tables; 1 where the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--role", choices=["held", "tuned"], default="held")
+    parser.add_argument("--role", choices=["held", "tuned", "later"], default="held")
     role = parser.parse_args().role
     declared, results = tomllib.loads(LOADS.read_text()), json.loads(RESULT.read_text())
     rates, times, refused = list[Row](), list[Row](), list[str]()
     for name, result in results.items():
         if result["role"] == role:
-            for all_of_it, part in zip((rates, times, refused), scored(name, declared["load"][name], result), strict=True):
+            for all_of_it, part in zip(
+                (rates, times, refused), scored(name, declared["load"][name], result), strict=True
+            ):
                 all_of_it += part  # type: ignore[operator]
             _ends(name, declared["load"][name], result)
     print("\nthe rate")
@@ -151,7 +152,8 @@ def _ends(name: str, load: Mapping[str, Any], result: Mapping[str, Any]) -> None
     ours, reads = made.end.entries, made.end.by_reads
     by = "" if reads is None else f", by its reads {reads.load:,.0f} ({reads.low:,.0f} to {reads.high:,.0f})"
     print(
-        f"{name}: {windows[-1].after:,.0f} entries, memory ends at {ours.load:,.0f} ({ours.low:,.0f} to {ours.high:,.0f}){by}, "
+        f"{name}: {windows[-1].after:,.0f} entries, memory ends at {ours.load:,.0f} "
+        f"({ours.low:,.0f} to {ours.high:,.0f}){by}, "
         f"{made.end.times:.1f} times the cost, {'confirmed' if made.end.confirmed else 'suspected'} {made.end.memory}"
     )
 

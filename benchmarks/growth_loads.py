@@ -1,4 +1,4 @@
-"""Long loads into real databases, window by window: python benchmarks/growth_loads.py [--role tuned|held] [--only NAME]
+"""Long loads into real databases, window by window: python benchmarks/growth_loads.py [--role held] [--only NAME]
 
 Each load of growth_loads.toml fills one table with entries of a file system (a 16-byte identity, parent, name, size,
 mtime, owner), with the indexes that find and du need, until its time ends. A row of the result is a window: entries
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sqlite3
 import sys
@@ -57,11 +56,25 @@ def rows(seed: int, *, ordered: bool) -> Iterator[Row]:
     while True:
         number += 1
         if ordered:
-            yield number.to_bytes(16), number // 1000, f"file-{number}", number, 1_600_000_000 + number, number // 100_000
+            yield (
+                number.to_bytes(16),
+                number // 1000,
+                f"file-{number}",
+                number,
+                1_600_000_000 + number,
+                number // 100_000,
+            )
         else:
             size = int(draw.lognormvariate(9, 2))
             age = draw.randrange(100_000_000)
-            yield draw.randbytes(16), draw.randrange(1 << 20), f"file-{number}", size, 1_500_000_000 + age, draw.randrange(50)
+            yield (
+                draw.randbytes(16),
+                draw.randrange(1 << 20),
+                f"file-{number}",
+                size,
+                1_500_000_000 + age,
+                draw.randrange(50),
+            )
 
 
 @contextmanager
@@ -73,7 +86,8 @@ def sqlite(load: Mapping[str, Any]) -> Iterator[Sink]:
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"cache_size=-{load['cache_kib']}", "mmap_size=0"):
             database.execute(f"PRAGMA {pragma}")
         database.execute(
-            "CREATE TABLE entries (id BLOB PRIMARY KEY, parent INT, name TEXT, size INT, mtime INT, owner INT) WITHOUT ROWID"
+            "CREATE TABLE entries (id BLOB PRIMARY KEY, parent INT, name TEXT, size INT, mtime INT, owner INT)"
+            " WITHOUT ROWID"
         )
         for name in load["indexes"]:
             database.execute(f"CREATE INDEX by_{name} ON entries ({INDEXES[name]})")
@@ -117,67 +131,74 @@ def private(load: Mapping[str, Any], folder: Path) -> Iterator[Endpoint]:
 @contextmanager
 def mariadb_sink(load: Mapping[str, Any]) -> Iterator[Sink]:
     """InnoDB; what it reads: pages that were not in the buffer pool."""
-    with tempfile.TemporaryDirectory() as folder, private(load, Path(folder)) as endpoint:
-        with mariadb.connected(endpoint, "loading", schema=False) as connection:
-            cursor = connection.cursor()
-            indexes = "".join(f", INDEX ({INDEXES[name]})" for name in load["indexes"])
-            cursor.execute("CREATE DATABASE IF NOT EXISTS loadframe")
-            cursor.execute("USE loadframe")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        private(load, Path(folder)) as endpoint,
+        mariadb.connected(endpoint, "loading", schema=False) as connection,
+    ):
+        cursor = connection.cursor()
+        indexes = "".join(f", INDEX ({INDEXES[name]})" for name in load["indexes"])
+        cursor.execute("CREATE DATABASE IF NOT EXISTS loadframe")
+        cursor.execute("USE loadframe")
+        cursor.execute(
+            "CREATE TABLE entries (id BINARY(16) PRIMARY KEY, parent BIGINT, name VARBINARY(255), size BIGINT, "
+            f"mtime BIGINT, owner INT{indexes}) ENGINE=InnoDB"
+        )
+        statement = "INSERT INTO entries VALUES (%s, %s, %s, %s, %s, %s)"
+
+        def put(batch: Sequence[Row]) -> None:
+            cursor.executemany(statement, batch)
+            connection.commit()
+
+        def reads() -> int:
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_reads'")
+            return int(cast(tuple[str, str], cursor.fetchone())[1])
+
+        def size() -> int:
             cursor.execute(
-                "CREATE TABLE entries (id BINARY(16) PRIMARY KEY, parent BIGINT, name VARBINARY(255), size BIGINT, "
-                f"mtime BIGINT, owner INT{indexes}) ENGINE=InnoDB"
+                "SELECT SUM(FILE_SIZE) FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME = 'loadframe/entries'"
             )
-            statement = "INSERT INTO entries VALUES (%s, %s, %s, %s, %s, %s)"
+            return int(cast(tuple[int], cursor.fetchone())[0])
 
-            def put(batch: Sequence[Row]) -> None:
-                cursor.executemany(statement, batch)
-                connection.commit()
-
-            def reads() -> int:
-                cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_reads'")
-                return int(cast(tuple[str, str], cursor.fetchone())[1])
-
-            def size() -> int:
-                cursor.execute(
-                    "SELECT SUM(FILE_SIZE) FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME = 'loadframe/entries'"
-                )
-                return int(cast(tuple[int], cursor.fetchone())[0])
-
-            yield Sink(put, reads, size)
+        yield Sink(put, reads, size)
 
 
 @contextmanager
 def postgres_sink(load: Mapping[str, Any]) -> Iterator[Sink]:
     """By COPY; what it reads: blocks that were not in the shared buffers."""
-    with tempfile.TemporaryDirectory() as folder, private(load, Path(folder)) as endpoint:
-        with postgres.connected(endpoint, "loading") as connection:
-            cursor = connection.cursor()
-            cursor.execute("CREATE SCHEMA IF NOT EXISTS loadframe")
-            cursor.execute("SET search_path TO loadframe")
-            cursor.execute(
-                "CREATE TABLE entries (id bytea PRIMARY KEY, parent bigint, name bytea, size bigint, mtime bigint, owner int)"
-            )
-            for name in load["indexes"]:
-                cursor.execute(f"CREATE INDEX ON entries ({INDEXES[name]})")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        private(load, Path(folder)) as endpoint,
+        postgres.connected(endpoint, "loading") as connection,
+    ):
+        cursor = connection.cursor()
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS loadframe")
+        cursor.execute("SET search_path TO loadframe")
+        cursor.execute(
+            "CREATE TABLE entries (id bytea PRIMARY KEY, parent bigint, name bytea, size bigint, mtime bigint, "
+            "owner int)"
+        )
+        for name in load["indexes"]:
+            cursor.execute(f"CREATE INDEX ON entries ({INDEXES[name]})")
+        connection.commit()
+
+        def put(batch: Sequence[Row]) -> None:
+            with cursor.copy("COPY entries FROM STDIN") as copy:
+                for one in batch:
+                    copy.write_row((one[0], one[1], one[2].encode(), *one[3:]))
             connection.commit()
 
-            def put(batch: Sequence[Row]) -> None:
-                with cursor.copy("COPY entries FROM STDIN") as copy:
-                    for one in batch:
-                        copy.write_row((one[0], one[1], one[2].encode(), *one[3:]))
-                connection.commit()
+        def asked(query: str) -> int:
+            cursor.execute(query)
+            value = int(cast(tuple[int], cursor.fetchone())[0])
+            connection.commit()
+            return value
 
-            def asked(query: str) -> int:
-                cursor.execute(query)
-                value = int(cast(tuple[int], cursor.fetchone())[0])
-                connection.commit()
-                return value
+        def reads() -> int:
+            asked("SELECT 1 FROM pg_stat_force_next_flush()")  # else it counts once a second
+            return asked("SELECT coalesce(sum(heap_blks_read + idx_blks_read), 0) FROM pg_statio_user_tables")
 
-            def reads() -> int:
-                asked("SELECT 1 FROM pg_stat_force_next_flush()")  # else it counts once a second
-                return asked("SELECT coalesce(sum(heap_blks_read + idx_blks_read), 0) FROM pg_statio_user_tables")
-
-            yield Sink(put, reads, lambda: asked("SELECT pg_total_relation_size('entries')"))
+        yield Sink(put, reads, lambda: asked("SELECT pg_total_relation_size('entries')"))
 
 
 SINKS = {"sqlite": sqlite, "mariadb": mariadb_sink, "postgres": postgres_sink}
@@ -205,7 +226,7 @@ def measured(load: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--role", choices=["tuned", "held"])
+    parser.add_argument("--role", choices=["tuned", "held", "later"])
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     arguments = parser.parse_args()
     loadframe.sweep_leftovers()

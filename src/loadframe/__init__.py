@@ -26,6 +26,7 @@ thing and proves the gain.
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
     predict(observations, at), predict_run(run, at)    higher loads, forecast from measurements -> Forecast
+    read_load(place), forecast_growth(windows, at)     a load at more entries, forecast from its windows
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
@@ -60,11 +61,13 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.forecasting import calibration, predict
+    from loadframe.experiments.growth import forecast_growth
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.run_forecasting import predict_run
     from loadframe.experiments.writing import write_report
+    from loadframe.formats.loads import read_load
     from loadframe.formats.observations import read_observations
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import (
@@ -85,11 +88,13 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     )
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.forecasts import render_forecast
+    from loadframe.reporting.growth_report import render_growth
     from loadframe.reporting.json_shapes import (
         capacity_json,
         comparison_json,
         curve_json,
         forecast_json,
+        growth_json,
         investigation_json,
         ladder_json,
         ledger_json,
@@ -126,7 +131,9 @@ __all__ = [
     "curve_json",
     "curves",
     "fit_curve",
+    "forecast_growth",
     "forecast_json",
+    "growth_json",
     "investigate",
     "investigation_json",
     "ladder",
@@ -143,12 +150,14 @@ __all__ = [
     "predict",
     "predict_run",
     "quality",
+    "read_load",
     "read_ndb_config",
     "read_observations",
     "render_capacity",
     "render_comparison",
     "render_curve",
     "render_forecast",
+    "render_growth",
     "render_ladder",
     "render_limits",
     "render_ndb",

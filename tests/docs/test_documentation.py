@@ -62,7 +62,7 @@ def shorter(study: str) -> str:
 @pytest.fixture(scope="module")
 def workplace() -> Iterator[Path]:
     """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, the curves of
-    docs/predicting.md and the files of docs/ndb.md."""
+    docs/predicting.md, the load of docs/growth.md and the files of docs/ndb.md."""
     folder = Path(tempfile.mkdtemp(prefix="loadframe-reader-"))
     folder.chmod(0o755)  # a service is run by a user without privileges
     service, study = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
@@ -77,6 +77,8 @@ def workplace() -> Iterator[Path]:
     csv = re.findall(r"```csv\n(.*?)```", (ROOT / "docs/predicting.md").read_text(), re.S)
     for name, text in zip(("points.csv", "sdm91.csv"), csv, strict=True):
         (folder / name).write_text(text)
+    (load,) = re.findall(r"```csv\n(.*?)```", (ROOT / "docs/growth.md").read_text(), re.S)
+    (folder / "load.csv").write_text(load)
     for name, kind in (("config.ini", "ini"), ("my.cnf", "cnf")):
         (text,) = re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs/ndb.md").read_text(), re.S)
         (folder / name).write_text(text)

@@ -1,8 +1,8 @@
 """Whether a reader of a change log follows: its lag does not grow, whatever its size.
 
 The lag (changes made and not applied yet) is regressed on time within a step. Neighbouring readings are alike, so they
-are averaged until they are not (`trend.batches`). A reader that falls behind applies as fast as it can: the offered rate
-less the slope is the highest rate that it follows.
+are averaged until they are not (`trend.batches`). A reader that falls behind applies as fast as it can: the offered
+rate less the slope is the highest rate that it follows.
 """
 
 from __future__ import annotations
@@ -102,4 +102,6 @@ def _applied(behind: Sequence[Following]) -> LoadInterval:
     """The median of what is applied; its ends cover the scatter of the steps and each one's own interval."""
     rates = sorted(one.applied for one in behind)
     own = float(np.median([one.high - one.low for one in behind])) / 2
-    return LoadInterval(float(np.median(rates)), max(0.0, min(rates[0], float(np.median(rates)) - own)), rates[-1] + own)
+    return LoadInterval(
+        float(np.median(rates)), max(0.0, min(rates[0], float(np.median(rates)) - own)), rates[-1] + own
+    )

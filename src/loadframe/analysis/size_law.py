@@ -25,7 +25,7 @@ from loadframe.model import LoadInterval, LoadWindow
 Numbers = NDArray[np.float64]
 
 PER_DOUBLING = 8
-"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has hundreds near its end."""
+"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
 FEWEST = 8
 """Joined windows that carry a law of up to four terms."""
 ENDS = 60
@@ -100,7 +100,9 @@ class SizeLaw:
         if total < LIKELY:
             return None
         ends, weights = np.array([one for one, _ in found]), np.cumsum([weight for _, weight in found]) / total
-        low, middle, high = (float(ends[min(int(np.searchsorted(weights, p)), len(ends) - 1)]) for p in (LOW, 0.5, HIGH))
+        low, middle, high = (
+            float(ends[min(int(np.searchsorted(weights, p)), len(ends) - 1)]) for p in (LOW, 0.5, HIGH)
+        )
         step = (self.last / self.first) ** (0.5 / ENDS)
         return LoadInterval(middle, low / step, high * step)
 
@@ -124,8 +126,8 @@ def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | N
 
 
 def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
-    """Neighbours put together until they span 1 / PER_DOUBLING of a doubling. Those that overlap (loads of several sizes,
-    each from empty) stay as they are."""
+    """Neighbours put together until they span 1 / PER_DOUBLING of a doubling. Those that overlap (loads of several
+    sizes, each from empty) stay as they are."""
     ordered = sorted(windows, key=lambda one: (one.before, one.after))
     result: list[LoadWindow] = []
     for one in ordered:
@@ -171,7 +173,9 @@ def _missing(before: float, after: float, ends: Numbers) -> Numbers:
 def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) -> SizeLaw:
     first, last = float((before + after)[0]) / 2, float(after[-1])
     grid = np.geomspace(first, last, ENDS + 1)[:-1]
-    plain = np.column_stack([after - before, [_logs(low, high, first) for low, high in zip(before, after, strict=True)]])
+    plain = np.column_stack(
+        [after - before, [_logs(low, high, first) for low, high in zip(before, after, strict=True)]]
+    )
     missing = np.array([_missing(low, high, grid) for low, high in zip(before, after, strict=True)])
     target, plain, missing = values / scale, plain / scale[:, None], missing / scale[:, None]
     tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
@@ -192,9 +196,7 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
         if weight > 1e-6
     )
     total = sum(one.weight for one in choices)
-    choices = tuple(
-        Choice(one.terms, one.end, one.weight / total, one.values, one.covariance) for one in choices
-    )
+    choices = tuple(Choice(one.terms, one.end, one.weight / total, one.values, one.covariance) for one in choices)
     return SizeLaw(choices, first, last, noise)
 
 

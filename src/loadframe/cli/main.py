@@ -18,6 +18,7 @@ from loadframe.cli import (
     curve,
     demo,
     doctor,
+    growth,
     init,
     investigate,
     ladder,
@@ -86,6 +87,7 @@ app.command()(capacity.capacity)
 app.command()(tune.tune)
 app.command()(curve.curve)
 app.command()(predict.predict)
+app.command()(growth.growth)
 app.command()(limits.limits)
 app.command()(compare.compare)
 app.command()(ladder.ladder)

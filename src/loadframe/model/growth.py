@@ -22,8 +22,9 @@ class LoadWindow:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """What the database may hold in memory, in bytes by name (its buffer pool, the cage), the smallest first or not;
-    entry_bytes: what an entry takes with its indexes. Where either is not known no end of memory is foretold."""
+    """What the database may hold in memory, in bytes by name (a buffer pool, the cage); the smallest is the one beyond
+    which reads are counted. entry_bytes: what an entry takes with its indexes. Where either is not known no end of
+    memory is foretold."""
 
     bytes: Mapping[str, float] = field(default_factory=dict)
     entry_bytes: float | None = None
@@ -73,8 +74,8 @@ class GrowthScored:
 
 @dataclass(frozen=True, slots=True)
 class GrowthForecast:
-    """How a load goes on. entries: the largest size seen; windows: seen. now: the rate there. end: of memory, None where
-    none was seen. walls: sizes at which a memory ends that was not left yet, by its name. refused: the reason where
+    """How a load goes on. entries: the largest size seen. windows: seen. now: the rate there. end: of memory, None
+    where none was seen. walls: sizes at which a memory ends that was not left yet, by its name. refused: why
     nothing at all is forecast."""
 
     entries: float

@@ -40,6 +40,8 @@ EARLY = 0.5
 """Memory was seen to end from this share of its bytes on: a part of it holds other things."""
 ALIKE = 2.0
 """Two ends of memory that lie less than this factor apart are one."""
+LEAST_CLIMB = 1.25
+"""A cost that climbs by less is not said to have left memory: flushing and checkpoints were seen to do as much."""
 MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
 """Standard deviation of the logarithm, per doubling."""
 TAILS = 4
@@ -49,7 +51,9 @@ NEAR = 1.1
 """Windows within this factor of a size tell what was measured there."""
 
 
-def forecast(windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None) -> GrowthForecast:
+def forecast(
+    windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None
+) -> GrowthForecast:
     """The forecast for the sizes `at` (entries; without any 2 and 4 times the largest seen). Seeded: the same windows
     give the same forecast. ValueError for sizes that are not finite and above zero, and for impossible windows."""
     if not all(math.isfinite(size) and size > 0 for size in at):
@@ -74,19 +78,26 @@ def forecast(windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: 
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
-    """The forecast with what all windows of the load, the later ones too, showed at the sizes that they reach."""
+    """The forecast with what all windows of the load, the later ones too, showed at the sizes that they reach; as it is
+    for loads that do not begin with an empty database, or have a gap."""
+    if _seen(windows) is None:
+        return forecast
     scored = []
     for point in forecast.at:
+        if point.entries > max((one.after for one in windows), default=0.0):
+            continue
         near = [one for one in windows if point.entries / NEAR <= one.before and one.after <= point.entries * NEAR]
         near = near or [one for one in windows if one.before < point.entries <= one.after]
-        before = [one for one in windows if one.after <= point.entries]
-        if near and before:
-            rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
-            seconds = sum(one.seconds for one in before) * point.entries / max(one.after for one in before)
-            scored.append(
-                GrowthScored(point.entries, rate, _inside(rate, point.rate), seconds, _inside(seconds, point.seconds))
-            )
+        rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
+        seconds = sum(one.seconds * _part(one, point.entries) for one in windows)
+        held = _inside(rate, point.rate), _inside(seconds, point.seconds)
+        scored.append(GrowthScored(point.entries, rate, held[0], seconds, held[1]))
     return replace(forecast, scored=tuple(scored))
+
+
+def _part(one: LoadWindow, size: float) -> float:
+    """The share of a window that was done at this size."""
+    return min(max((size - one.before) / (one.after - one.before), 0.0), 1.0)
 
 
 def _inside(value: float, expected: Estimate) -> bool:
@@ -111,8 +122,10 @@ def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float])
     """Where the cost begins to climb; None where it does not."""
     if (entries := law.end) is None:
         return None
-    by_reads = None if reads is None else reads.end
     times = float(np.median(law.costs(law.last)) / np.median(law.costs(min(entries.low, law.last))))
+    if times < LEAST_CLIMB:
+        return None
+    by_reads = None if reads is None else reads.end
     near = {name: abs(math.log(size / entries.load)) for name, size in sizes.items()}
     memory = min((name for name in near if near[name] < math.log(ALIKE)), key=lambda name: near[name], default="")
     return MemoryEnd(entries, by_reads, times, by_reads is not None and _one_end(entries, by_reads), memory)
@@ -124,8 +137,11 @@ def _one_end(one: LoadInterval, other: LoadInterval) -> bool:
 
 
 def _walls(sizes: Mapping[str, float], last: float, end: MemoryEnd | None) -> dict[str, float]:
-    """The sizes at which a memory is full, of those that were not left yet."""
+    """The sizes at which a memory is full, of those that were not left yet. The reads that are counted are those beyond
+    the database's own memory, the smallest: where they confirm its end it is left, whatever else it holds."""
     left = 0.0 if end is None else end.entries.load * ALIKE
+    if end is not None and end.confirmed:
+        left = max(left, min(sizes.values(), default=0.0))
     return {name: size for name, size in sizes.items() if last < WELL_BEYOND * size and size > left}
 
 
@@ -140,13 +156,16 @@ def _refused(
             return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
     times = size / last
     if times > FURTHEST:
-        return f"{times:,.0f} times the {last:,.0f} entries that were seen; forecasts were scored up to {FURTHEST:g} times."
+        return (
+            f"{times:,.0f} times the {last:,.0f} entries that were seen; "
+            f"forecasts were scored up to {FURTHEST:g} times."
+        )
     if times <= UNKNOWN:
         return None
     if end is not None and last < WELL_BEYOND * end.entries.load:
         return (
-            f"Memory ends at about {end.entries.load:,.0f} entries, and only {last:,.0f} were seen: too little beyond it "
-            f"to tell more than {UNKNOWN:g} times as many. Load at least {WELL_BEYOND * end.entries.load:,.0f}."
+            f"Memory ends at about {end.entries.load:,.0f} entries, and only {last:,.0f} were seen: too little beyond "
+            f"it to tell more than {UNKNOWN:g} times as many. Load at least {WELL_BEYOND * end.entries.load:,.0f}."
         )
     if end is None and not (memories and memories.bytes and memories.entry_bytes):
         return (
@@ -197,4 +216,6 @@ def _notes(law: SizeLaw, windows: Sequence[LoadWindow], end: MemoryEnd | None) -
         return ["Reads from beyond memory were not counted: that memory ended is suspected from the cost alone."]
     if end.memory:
         return [f"The cost climbs where the memory ({end.memory}) is full, but the counted reads do not rise there."]
-    return ["The cost climbs, but no reads from beyond memory rise with it: the cause is not the memory that is counted."]
+    return [
+        "The cost climbs, but no reads from beyond memory rise with it: the cause is not the memory that is counted."
+    ]

@@ -20,6 +20,7 @@ from loadframe.model import (
     Control,
     Curve,
     Forecast,
+    GrowthForecast,
     Investigation,
     Ladder,
     LedgerNow,
@@ -62,6 +63,11 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
     """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
     calibration: how often the intervals of all forecasts scored on this machine held."""
     return _object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
+
+
+def growth_json(found: GrowthForecast) -> Json:
+    """loadframe.growth/1; sizes in entries, rates in entries/s, intervals of 90 %."""
+    return _object({"schema": "loadframe.growth/1", **_fields(found)})
 
 
 def ledger_json(now: LedgerNow) -> Json:

@@ -1,0 +1,88 @@
+"""loadframe growth CSV: how a load goes on as the database grows, and where its memory ends."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import Json, command
+from loadframe.cli.terminal import answer, emit
+from loadframe.errors import SampleError
+from loadframe.formats.plain_numbers import LARGEST, finite
+from loadframe.formats.said import words
+from loadframe.model import Memories
+from loadframe.study.quantities import size_bytes
+
+TIMES = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def growth(
+    data: Annotated[
+        str,
+        typer.Argument(metavar="CSV", help="A CSV file of entries,seconds[,reads] noted during a load; - is stdin."),
+    ],
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="N,..", help="The sizes to forecast, in entries: 10M,100M.")
+    ] = None,
+    up_to: Annotated[
+        str | None,
+        typer.Option("--up-to", metavar="N", help="Forecast from the load up to N entries, and score it at the rest."),
+    ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option("--memory", metavar="NAME=SIZE", help="A memory of the database, for example buffer_pool=4GiB."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="SIZE", help="The size of the database at the end of the load."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Forecast the rate and the time of a load at more entries, from a single long load."""
+    with command(as_json):
+        sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
+        limit = _count(up_to, "--up-to") if up_to is not None else None
+        windows = loadframe.read_load(data)
+        held = dict(_memory(each) for each in memory or [])
+        if held and database is None:
+            raise SampleError(
+                "--memory alone does not tell how many entries it holds",
+                remedy="Add --database SIZE, at the load's end.",
+            )
+        entry = _size(database, "--database") / windows[-1].after if database is not None else None
+        found = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
+        if as_json:
+            emit(loadframe.growth_json(found))
+        else:
+            answer(loadframe.render_growth(found))
+
+
+def _count(text: str, option: str) -> float:
+    """10M, 250k or 300000 as a number."""
+    text = text.strip()
+    times = TIMES.get(text[-1:], 1.0)
+    value = finite(text.removesuffix(text[-1:]) if times > 1 else text)
+    if value is None or not 1 <= value * times <= LARGEST:
+        raise SampleError(
+            f"{option} {words(text)!r} is no number of entries", remedy="For example 300k, 10M or 2500000."
+        )
+    return value * times
+
+
+def _memory(text: str) -> tuple[str, float]:
+    name, equals, size = text.partition("=")
+    if not equals or not name:
+        raise SampleError(f"--memory {words(text)!r} is not NAME=SIZE", remedy="For example buffer_pool=4GiB.")
+    return name, _size(size, "--memory")
+
+
+def _size(text: str, option: str) -> float:
+    try:
+        found = size_bytes(text)
+    except ValueError as error:
+        raise SampleError(f"{option}: {words(str(error))}", remedy="For example 512MiB or 4GiB.") from None
+    if found == 0:
+        raise SampleError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
+    return float(found)

@@ -1,0 +1,78 @@
+"""CSV loads: a row whenever a loader noted how far it was, as entries,seconds and perhaps reads, all counted from 0."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from loadframe.errors import SampleError
+from loadframe.formats.csv_text import Row, header, name_of, number, read_text, rows
+from loadframe.formats.plain_numbers import plausible
+from loadframe.model import LoadWindow
+
+COLUMNS = ("entries", "seconds", "reads")
+REMEDY = (
+    "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
+    "began, pages that were read from beyond the database's memory so far."
+)
+FEWEST_ROWS = 2
+MOST_ROWS = 200_000
+
+
+def read_load(place: str) -> tuple[LoadWindow, ...]:
+    """The windows of a load in a file, or on standard input for "-". SampleError names the line and the value that is
+    wrong."""
+    return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
+
+
+def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
+    """The windows of a load in CSV text: what happened from each row to the next. The load begins at 0 entries and 0 s
+    unless the first row says otherwise. SampleError for what is no load."""
+    lines = rows(text, name)
+    names = header(lines)
+    for column in names:
+        if column not in COLUMNS or names.count(column) > 1:
+            raise SampleError(f"{name}, line 1 has the column {column[:100]!r} twice, or it is unknown", remedy=REMEDY)
+    if "entries" not in names or "seconds" not in names:
+        raise SampleError(f"{name}, line 1 must name entries and seconds", remedy=REMEDY)
+    body = lines[1:]
+    if not FEWEST_ROWS <= len(body) <= MOST_ROWS:
+        raise SampleError(
+            f"{name} has {len(body):,} rows; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
+            remedy="Note entries and seconds several times while the load runs.",
+        )
+    points = [_point(names, row) for row in body]
+    if points[0][0] > 0 and points[0][1] > 0:
+        points.insert(0, (0.0, 0.0, 0.0 if points[0][2] is not None else None))
+        body = [body[0], *body]
+    return tuple(_window(before, after, row) for (before, after), row in zip(pairwise(points), body[1:], strict=True))
+
+
+Point = tuple[float, float, float | None]
+
+
+def _point(names: list[str], row: Row) -> Point:
+    if len(row.cells) != len(names):
+        raise SampleError(
+            f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+            remedy="Give every row a cell for each column.",
+        )
+    found = {}
+    for column, cell in zip(names, row.cells, strict=True):
+        value = number(cell, f"{row.where}: {column}")
+        if not plausible(value):
+            raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
+        found[column] = value
+    return found["entries"], found["seconds"], found.get("reads")
+
+
+def _window(before: Point, after: Point, row: Row) -> LoadWindow:
+    for column, first, last, least in zip(COLUMNS, before, after, ("more", "more", "as many"), strict=True):
+        if first is None or last is None:
+            continue
+        if last < first or (least == "more" and last == first):
+            raise SampleError(
+                f"{row.where}: {column} is {last:g} after {first:g}",
+                remedy="Each row has more entries and seconds than the one before, and at least as many reads.",
+            )
+    reads = None if before[2] is None or after[2] is None else after[2] - before[2]
+    return LoadWindow(before[0], after[0], after[1] - before[1], reads)

@@ -1,0 +1,83 @@
+"""A forecast of growth as text: where memory ends, what each size will give, and what is not told."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from loadframe.model import Estimate, GrowthForecast, GrowthPoint, GrowthScored, MemoryEnd
+from loadframe.reporting import rounding
+from loadframe.reporting.layout import columns
+
+
+def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
+    """The rate now, the end of memory, rate and time at each size, and the sizes that are refused."""
+    if found.refused is not None:
+        return "\n".join(textwrap.wrap(f"No forecast. {found.refused}", width))
+    lines = list(sentences(found))
+    wrapped = [piece for line in lines for piece in textwrap.wrap(line, width)]
+    table = [("entries", "entries/s", "(90 %)", "time from empty", "(90 %)", *(("measured",) if found.scored else ()))]
+    table += [_row(point, found.scored) for point in found.at]
+    body = ["", *(f"  {line}" for line in columns(table, ">><><" + ("<" if found.scored else "")))] if found.at else []
+    refused = [f"  - {one.entries:,.0f}: {one.because}" for one in found.not_at]
+    notes = [f"  - {note}" for note in found.notes]
+    tail = [piece for line in _listed("Not forecast", refused) + _listed("Mind", notes) for piece in _hung(line, width)]
+    return "\n".join([*wrapped, *body, *tail]).rstrip()
+
+
+def sentences(found: GrowthForecast) -> list[str]:
+    """What was seen, in sentences."""
+    said = []
+    if found.now is not None:
+        said.append(f"At {found.entries:,.0f} entries: {interval(found.now)} entries/s.")
+    if found.end is not None:
+        said.append(_end(found.end))
+    said += [f"The memory ({name}) is full at about {size:,.0f} entries." for name, size in found.walls.items()]
+    return said
+
+
+def _end(end: MemoryEnd) -> str:
+    one, reads = end.entries, end.by_reads
+    low, high = f"{one.low:,.0f}", f"{one.high:,.0f}"
+    name = f" ({end.memory})" if end.memory else ""
+    times = f"an entry costs {rounding.plain(end.times)} times as much at the end"
+    if end.confirmed and reads is not None:
+        by = f"its reads begin to rise at {reads.load:,.0f} ({reads.low:,.0f} to {reads.high:,.0f})"
+        return f"The database leaves its memory{name} at {one.load:,.0f} entries ({low} to {high}); {by}; {times}."
+    where = f", where memory{name} ends" if name else ""
+    return f"The cost climbs from {one.load:,.0f} entries on ({low} to {high}){where}; {times}."
+
+
+def interval(one: Estimate) -> str:
+    """12,300 (11,000 to 13,600)."""
+    value, low, high = rounding.with_interval(one.value, one.low, one.high)
+    return f"{value} ({low} to {high})"
+
+
+def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
+    rate = rounding.with_interval(point.rate.value, point.rate.low, point.rate.high)
+    time = [rounding.seconds(each) for each in (point.seconds.value, point.seconds.low, point.seconds.high)]
+    cells = (f"{point.entries:,.0f}", rate[0], f"{rate[1]} to {rate[2]}", time[0], f"{time[1]} to {time[2]}")
+    if not scored:
+        return cells
+    came = next((one for one in scored if one.entries == point.entries), None)
+    return (*cells, "" if came is None else _came(came))
+
+
+def _came(one: GrowthScored) -> str:
+    return (
+        f"{rounding.plain(one.rate)}/s {_held(one.rate_inside)}, "
+        f"{rounding.seconds(one.seconds)} {_held(one.seconds_inside)}"
+    )
+
+
+def _held(inside: bool) -> str:
+    return "inside" if inside else "outside"
+
+
+def _listed(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"{title}:", *lines] if lines else []
+
+
+def _hung(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent="    ") or [""]
