@@ -264,6 +264,41 @@ def _predict(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(("predict", place, *chosen, *_flags(rng)), stdin, check=check_forecast)
 
 
+LOAD_NAMES = ("entries", "seconds", "reads")
+
+
+def _growth(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    place, stdin = _given(rng, folder, "load.csv", _load_text(rng, corpus))
+    at = rng.choice(("1M,10M", "64", "1e15", "1e300", "1e-300", "3,3", "nan", "0", ",", "k", _word(rng)))
+    more = [("--at", at), ("--up-to", rng.choice(("2", "40k", "1e9", "inf", _word(rng)))), ("--database", "8MiB")]
+    more.append(("--memory", rng.choice(("a=1MiB", "a=1B", "=1B", "a=0B", _word(rng)))))
+    chosen = [word for pair in more if rng.random() < 0.5 for word in pair]
+    return Input(("growth", place, *chosen, *_flags(rng)), stdin, check=check_growth)
+
+
+def _load_text(rng: random.Random, corpus: Corpus) -> bytes:
+    """Mostly a load that goes on, at any scale."""
+    if rng.random() < 0.3:
+        return _csv_text(rng, corpus.curves, LOAD_NAMES)
+    scale, total = 10.0 ** rng.choice((0, 0, -6, 4, 8, 12, 300)), [0.0, 0.0, 0.0]
+    rows = [",".join(LOAD_NAMES)]
+    for _ in range(rng.choice((2, 9, 30, 400))):
+        steps = [10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-8, 4), rng.choice((0.0, 1.0, 1e9)) * rng.random()]
+        total = [have + step * scale for have, step in zip(total, steps, strict=True)]
+        rows.append(",".join(map(repr, total)))
+    return "\n".join(rows).encode()
+
+
+def check_growth(answer: Any) -> str:
+    """Values lie within their intervals."""
+    for point in answer["at"]:
+        for name in ("rate", "seconds"):
+            one = point[name]
+            if None in one.values() or not 0 <= one["low"] <= one["value"] <= one["high"]:
+                return f"{name} {one}"
+    return ""
+
+
 def check_forecast(answer: Any) -> str:
     """Every value lies within its interval, and none is negative."""
     for point in answer["at"]:
@@ -536,6 +571,7 @@ SURFACES: dict[str, Surface] = {
     "compare": Surface(_compare, 0.10),
     "curve": Surface(_curve, 0.10),
     "predict": Surface(_predict, 0.08),
+    "growth": Surface(_growth, 0.03),
     "ndb": Surface(_ndb, 0.10),
     "options": Surface(_options, 0.05, confined=True),
     "run": Surface(_run, 0.03),

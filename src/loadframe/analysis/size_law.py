@@ -220,7 +220,7 @@ def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float)
     values = inverse @ (chosen.T @ target)
     if (values < 0).any():
         return None
-    residuals = target - chosen @ values
+    residuals: Numbers = target - chosen @ values
     return _Tried(terms, end, float((residuals**2).sum()), values, inverse, residuals)
 
 
