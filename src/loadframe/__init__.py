@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.forecasting import calibration, predict
-    from loadframe.experiments.growth import forecast_growth
+    from loadframe.experiments.growth import forecast_growth, windows_of_run
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
     from loadframe.experiments.profiling import write_speedscope
@@ -170,6 +170,7 @@ __all__ = [
     "unreadable_changes",
     "unreverted_changes",
     "verify",
+    "windows_of_run",
     "write_page",
     "write_report",
     "write_speedscope",

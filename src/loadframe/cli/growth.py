@@ -1,13 +1,14 @@
-"""loadframe growth CSV: how a load goes on as the database grows, and where its memory ends."""
+"""loadframe growth RUN|CSV: how a load goes on as the database grows, and where its memory ends."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command
+from loadframe.cli.common import Json, command, is_folder, opened
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import SampleError
 from loadframe.formats.plain_numbers import LARGEST, finite
@@ -21,7 +22,10 @@ TIMES = {"k": 1e3, "M": 1e6, "G": 1e9}
 def growth(
     data: Annotated[
         str,
-        typer.Argument(metavar="CSV", help="A CSV file of entries,seconds[,reads] noted during a load; - is stdin."),
+        typer.Argument(
+            metavar="RUN|CSV",
+            help="A run over the axis entries, or a CSV file of entries,seconds[,reads] noted in a load; - is stdin.",
+        ),
     ],
     at: Annotated[
         str | None, typer.Option("--at", metavar="N,..", help="The sizes to forecast, in entries: 10M,100M.")
@@ -40,18 +44,18 @@ def growth(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Forecast the rate and the time of a load at more entries, from a single long load."""
+    """Forecast the rate and the time of a load at more entries, from one long load or loads of several sizes."""
     with command(as_json):
         sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
         limit = _count(up_to, "--up-to") if up_to is not None else None
-        windows = loadframe.read_load(data)
+        windows = loadframe.windows_of_run(opened(Path(data))) if is_folder(data) else loadframe.read_load(data)
         held = dict(_memory(each) for each in memory or [])
         if held and database is None:
             raise SampleError(
                 "--memory alone does not tell how many entries it holds",
                 remedy="Add --database SIZE, at the load's end.",
             )
-        entry = _size(database, "--database") / windows[-1].after if database is not None else None
+        entry = _size(database, "--database") / max(one.after for one in windows) if database is not None else None
         found = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
         if as_json:
             emit(loadframe.growth_json(found))

@@ -1,12 +1,55 @@
-"""How a load goes on: forecast from its windows, scored by its later ones."""
+"""How a load goes on: forecast from its windows, or from the steps of a run, scored by its later ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
-from loadframe.errors import SampleError
-from loadframe.model import GrowthForecast, LoadWindow, Memories
+from loadframe.analysis.size_law import FEWEST
+from loadframe.errors import RunError, SampleError
+from loadframe.model import GrowthForecast, LoadWindow, Memories, Step
 from loadframe.prediction import size_forecast
+from loadframe.runs.folder import RunFolder
+
+AXIS = "entries"
+READS = ("mariadb.pool_reads", "postgres.blocks_read")
+"""What each database reads from beyond its own memory, 1/s."""
+
+
+def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ...]:
+    """The loads of a run over the axis `entries`. RunError for another axis, and without a finished step."""
+    axis = run.declared().load.axis
+    if axis != AXIS:
+        raise RunError(
+            f"{run.path} has the load axis {axis!r}; growth is told from the axis {AXIS!r}",
+            remedy="Measure a study whose steps load ever more entries: loadframe case show metadata-index.",
+        )
+    steps = [step for step in run.steps() if step.treatment == treatment and step.counts and step.throughput > 0]
+    if not steps:
+        raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy="Measure it first.")
+    return windows_of_steps(steps)
+
+
+def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
+    """Steps that each loaded an empty database up to their level: one window a step where they are enough for a law,
+    else the slices of the largest loads."""
+    if len(steps) >= FEWEST:
+        return tuple(_whole(step) for step in sorted(steps, key=lambda step: step.level))
+    most = max(step.level for step in steps)
+    return tuple(window for step in steps if step.level == most for window in _slices(step))
+
+
+def _whole(step: Step) -> LoadWindow:
+    seconds = step.level / step.throughput
+    rate = next((step.metrics[name] for name in READS if name in step.metrics), None)
+    return LoadWindow(0.0, step.level, seconds, None if rate is None else rate * seconds)
+
+
+def _slices(step: Step) -> list[LoadWindow]:
+    """Its batches are equal times, so each has entries in proportion to its rate."""
+    seconds, total = step.level / step.throughput / len(step.batches), sum(step.batches)
+    reached = [0.0, *accumulate(rate * step.level / total for rate in step.batches)]
+    return [LoadWindow(before, after, seconds) for before, after in pairwise(reached) if after > before]
 
 
 def forecast_growth(
@@ -19,6 +62,7 @@ def forecast_growth(
     """The rate and the time at the sizes `at` (entries), from the windows up to `up_to` only where that is given; the
     later ones score it. Without `at`: up to the load's end, else 2 and 4 times what was seen. SampleError where no
     window is left to forecast from."""
+    windows = sorted(windows, key=lambda one: (one.after, one.before))
     seen = [one for one in windows if up_to is None or one.after <= up_to]
     if not seen:
         raise SampleError(
