@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.forecasting import calibration, predict
-    from loadframe.experiments.growth import forecast_growth, windows_of_run
+    from loadframe.experiments.growth import following_of_run, forecast_growth, windows_of_run
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
     from loadframe.experiments.profiling import write_speedscope
@@ -88,11 +88,12 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     )
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.forecasts import render_forecast
-    from loadframe.reporting.growth_report import render_growth
+    from loadframe.reporting.growth_report import render_following, render_growth
     from loadframe.reporting.json_shapes import (
         capacity_json,
         comparison_json,
         curve_json,
+        following_json,
         forecast_json,
         growth_json,
         investigation_json,
@@ -131,6 +132,8 @@ __all__ = [
     "curve_json",
     "curves",
     "fit_curve",
+    "following_json",
+    "following_of_run",
     "forecast_growth",
     "forecast_json",
     "growth_json",
@@ -156,6 +159,7 @@ __all__ = [
     "render_capacity",
     "render_comparison",
     "render_curve",
+    "render_following",
     "render_forecast",
     "render_growth",
     "render_ladder",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loadframe.analysis.following import Following, followed, following
+from loadframe.analysis.following import Following, by_rates, followed, following
 
 
 def lags(
@@ -64,3 +64,13 @@ def test_a_rate_that_is_none_is_refused() -> None:
         following([0.0, 1.0], [1.0], offered=5.0)
     with pytest.raises(ValueError, match="one lag per time"):
         following([0.0], [1.0], offered=0.0)
+
+
+def test_rates_of_slices_tell_the_same() -> None:
+    random = np.random.default_rng(3)
+    assert by_rates((5000 + random.normal(0, 20, 8)).tolist(), 5000.0).verdict == "followed"
+    behind = by_rates((3500 + random.normal(0, 100, 8)).tolist(), 5000.0)
+    assert behind.verdict == "behind"
+    assert behind.applied == pytest.approx(3500, rel=0.05)
+    assert by_rates((4900 + random.normal(0, 600, 8)).tolist(), 5000.0).verdict == "not proven"
+    assert by_rates([5000.0, 5000.0], 5000.0).verdict == "not proven"

@@ -76,6 +76,21 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
     return Following(offered, slope, slope - half, slope + half, _verdict(slope - half, slope + half, offered))
 
 
+def by_rates(applied: Sequence[float], offered: float) -> Following:
+    """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order): the lag
+    grows by what was offered and not applied. A lag that only swings makes neighbours differ, so that the interval is
+    rather too wide. ValueError for a rate offered that is not above zero."""
+    if not offered > 0:
+        raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
+    missing = offered - np.asarray(applied, dtype=np.float64)
+    if len(missing) < FEWEST:
+        return Following(offered, 0.0, -math.inf, math.inf, "not proven")
+    slope = float(missing.mean())
+    error = float(missing.std(ddof=1)) / math.sqrt(len(missing))
+    half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, len(missing) - 1)) * error
+    return Following(offered, slope, slope - half, slope + half, _verdict(slope - half, slope + half, offered))
+
+
 def _verdict(low: float, high: float, offered: float) -> Verdict:
     if high <= SLOW * offered:
         return "followed"

@@ -16,6 +16,8 @@ from loadframe.formats.said import words
 from loadframe.model import Memories
 from loadframe.study.quantities import size_bytes
 
+CHANGES = "change_rate"
+"""The load axis of a change log: then it is judged whether it is followed."""
 TIMES = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 
@@ -24,7 +26,7 @@ def growth(
         str,
         typer.Argument(
             metavar="RUN|CSV",
-            help="A run over the axis entries, or a CSV file of entries,seconds[,reads] noted in a load; - is stdin.",
+            help="A run over the axis entries or change_rate, or a CSV file of entries,seconds[,reads]; - is stdin.",
         ),
     ],
     at: Annotated[
@@ -48,7 +50,15 @@ def growth(
     with command(as_json):
         sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
         limit = _count(up_to, "--up-to") if up_to is not None else None
-        windows = loadframe.windows_of_run(opened(Path(data))) if is_folder(data) else loadframe.read_load(data)
+        run = opened(Path(data)) if is_folder(data) else None
+        if run is not None and run.declared().load.axis == CHANGES:
+            steps, followed = loadframe.following_of_run(run)
+            if as_json:
+                emit(loadframe.following_json(steps, followed))
+            else:
+                answer(loadframe.render_following(steps, followed))
+            return
+        windows = loadframe.windows_of_run(run) if run is not None else loadframe.read_load(data)
         held = dict(_memory(each) for each in memory or [])
         if held and database is None:
             raise SampleError(

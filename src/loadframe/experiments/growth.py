@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+from loadframe.analysis.following import Followed, Following, by_rates, followed
 from loadframe.analysis.size_law import FEWEST
 from loadframe.errors import RunError, SampleError
 from loadframe.model import GrowthForecast, LoadWindow, Memories, Step
 from loadframe.prediction import size_forecast
 from loadframe.runs.folder import RunFolder
 
-AXIS = "entries"
+AXIS, CHANGES = "entries", "change_rate"
 READS = ("mariadb.pool_reads", "postgres.blocks_read")
 """What each database reads from beyond its own memory, 1/s."""
 
@@ -28,6 +29,22 @@ def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ..
     if not steps:
         raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy="Measure it first.")
     return windows_of_steps(steps)
+
+
+def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Following, ...], Followed]:
+    """How each step of a run over the axis `change_rate` followed, and the highest rate that is followed. RunError for
+    another axis, and without a finished step."""
+    axis = run.declared().load.axis
+    if axis != CHANGES:
+        raise RunError(
+            f"{run.path} has the load axis {axis!r}; a change log is judged on the axis {CHANGES!r}",
+            remedy="Measure a study whose load is a rate of changes.",
+        )
+    steps = [step for step in run.steps() if step.treatment == treatment and step.counts]
+    if not steps:
+        raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy="Measure it first.")
+    found = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
+    return found, followed(found)
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 
+from loadframe.analysis.following import Followed, Following
 from loadframe.model import Estimate, GrowthForecast, GrowthPoint, GrowthScored, MemoryEnd
 from loadframe.reporting import rounding
 from loadframe.reporting.layout import columns
@@ -23,6 +25,30 @@ def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
     notes = [f"  - {note}" for note in found.notes]
     tail = [piece for line in _listed("Not forecast", refused) + _listed("Mind", notes) for piece in _hung(line, width)]
     return "\n".join([*wrapped, *body, *tail]).rstrip()
+
+
+def render_following(steps: Sequence[Following], found: Followed) -> str:
+    """A row for each step, and the highest rate of changes that is followed without end."""
+    table = [("changes/s", "lag grows by, 1/s", "(95 %)", "applied", "")]
+    for one in steps:
+        low, high = rounding.plain(one.low), rounding.plain(one.high)
+        grows = (rounding.plain(one.slope), f"{low} to {high}") if math.isfinite(one.low) else ("?", "too few readings")
+        table.append((rounding.exact(one.offered), *grows, rounding.plain(one.applied), one.verdict))
+    return "\n".join([*following_sentences(found), "", *(f"  {line}" for line in columns(table, ">><><"))])
+
+
+def following_sentences(found: Followed) -> list[str]:
+    """The bracket and the rate, in sentences."""
+    if found.up_to:
+        said = [f"Followed without end up to {rounding.exact(found.up_to)} changes/s: the lag does not grow."]
+    else:
+        said = ["No rate of changes is proved to be followed without end."]
+    if found.behind_from is not None:
+        said.append(f"At {rounding.exact(found.behind_from)} changes/s the reader falls behind.")
+    if found.rate is not None:
+        rate = rounding.with_interval(found.rate.load, found.rate.low, found.rate.high)
+        said.append(f"What it applies then is the highest rate: {rate[0]}/s ({rate[1]} to {rate[2]}).")
+    return said
 
 
 def sentences(found: GrowthForecast) -> list[str]:

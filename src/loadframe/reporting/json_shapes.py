@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from loadframe.analysis.following import Followed, Following
 from loadframe.model import (
     Calibration,
     Capacity,
@@ -68,6 +69,12 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
 def growth_json(found: GrowthForecast) -> Json:
     """loadframe.growth/1; sizes in entries, rates in entries/s, intervals of 90 %."""
     return _object({"schema": "loadframe.growth/1", **_fields(found)})
+
+
+def following_json(steps: Sequence[Following], found: Followed) -> Json:
+    """loadframe.following/1; rates in changes/s, intervals of 95 %."""
+    each = [{**_fields(one), "applied": one.applied} for one in steps]
+    return _object({"schema": "loadframe.following/1", **_fields(found), "steps": each})
 
 
 def ledger_json(now: LedgerNow) -> Json:
