@@ -80,26 +80,24 @@ class Share:
 def usage(store: Store, under: bytes = b"") -> Usage:
     """As du tells it of this directory. StoreError."""
     where = _under(store, under)
-    ((entries, single, blocks, size, of_files),) = store.ask(
-        f"SELECT count(*), {_only_one_name()} FROM entries WHERE {where}"
+    # Grouped by the first columns of the index `used`, so that it is read in order, and no row of the table.
+    rows = store.ask(
+        "SELECT type, links, count(*), coalesce(sum(blocks), 0), coalesce(sum(size), 0) FROM entries "
+        f"WHERE {where} GROUP BY type, links"
     )
-    totals = [int(value) for value in (single, blocks, size, of_files)]
-    if int(entries) > totals[0]:
+    entries, totals = 0, [0, 0, 0, 0]
+    for kind, links, count, blocks, size in rows:
+        entries += int(count)
+        if int(links) == 1 or kind == "d":
+            of_files = int(size) if kind in ("f", "l") else 0
+            totals = [one + int(more) for one, more in zip(totals, (count, blocks, size, of_files), strict=True)]
+    if entries > totals[0]:
         columns = "device, inode, type, max(blocks) AS blocks, max(size) AS size"
         each = f"SELECT {columns} FROM entries WHERE NOT {ONE_NAME} AND {where} GROUP BY device, inode, type"
         (row,) = store.ask(f"SELECT {_SUMS} FROM ({each}) AS linked")
         totals = [one + int(more) for one, more in zip(totals, row, strict=True)]
     files, blocks, size, of_files = totals
-    return Usage(int(entries), files, blocks * BLOCK_BYTES, size, of_files)
-
-
-def _only_one_name() -> str:
-    """The sums over what has one name, beside others that have several: one pass over the table."""
-
-    def summed(value: str) -> str:
-        return f"coalesce(sum(CASE WHEN {ONE_NAME} THEN {value} ELSE 0 END), 0)"
-
-    return ", ".join(map(summed, ("1", "blocks", "size", _OF_FILES)))
+    return Usage(entries, files, blocks * BLOCK_BYTES, size, of_files)
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:

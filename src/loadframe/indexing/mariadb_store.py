@@ -18,6 +18,7 @@ from loadframe.indexing.store import (
     IDS_PER_QUESTION,
     INDEXES,
     SET,
+    USED,
     AgainError,
     Known,
     Row,
@@ -30,7 +31,7 @@ IN_THE_WAY = frozenset({1205, 1213, 1020})
 """Errors of MariaDB: a lock took too long, a deadlock, a record has changed since it was read."""
 STATEMENT_BYTES = 1 << 20
 """A statement ends after the row that exceeds this; the server's max_allowed_packet is 16 MiB where it is not set."""
-PREFIX = {"name": "name(64)"}
+PREFIX = {"name": "name(64)", "used": USED}
 """Of a column that is too long for an index as a whole."""
 ENTRIES = """CREATE TABLE entries (
     id BINARY(16) PRIMARY KEY, parent BINARY(16) NOT NULL, path MEDIUMBLOB NOT NULL, name VARBINARY(1024) NOT NULL,

@@ -8,9 +8,9 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from loadframe.indexing.store import IDS_PER_QUESTION, INDEXES, AgainError, Known, Row, Store, StoreError, parts
+from loadframe.indexing.store import IDS_PER_QUESTION, INDEXES, USED, AgainError, Known, Row, Store, StoreError, parts
 
-PREFIX = {"name": "substring(name for 64)"}
+PREFIX = {"name": "substring(name for 64)", "used": USED}
 ROWS_AT_ONCE = 10_000
 ENTRIES: LiteralString = """CREATE TABLE entries (
     id bytea PRIMARY KEY, parent bytea NOT NULL, path bytea NOT NULL, name bytea NOT NULL,

@@ -14,6 +14,7 @@ from loadframe.indexing.store import (
     IDS_PER_QUESTION,
     INDEXES,
     SET,
+    USED,
     AgainError,
     Known,
     Row,
@@ -68,8 +69,9 @@ class SqliteStore(Store):
         with _explained():
             self._connection.execute(ENTRIES)
             self._connection.execute(PROGRESS)
-            for column in INDEXES[indexes]:
-                self._connection.execute(f"CREATE INDEX entries_{column} ON entries ({column})")
+            for name in INDEXES[indexes]:
+                columns = USED if name == "used" else name
+                self._connection.execute(f"CREATE INDEX entries_{name} ON entries ({columns})")
 
     def drop(self) -> None:
         with _explained():

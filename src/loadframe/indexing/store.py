@@ -39,10 +39,13 @@ SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "none": (),
     "parent": ("parent",),
-    "all": ("parent", "size", "mtime_ns", "uid", "name"),
+    "du": ("parent", "used"),
+    "all": ("parent", "used", "size", "mtime_ns", "uid", "name"),
 }
 """Which columns have an index beside the key, by the words of the workload's option. Without one of `parent`, what is
 in a directory that is removed is looked for in the whole table."""
+USED = "type, links, blocks, size"
+"""Of the index `used`: what du sums up. The sums need no row of the table."""
 KINDS = ("sqlite", "mariadb", "postgres")
 TABLES = ("entries", "progress")
 ATTEMPTS = 5
