@@ -17,7 +17,8 @@ from loadframe.indexing.answers import Wanted
 from loadframe.indexing.following import Following
 from loadframe.indexing.globs import longest_literal, matcher
 from loadframe.indexing.readers import Records
-from loadframe.indexing.store import Store
+from loadframe.indexing.store import Store, connect
+from loadframe.workloads.metadata_answers import agreement, differing
 
 
 class NoReader:
@@ -188,3 +189,26 @@ def test_the_literal_is_in_every_name_that_matches(pattern: bytes, name: bytes) 
 
 def test_a_pattern_with_many_stars_takes_no_longer() -> None:
     assert not matcher(b"*a" * 60 + b"b").fullmatch(b"a" * 255)
+
+
+def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scanned: Store, tree: Path) -> None:
+    found, said = agreement(scanned, tree)
+    assert len(found) == 7
+    assert said.startswith("The database answers as du and find do: ")
+    assert not differing(found)
+    (tree / "d0/new").write_bytes(bytes(3_000_000))
+    found, said = agreement(scanned, tree)
+    assert "entries: the database says" in said
+    assert any("only find has d0/new" in one for one in differing(found))
+
+
+def test_du_is_answered_from_an_index_alone(tmp_path: Path) -> None:
+    file = tmp_path / "entries.db"
+    file.touch()
+    store = connect({"kind": "sqlite", "path": str(file)})
+    store.create("du")
+    (plan,) = store.ask(
+        "EXPLAIN QUERY PLAN SELECT type, links, sum(blocks), sum(size) FROM entries GROUP BY type, links"
+    )
+    store.close()
+    assert "USING COVERING INDEX entries_used" in str(plan)

@@ -51,7 +51,7 @@ from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.workloads.base import AsksForObjects, HasUsers, SendsRequests, Workload
+from loadframe.workloads.base import AsksForObjects, HasUsers, TellsMore, Workload
 
 
 class RealBench:
@@ -80,8 +80,9 @@ class RealBench:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its targets have found out, and what of a recorded load is sent: the report has to say it."""
-        sent = self.workload.notes() if isinstance(self.workload, SendsRequests) else ()
+        """What its targets and its workload have found out, and what of a recorded load is sent: the report has to say
+        it."""
+        sent = self.workload.notes() if isinstance(self.workload, TellsMore) else ()
         return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property

@@ -30,6 +30,14 @@ class HasUsers(Protocol):
 
 
 @runtime_checkable
+class TellsMore(Protocol):
+    """A workload that finds out something that the report of a run has to say."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What that is, in sentences; it may become more with each step."""
+
+
+@runtime_checkable
 class SendsRequests(Protocol):
     """A workload that sends what the study declares, or what was recorded of others."""
 

@@ -28,7 +28,7 @@ from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import INDEXES, Store, StoreError
 from loadframe.indexing.trees import Shape
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, step_files
+from loadframe.workloads import databases, metadata_answers, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
@@ -65,17 +65,22 @@ class MetadataIndexOptions:
     db_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that write to the database")
     batch: int = whole(1000, 1, 100_000, "entries of a batch, each of which is one query and one transaction")
     max_pending: int = whole(10_000, 1, 10_000_000, "entries that may wait before each stage of a process")
-    indexes: str = choice("parent", tuple(INDEXES), "columns with an index: none, parent, or all that are searched")
+    indexes: str = choice(
+        "parent",
+        tuple(INDEXES),
+        "columns with an index: none, parent, du (what it sums up, too), or all",
+    )
     rewrite: bool = switch(False, "write entries again that are unchanged, in place of noting that they were seen")
 
 
 @dataclass
 class _Prepared:
     """What is there, for all workloads that were made of one another. trees: by shape. indexed: the tree that the
-    database has, and with which indexes; "" for none."""
+    database has, and with which indexes; "" for none. answers: by tree, beside those of du and find, in words."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
+    answers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +184,26 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if ran is None:
             return
         with _connected(endpoint) as store:
-            wrong = _wrong(store, ran)
+            wrong = _wrong(store, ran) or self._other_answers(store, ran)
         if wrong:
             raise WorkloadError(
                 f"The database does not have what the pipeline acknowledged: {wrong}.",
                 remedy="The pipeline or the database lost entries; its log may say why.",
             )
+
+    def notes(self) -> tuple[str, ...]:
+        """How the answers of the database compare with those of du and find, for the report."""
+        return tuple(self._prepared.answers.values())
+
+    def _other_answers(self, store: Store, ran: _Ran) -> str:
+        """Where a step scanned a whole tree for the first time: what the database answers otherwise than du and find,
+        in words. A tree that others may change meanwhile is no fault: the report says what differs."""
+        tree = ran.config.tree
+        if not self.runs_to_completion or tree in self._prepared.answers:
+            return ""
+        found, said = metadata_answers.agreement(store, Path(tree))
+        self._prepared.answers[tree] = said
+        return "" if ran.entries is None else "; ".join(metadata_answers.differing(found))
 
     def remove(self, endpoint: Endpoint) -> None:
         """Drop the tables, and the schema where we made it."""
