@@ -1,0 +1,138 @@
+"""Statistics that a pipeline prints of its stages and of a change log that it follows: lines of JSON, and the STATS
+lines in the log of RobinHood 3.
+
+docs/pipelines.md has the fields. A line that is neither is another line of a log and is passed over; one that is meant
+to be one and cannot be is counted with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.robinhood_stats import RobinHood
+from loadframe.formats.said import words
+
+STAGE, LOG = "stage", "log"
+LONGEST_LINE = 16 << 10
+"""Bytes of a line that is read; one of statistics has 300."""
+LARGEST = 2.0**53
+"""A number above this is no count: a float no longer holds each of them."""
+SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "read", "applied")
+"""Fields that only grow, from the start of their process."""
+OF_STAGES = frozenset(
+    {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
+    | {"done", "entries", "busy_s", "idle_s", "blocked_s"}
+)
+OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+_MEANT = (b'"stage"', b'"log"')
+MARKS = (*_MEANT, b"STATS")
+"""What a line of statistics has one of."""
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
+
+
+class StageLineError(ValueError):
+    """Why a line of statistics cannot be one, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """What one line says. kind: STAGE or LOG. process: who says it, where several print lines of the same stage.
+    at_s: CLOCK_MONOTONIC, None where the line has no time. values: by field, at or above 0."""
+
+    kind: str
+    name: str
+    process: str
+    at_s: float | None
+    values: Mapping[str, float]
+
+
+@dataclass
+class StageLines:
+    """A file of lines that grows, read piece by piece. strange: lines that were meant and cannot be read, by reason."""
+
+    strange: Counter[str] = field(default_factory=Counter)
+    read: int = 0
+    _rest: bytes = b""
+    _skips: bool = False
+    _robinhood: RobinHood = field(default_factory=RobinHood)
+
+    def feed(self, piece: bytes) -> Iterator[StageLine]:
+        """The lines that end in a piece. One longer than LONGEST_LINE is passed over."""
+        whole, newline, rest = (self._rest + piece).rpartition(b"\n")
+        if newline:
+            for number, line in enumerate(whole.split(b"\n")):
+                if not (number == 0 and self._skips) and len(line) <= LONGEST_LINE:
+                    yield from self._line(line)
+            self._skips = False
+        if len(rest) > LONGEST_LINE:
+            self._skips, rest = True, b""
+        self._rest = rest
+
+    def restart(self) -> None:
+        """The file begins again: the half line that was there has no other half."""
+        self._rest, self._skips = b"", False
+
+    def _line(self, line: bytes) -> Iterator[StageLine]:
+        try:
+            found = self._told(line)
+        except StageLineError as error:
+            self.strange[str(error)] += 1
+            return
+        self.read += len(found)
+        yield from found
+
+    def _told(self, line: bytes) -> list[StageLine]:
+        if b"STATS" in line and not line.lstrip().startswith(b"{"):
+            rows = self._robinhood.read(line.decode("utf-8", "replace"))
+            return [StageLine(row.kind, row.name, "", None, row.values) for row in rows]
+        one = parse_stage_line(line)
+        return [] if one is None else [one]
+
+
+def parse_stage_line(line: bytes) -> StageLine | None:
+    """The statistics in one line; None for a line of something else. StageLineError for one that cannot be."""
+    text = line.strip()
+    if not text.startswith(b"{") or not any(word in text for word in _MEANT):
+        return None
+    try:
+        found = parse_json(text)
+    except JsonError as error:
+        raise StageLineError(f"it is no JSON: {words(error, 80)}") from error
+    kind = next((word for word in (STAGE, LOG) if isinstance(found, dict) and isinstance(found.get(word), str)), None)
+    if kind is None:
+        return None
+    known = OF_STAGES if kind == STAGE else OF_LOGS
+    if kind == LOG and known.isdisjoint(found):
+        return None  # a log of another program in JSON
+    values = {name: _number(name, found[name]) for name in sorted(known & found.keys()) if found[name] is not None}
+    if not values:
+        raise StageLineError(f"it has none of {', '.join(sorted(known))}")
+    at_s = None if found.get("time") is None else _number("time", found["time"])
+    return StageLine(kind, _name(found[kind]), _process(found.get("process", "")), at_s, values)
+
+
+def _name(text: str) -> str:
+    name = _OTHER.sub("_", text.strip())
+    if _NAME.fullmatch(name) is None:
+        raise StageLineError("its name does not begin with a letter, or has more than 40 characters")
+    return name
+
+
+def _process(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise StageLineError("process is neither a word nor a whole number")
+    return words(value, 40)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise StageLineError(f"{name} is no number")
+    if not 0 <= value <= LARGEST:
+        raise StageLineError(f"{name} is below 0 or above 2^53")
+    return float(value)
