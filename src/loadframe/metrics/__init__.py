@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.metrics import cages, components, exposed, families, machine
+from loadframe.metrics import cages, components, exposed, families, machine, pipelines
 from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
@@ -82,6 +82,8 @@ def is_known(name: str) -> bool:
 def _told(name: str) -> tuple[str, str] | None:
     if name.startswith(exposed.OF):
         return exposed.unit_of(name), exposed.what_of(name)
+    if name.startswith((pipelines.STAGES, pipelines.LOGS)):
+        return pipelines.told(name)
     return families.told(name, {one.name: (one.unit, one.what) for one in METRICS.values()})
 
 

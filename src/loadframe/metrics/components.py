@@ -79,6 +79,7 @@ workload.lock_held                | share | of the window in which one request h
 workload.lock_waiting             | count | requests waiting for that lock, average
 workload.latency_delayed_ack_share | share | requests that took 38 to 48 ms, as long as an acknowledgement is delayed
 workload.latency_delayed_ack_contrast | count | these over those of 28 to 38 ms or of 58 to 68 ms, whichever are more
+workload.stages                   | count | stages of the pipeline that the load driver itself is
 workload.errors                   | 1/s   | requests that failed
 workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop

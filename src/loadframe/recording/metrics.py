@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import NamedTuple
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
-from loadframe.metrics import is_known
+from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics, caged_components
@@ -157,8 +158,9 @@ def service_metrics(
     ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]
 ) -> dict[str, float]:
     """The server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
-    notes' own times; for others the largest value noted within the window (the nearest one where there is none). Of
-    histograms the quantiles. Notes of the step before are of another load, perhaps of another process."""
+    notes' own times; for others the largest value noted within the window (the nearest one where there is none), for
+    levels of a pipeline the mean. Of histograms the quantiles, of pipelines what follows from these. Notes of the step
+    before are of another load, perhaps of another process."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
@@ -175,10 +177,13 @@ def service_metrics(
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
-        value = (_rate if spec.cumulative else _largest)(readings, start_s, end_s)
+        level = _mean if pipelines.is_level(spec.metric) else _largest
+        value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
-    return with_quantiles(metrics)
+        metrics |= pipelines.growth(spec.metric, [one for one in readings if start_s <= one[0] <= end_s])
+    found = with_quantiles(metrics)
+    return found | pipelines.derived(found)
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
@@ -231,6 +236,11 @@ def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float)
     (first_s, first), (last_s, last) = readings[pair[0]], readings[pair[1]]
     steady = all(less <= more for (_, less), (_, more) in pairwise(readings[pair[0] : pair[1] + 1]))
     return (last - first) / (last_s - first_s) if steady else None
+
+
+def _mean(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+    inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
+    return fmean(inside) if inside else _largest(readings, start_s, end_s)
 
 
 def _largest(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
-from loadframe.metrics import is_known
+from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import BUCKET, with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
@@ -186,19 +186,21 @@ def _service(ticks: Sequence[Tick]) -> polars.DataFrame:
         if spec.cumulative
     ]
     return (
-        _with_quantiles(frame.with_columns(expressions))
+        _with_derived(frame.with_columns(expressions))
         .unpivot(index="at_s", variable_name="metric")
         .select("at_s", "metric", polars.col("value").cast(polars.Float64))
     )
 
 
-def _with_quantiles(frame: polars.DataFrame) -> polars.DataFrame:
-    """The quantiles of histograms since the note before, in the place of their buckets."""
-    if not any(BUCKET in name for name in frame.columns):
+def _with_derived(frame: polars.DataFrame) -> polars.DataFrame:
+    """The quantiles of histograms since the note before, in the place of their buckets, and what follows from what the
+    stages of a pipeline tell."""
+    if not any(BUCKET in name or name.startswith((pipelines.STAGES, pipelines.LOGS)) for name in frame.columns):
         return frame
     rows = []
     for row in frame.iter_rows(named=True):
         at_s = row.pop("at_s")
-        rows.append({"at_s": at_s, **with_quantiles({name: value for name, value in row.items() if value is not None})})
+        found = with_quantiles({name: value for name, value in row.items() if value is not None})
+        rows.append({"at_s": at_s, **found, **pipelines.derived(found)})
     names = {name for row in rows for name in row}
     return polars.DataFrame(rows, schema=dict.fromkeys(["at_s", *sorted(names - {"at_s"})], polars.Float64))

@@ -1,0 +1,167 @@
+"""Metrics of pipelines: of each stage, and of each change log that is followed. Their names hold the name of the stage
+or of the log, which no table lists: `pipeline.STAGE.END` and `changelog.LOG.END`.
+
+What a stage prints (formats/stage_lines.py) is recorded as it is; what follows from it is derived here, of a window and
+of a row of a series alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+STAGES, LOGS = "pipeline.", "changelog."
+_OF_A_STAGE = """
+order            | count    | place of {of} in its pipeline
+waiting          | count    | operations that wait before {of}, average
+waiting_growth   | 1/s      | growth of the queue before {of}
+wait_ms          | ms       | wait of an operation in the queue before {of} (Little's law)
+queue            | count    | most operations that may wait before {of}
+queue_share      | share    | operations that wait before {of}, of those that may
+current          | count    | operations in work in {of}, average
+done             | 1/s      | operations of {of}
+entries          | 1/s      | entries that {of} is done with
+batch            | count    | entries per operation of {of}
+ms_per_op        | ms       | time of an operation of {of}
+ms_per_entry     | ms       | worker time per entry in {of}
+workers          | count    | workers of {of}
+idle             | count    | idle workers of {of}, average of what was seen
+pool_idle        | count    | idle workers of the pool that works on {of} and on other stages
+busy_s           | s/s      | worker-seconds per second in which {of} works
+idle_s           | s/s      | worker-seconds per second in which {of} has nothing to do
+blocked_s        | s/s      | worker-seconds per second in which {of} cannot hand on its entries
+busy             | count    | workers of {of} at work, average
+busy_share       | share    | workers of {of} at work, of all that it has
+idle_share       | share    | workers of {of} with nothing to do, of all that it has
+blocked_share    | share    | workers of {of} that cannot hand on their entries, of all that it has
+capacity         | 1/s      | entries that {of} would do with all its workers at work
+"""
+_OF_A_LOG = """
+read             | 1/s      | records read from {of}
+applied          | 1/s      | records of {of} applied
+pending          | count    | records of {of} that are read and not applied, average
+lag_s            | s        | age of the record of {of} that is being applied, average
+lag_growth       | s/s      | growth of the age of the record of {of} that is being applied
+follow           | share    | log time over real time of {of}: below 1 it falls behind
+behind           | share    | how far {of} is not followed: 1 less log time over real time
+"""
+"""End of the name | unit | what."""
+CUMULATIVE = frozenset({"done", "entries", "busy_s", "idle_s", "blocked_s", "read", "applied"})
+GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
+"""Levels of which the growth in a window is told, too."""
+_NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
+
+
+def _rows(table: str) -> dict[str, tuple[str, str]]:
+    cells = ([cell.strip() for cell in row.split("|")] for row in table.strip().splitlines())
+    return {end: (unit, what) for end, unit, what in cells}
+
+
+_ENDS = {"pipeline": _rows(_OF_A_STAGE), "changelog": _rows(_OF_A_LOG)}
+
+
+def told(name: str) -> tuple[str, str] | None:
+    """Unit and one line for people of a metric; None where it is of no pipeline."""
+    found = _NAME.fullmatch(name)
+    if found is None or found[3] not in _ENDS[found[1]]:
+        return None
+    unit, what = _ENDS[found[1]][found[3]]
+    return unit, what.format(of=found[2] if found[1] == "pipeline" else f"the change log {found[2]}")
+
+
+def is_level(metric: str) -> bool:
+    """Whether it is a level of a pipeline: over a window its mean counts, not the most."""
+    found = _NAME.fullmatch(metric)
+    return found is not None and found[3] not in CUMULATIVE
+
+
+def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
+    """The stages (or the logs) that metrics are of, in the order of their names."""
+    found = (_NAME.fullmatch(name) for name in metrics if name.startswith(of))
+    return sorted({one[2] for one in found if one is not None})
+
+
+def in_order(metrics: Mapping[str, float]) -> list[str]:
+    """The stages in the order in which an entry passes through them."""
+    stages = names(metrics)
+    return sorted(stages, key=lambda stage: (metrics.get(f"{STAGES}{stage}.order", float("inf")), stage))
+
+
+def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of a level that fills up: by how much a second it grew from the first reading (time, value) of a window to the
+    last."""
+    prefix, _, end = metric.rpartition(".")
+    if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
+        return {}
+    (first_s, first), (last_s, last) = readings[0], readings[-1]
+    return {f"{prefix}.{GROWING[end]}": (last - first) / (last_s - first_s)}
+
+
+def derived(metrics: Mapping[str, float]) -> dict[str, float]:
+    """What follows from what the stages and logs of a window, or of a moment, have told."""
+    found: dict[str, float] = {}
+    for stage in names(metrics):
+        prefix = f"{STAGES}{stage}."
+        own = {end: metrics[prefix + end] for end in _ENDS["pipeline"] if prefix + end in metrics}
+        found |= {prefix + end: value for end, value in _of_stage(own).items()}
+    for log in names(metrics, LOGS):
+        prefix = f"{LOGS}{log}."
+        follow = _follow(
+            metrics.get(prefix + "lag_growth"), metrics.get(prefix + "read"), metrics.get(prefix + "applied")
+        )
+        follow = metrics.get(prefix + "follow", follow)
+        if follow is not None:
+            found |= {prefix + "follow": follow, prefix + "behind": min(1.0, max(0.0, 1.0 - follow))}
+    return found
+
+
+def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
+    """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate) of one stage."""
+    found = dict[str, float]()
+    done, entries = own.get("done"), own.get("entries")
+    if entries is None and done is not None:
+        entries = found["entries"] = done * own.get("batch", 1.0)
+    if done and entries is not None:
+        found["batch"] = entries / done
+    busy = own.get("busy_s")
+    if busy is None and done is not None and "ms_per_op" in own:
+        busy = done * own["ms_per_op"] / 1000
+    elif busy is not None and done:
+        found["ms_per_op"] = 1000 * busy / done
+    found |= _shares(own, busy)
+    if busy is None and "busy_share" in found and "workers" in own:
+        busy = found["busy_share"] * own["workers"]
+    if busy is not None:
+        found["busy"] = busy
+    if entries:
+        found |= {} if busy is None else {"ms_per_entry": 1000 * busy / entries}
+        found |= {"capacity": entries / found["busy_share"]} if found.get("busy_share") else {}
+    if done and "waiting" in own:
+        found["wait_ms"] = 1000 * own["waiting"] / done
+    if own.get("queue") and "waiting" in own:
+        found["queue_share"] = own["waiting"] / own["queue"]
+    return found
+
+
+def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
+    """Of the workers of a stage: those at work, those with nothing to do, those that are blocked."""
+    workers = own.get("workers")
+    idle = own["idle_s"] if "idle_s" in own else own.get("idle")
+    blocked = own.get("blocked_s")
+    if not workers:
+        parts = (busy, own.get("idle_s"), blocked)
+        workers = sum(part for part in parts if part is not None) if None not in parts else None
+    if not workers:
+        return {}
+    if busy is None and idle is not None:
+        busy = workers - idle - (blocked or 0.0)
+    shares = {"busy_share": busy, "idle_share": idle, "blocked_share": blocked}
+    return {name: min(1.0, max(0.0, value / workers)) for name, value in shares.items() if value is not None}
+
+
+def _follow(lag_growth: float | None, read: float | None, applied: float | None) -> float | None:
+    """Log time over real time: in dt the record that is applied moves on by dt less what the lag has grown. Without the
+    lag what is applied of what is read."""
+    if lag_growth is not None:
+        return max(0.0, 1.0 - lag_growth)
+    return applied / read if read and applied is not None else None

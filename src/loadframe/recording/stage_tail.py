@@ -1,0 +1,265 @@
+"""What a pipeline prints of its stages while a load runs: the files of its lines are followed, and read once the load
+has ended, so that they take no CPU from what is measured.
+
+A thread looks for what is new in each file a few times a second. A line without a time has that of the look at which it
+was there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadframe.formats.said import words
+from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, StageLines
+from loadframe.metrics.pipelines import LOGS, STAGES
+from loadframe.model import CounterSpec
+
+EVERY_S = 0.2
+MOST_BYTES = 64 << 20
+"""Of what one file has grown by in a step: what follows is not read."""
+PIECE = 1 << 20
+MOST_NAMES = 40
+"""Stages and logs of a study."""
+MOST_PROCESSES = 256
+TOGETHER_S = 0.05
+"""Lines that are told within this time are one reading."""
+LATEST_S = 60.0
+"""So late a buffered line may be written; a time before that, or to come, is of another clock and is not used."""
+OF_DRIVER = "workload.stages"
+"""Of the stages those that the load driver itself is: then it is what is studied."""
+LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
+"""Of several processes of a stage the largest is told; `order` is the smallest, and all else is added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageReading:
+    """What was told at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+
+    at_s: float
+    counters: Mapping[str, float]
+
+
+@dataclass
+class _File:
+    path: Path
+    at: int = 0
+    pieces: list[tuple[float, bytes | None]] = field(default_factory=list)
+    """None: the file began again."""
+    taken: int = 0
+    problem: str = ""
+    was_there: bool = False
+
+    def look(self) -> None:
+        """Take what is new. A link or what is no regular file is not read."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.problem = error.strerror or "it cannot be opened"
+            return
+        try:
+            self._take(descriptor)
+        except OSError as error:
+            self.problem = error.strerror or "it cannot be read"
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            self.problem = "it is not a regular file"
+            return
+        self.was_there, self.problem = True, ""
+        if status.st_size < self.at:
+            self.at = 0
+            self.pieces.append((time.monotonic(), None))
+        while self.taken < MOST_BYTES and (piece := os.pread(descriptor, PIECE, self.at)):
+            self.at += len(piece)
+            kept = _of_stages(piece)
+            self.pieces.append((time.monotonic(), kept))
+            self.taken += len(kept)
+        if self.taken >= MOST_BYTES:
+            self.problem = f"more than {MOST_BYTES >> 20} MiB were written in a step; what follows is not read"
+
+    def skip(self) -> None:
+        """What is there already is of before."""
+        try:
+            self.at = self.path.stat(follow_symlinks=False).st_size
+        except OSError:
+            self.at = 0
+
+
+def _of_stages(piece: bytes) -> bytes:
+    """A piece without the whole lines in it, where these cannot be statistics: a log may have much else."""
+    if any(mark in piece for mark in MARKS):
+        return piece
+    first, last = piece.find(b"\n"), piece.rfind(b"\n")
+    return piece if first == last else piece[: first + 1] + piece[last + 1 :]
+
+
+class StageTail:
+    """Follows files while a load runs."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, CounterSpec] = {}
+        self._readings: list[StageReading] = []
+        self._strange: dict[str, Counter[str]] = {}
+        self._problems: dict[str, str] = {}
+        self._names: dict[str, None] = {}
+
+    @property
+    def counter_specs(self) -> tuple[CounterSpec, ...]:
+        """Of all that has been told so far."""
+        return tuple(self._specs.values())
+
+    @contextmanager
+    def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> Iterator[None]:
+        """Follow files while a load runs. kept: they go on from step to step, and what they have already is of before;
+        fresh: they are of this step alone."""
+        files = [*(_File(path) for path in kept), *(_File(path) for path in fresh)]
+        if not files:
+            yield
+            return
+        for file in files[: len(kept)]:
+            file.skip()
+        over = threading.Event()
+        thread = threading.Thread(target=_follow, args=(files, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        told: list[_Told] = []
+        for number, file in enumerate(files):
+            file.look()
+            told += self._lines(file, number, of_driver=number >= len(kept))
+        self._add_up(sorted(told, key=lambda one: one.at_s))
+
+    def readings(self) -> list[StageReading]:
+        """What was told since the last call, in the order of time."""
+        found, self._readings = sorted(self._readings, key=lambda one: one.at_s), []
+        return found
+
+    def missing(self) -> tuple[str, ...]:
+        """What of the lines is not known, and why, in sentences."""
+        told = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
+        for name, reasons in self._strange.items():
+            count, (why, _) = sum(reasons.values()), reasons.most_common(1)[0]
+            told.append(f"Statistics of stages in {name}: {count:,} lines cannot be read, most of them as {why}.")
+        return tuple(told)
+
+    def _lines(self, file: _File, number: int, *, of_driver: bool) -> Iterator[_Told]:
+        lines, name = StageLines(), words(file.path.name, 80)
+        for seen_s, piece in file.pieces:
+            if piece is None:
+                lines.restart()
+                continue
+            for line in lines.feed(piece):
+                if self._is_kept(line):
+                    yield _Told(_time_of(line, seen_s), line, (number, line.process), of_driver)
+        if lines.strange:
+            self._strange.setdefault(name, Counter()).update(lines.strange)
+        if file.problem:
+            self._problems[name] = file.problem
+        elif not of_driver and not file.was_there:
+            self._problems[name] = "there is no such file"
+        else:
+            self._problems.pop(name, None)
+
+    def _is_kept(self, line: StageLine) -> bool:
+        if line.name not in self._names and len(self._names) >= MOST_NAMES:
+            self._problems["the study"] = f"more than {MOST_NAMES} stages are named; those beyond are left out"
+            return False
+        self._names[line.name] = None
+        return True
+
+    def _add_up(self, told: Sequence[_Told]) -> None:
+        """All lines of a step, in the order of time."""
+        sums = _Sums()
+        for one in told:
+            if (reading := sums.add(one)) is not None:
+                self._add(reading)
+        if (reading := sums.last()) is not None:
+            self._add(reading)
+
+    def _add(self, reading: StageReading) -> None:
+        for name in reading.counters:
+            if name not in self._specs:
+                self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in SUMMED)
+        self._readings.append(reading)
+
+
+def _follow(files: Sequence[_File], over: threading.Event) -> None:
+    while not over.wait(EVERY_S):
+        for file in files:
+            file.look()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A line, when it was true, and which process of which file says it. of_driver: the load driver's."""
+
+    at_s: float
+    line: StageLine
+    process: tuple[int, str]
+    of_driver: bool
+
+
+def _time_of(line: StageLine, seen_s: float) -> float:
+    told_s = line.at_s
+    return told_s if told_s is not None and seen_s - LATEST_S <= told_s <= seen_s else seen_s
+
+
+class _Sums:
+    """The lines of all processes of a stage, added up; those that are told at about the same time are one reading."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
+        self._began_s: float | None = None
+        self._now: dict[str, float] = {}
+        self._orders: dict[str, float] = {}
+        self._of_driver: set[str] = set()
+
+    def add(self, one: _Told) -> StageReading | None:
+        """Takes a line, none of which is before the last; the reading before it, where that is whole."""
+        line, done = one.line, None
+        if self._began_s is not None and one.at_s - self._began_s > TOGETHER_S:
+            done = self.last()
+        if self._began_s is None:
+            self._began_s = one.at_s
+        prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
+        processes = self._by.setdefault(prefix, {})
+        if one.process in processes or len(processes) < MOST_PROCESSES:
+            processes[one.process] = {**processes.get(one.process, {}), **line.values}
+        for name in line.values:
+            values = [each[name] for each in processes.values() if name in each]
+            self._now[prefix + name] = _of_all(name, values) if values else line.values[name]
+        if line.kind == STAGE:
+            self._orders.setdefault(prefix, float(len(self._orders)))
+            self._now.setdefault(f"{prefix}order", self._orders[prefix])
+            if one.of_driver:
+                self._of_driver.add(line.name)
+                self._now[OF_DRIVER] = float(len(self._of_driver))
+        return done
+
+    def last(self) -> StageReading | None:
+        """The reading that has begun."""
+        began_s, now = self._began_s, self._now
+        self._began_s, self._now = None, {}
+        return None if began_s is None else StageReading(began_s, now)
+
+
+def _of_all(name: str, values: Sequence[float]) -> float:
+    if name == "order":
+        return min(values)
+    return max(values) if name in LARGEST else sum(values)

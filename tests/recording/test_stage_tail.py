@@ -1,0 +1,137 @@
+"""Files in which a pipeline prints what its stages do, followed while a load runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from loadframe.recording.stage_tail import StageTail
+
+
+def _line(**fields: object) -> bytes:
+    return json.dumps({"stage": "APPLY", **fields}).encode() + b"\n"
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_what_is_printed_in_a_step_is_read(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic()
+        _append(path, _line(time=at_s, waiting=3, done=10))
+    (reading,) = tail.readings()
+    assert reading.at_s == at_s
+    assert reading.counters == {
+        "pipeline.APPLY.waiting": 3,
+        "pipeline.APPLY.done": 10,
+        "pipeline.APPLY.order": 0,
+        "workload.stages": 1,
+    }
+    specs = {spec.metric: spec.cumulative for spec in tail.counter_specs}
+    assert specs["pipeline.APPLY.done"]
+    assert not specs["pipeline.APPLY.waiting"]
+
+
+def test_what_a_log_has_already_is_of_before(tmp_path: Path) -> None:
+    path, tail = tmp_path / "log", StageTail()
+    _append(path, _line(waiting=1))
+    with tail.watching([path]):
+        _append(path, b"another line\n" + _line(waiting=2))
+    assert [reading.counters["pipeline.APPLY.waiting"] for reading in tail.readings()] == [2]
+
+
+def test_a_log_that_begins_again_is_read_from_there(tmp_path: Path) -> None:
+    path, tail = tmp_path / "log", StageTail()
+    _append(path, b"x" * 1000 + b"\n")
+    with tail.watching([path]):
+        path.write_bytes(_line(waiting=5))
+    assert [reading.counters["pipeline.APPLY.waiting"] for reading in tail.readings()] == [5]
+
+
+def test_processes_of_one_stage_are_added_up(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic()
+        _append(path, _line(time=at_s, process=1, workers=2, done=10) + _line(time=at_s, process=2, workers=3, done=5))
+    counters = tail.readings()[-1].counters
+    assert (counters["pipeline.APPLY.workers"], counters["pipeline.APPLY.done"]) == (5, 15)
+
+
+def test_processes_that_have_files_of_their_own_are_added_up(tmp_path: Path) -> None:
+    paths, tail = [tmp_path / "1", tmp_path / "2"], StageTail()
+    with tail.watching([], paths):
+        at_s = time.monotonic()
+        for path in paths:
+            _append(path, _line(time=at_s, workers=2, done=10))
+    (reading,) = tail.readings()
+    assert (reading.counters["pipeline.APPLY.workers"], reading.counters["pipeline.APPLY.done"]) == (4, 20)
+
+
+def test_what_a_service_prints_is_not_the_drivers(tmp_path: Path) -> None:
+    path, tail = tmp_path / "log", StageTail()
+    with tail.watching([path]):
+        _append(path, _line(done=1))
+    assert "workload.stages" not in tail.readings()[0].counters
+
+
+def test_a_time_of_another_clock_is_not_used(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    before_s = time.monotonic()
+    with tail.watching([], [path]):
+        _append(path, _line(time=1.7e9, done=1))
+    (reading,) = tail.readings()
+    assert before_s <= reading.at_s <= time.monotonic()
+
+
+def test_stages_without_an_order_have_that_of_their_first_line(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    lines = [{"stage": name, "done": 1} for name in ("SCAN", "STAT", "APPLY", "STAT")]
+    with tail.watching([], [path]):
+        _append(path, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    found = {name: value for reading in tail.readings() for name, value in reading.counters.items()}
+    assert [found[f"pipeline.{name}.order"] for name in ("SCAN", "STAT", "APPLY")] == [0, 1, 2]
+
+
+def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        _append(path, _line(done=-1) * 3 + _line(done=1))
+    assert len(tail.readings()) == 1
+    (said,) = tail.missing()
+    assert "3 lines cannot be read" in said
+
+
+def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    tail = StageTail()
+    with tail.watching([tmp_path / "none"]):
+        pass
+    assert tail.missing() == ("Statistics of stages in none: there is no such file.",)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path, kind: str) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            (tmp_path / "other").write_bytes(_line(done=1))
+            path.symlink_to(tmp_path / "other")
+    assert tail.readings() == []
+    assert len(tail.missing()) == 1
+
+
+def test_other_lines_of_a_large_log_are_not_kept(tmp_path: Path) -> None:
+    path, tail = tmp_path / "log", StageTail()
+    with tail.watching([], [path]):
+        for number in range(20):
+            _append(path, b"a line of a log that says something else\n" * 50_000 + _line(done=number))
+    assert tail.missing() == ()
+    assert tail.readings()[-1].counters["pipeline.APPLY.done"] == 19
