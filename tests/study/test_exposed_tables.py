@@ -57,7 +57,7 @@ def test_what_is_declared_is_read_and_written_again() -> None:
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ("[[target.metrics]]\ncounters = []", "one of prometheus, json and command"),
+        ("[[target.metrics]]\ncounters = []", "prometheus, json, command or stages"),
         ('[[target.metrics]]\nprometheus = "http://a/"\njson = "http://a/"', "prometheus and json"),
         ('[[target.metrics]]\nprometheus = "https://127.0.0.1/metrics"', "TLS"),
         ('[[target.metrics]]\nprometheus = "http://me:secret@127.0.0.1/metrics"', "accounts"),

@@ -94,6 +94,7 @@ def test_its_environment_is_that_of_the_contract(tmp_path: Path) -> None:
         "LOADFRAME_URL": "http://127.0.0.1:8099",
         "LOADFRAME_HOST_HEADER": "shop.example",
         "LOADFRAME_OUTPUT": str(tmp_path / "output.jsonl"),
+        "LOADFRAME_STAGES": str(tmp_path / "stages.jsonl"),
     }
 
 
@@ -435,3 +436,10 @@ def test_it_runs_as_a_user_without_rights_that_may_write_its_output(tmp_path: Pa
     assert len(driver.requests()) > 5
     assert (folder / "stderr.txt").read_text().strip() == str(user)
     shutil.rmtree(folder)
+
+
+def test_statistics_of_stages_among_its_lines_are_no_requests(run: Run) -> None:
+    driver = run(BEGIN + """tell(stage="APPLY", done=1)
+tell(log="changes", read=1)""" + WORK)
+    assert len(driver.requests()) > 0
+    assert {path.name for path in driver.stage_files()} == {"stages.jsonl", "stdout.txt", "stderr.txt"}

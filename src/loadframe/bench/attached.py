@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
-from loadframe.kinds.base import Attached, Exposing
+from loadframe.kinds.base import Attached, Exposing, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.exposed import Exposure
@@ -51,6 +51,10 @@ class AttachedTarget:
         self.kind = table.kind
         self.counter_specs: tuple[CounterSpec, ...] = self._server.counter_specs
         self.exposure = self._server.exposure if isinstance(self._server, Exposing) else Exposure()
+
+    def stage_files(self) -> Sequence[Path]:
+        """See CagedTarget."""
+        return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
         """It is there; which process it is, is asked where the study changes that. TargetError where that is unknown,

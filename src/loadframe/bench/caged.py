@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import TargetError
@@ -13,7 +14,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.base import Cache, Exposing, Noting, Target
+from loadframe.kinds.base import Cache, Exposing, Noting, PrintsStages, Target
 from loadframe.kinds.exposed import Exposure
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -44,6 +45,10 @@ class CagedTarget:
         self.embedded = target.embedded
         self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
         self.exposure = target.exposure if isinstance(target, Exposing) else Exposure()
+
+    def stage_files(self) -> Sequence[Path]:
+        """Files in which it prints statistics of a pipeline's stages."""
+        return self._target.stage_files() if isinstance(self._target, PrintsStages) else ()
 
     def create(self) -> None:
         self._target.create()

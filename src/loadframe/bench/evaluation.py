@@ -18,7 +18,7 @@ from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
-from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, Blind
+from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, Blind, CounterSpec
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -49,15 +49,23 @@ class Evaluated:
     blind: tuple[Blind, ...]
 
 
-def evaluate(loaded: Loaded, ticks: Sequence[Tick], study: Study, rig: Rig, *, one_lock: bool) -> Evaluated:
+def evaluate(
+    loaded: Loaded,
+    ticks: Sequence[Tick],
+    study: Study,
+    rig: Rig,
+    *,
+    one_lock: bool,
+    stages: Sequence[CounterSpec] = (),
+) -> Evaluated:
     """The metrics of a step's window: those that were recorded, and those that follow from them and from its requests.
-    study: with the CPUs of the target's state; one_lock: as of the workload."""
+    study: with the CPUs of the target's state; one_lock: as of the workload. stages: what pipelines tell of theirs."""
     summary, embedded = loaded.summary, rig.target.embedded
     found = window_metrics(
         ticks,
         summary.window_start_s,
         summary.window_end_s,
-        service=rig.counter_specs,
+        service=(*rig.counter_specs, *stages),
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )

@@ -20,12 +20,14 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.own_user import User, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
-from loadframe.model import NO_LATENCIES
+from loadframe.kinds.exposed import Reading
+from loadframe.model import NO_LATENCIES, CounterSpec
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler, components_of
+from loadframe.recording.stage_tail import StageReading, StageTail
 from loadframe.study.load_tables import MeasureTable, Within
-from loadframe.workloads.base import Driver, Marked, ToldTheWarmUp, Workload
+from loadframe.workloads.base import Driver, Marked, PrintsStages, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -91,12 +93,18 @@ class Loading:
         """folder: where each step has a scratch folder, which belongs to the user who runs the driver; None: we.
         within: what the study asks of latencies."""
         self._within = within or Within()
-        self._workload = workload
+        self.workload = workload
         self._measure = measure
         self._recorder = recorder
         self._folder = folder
         self._user = user
         self._noted: set[str] = set()
+        self._stages = StageTail()
+
+    @property
+    def stage_specs(self) -> tuple[CounterSpec, ...]:
+        """What the stages of pipelines have told so far."""
+        return self._stages.counter_specs
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
         """Load the target, which is in its state and has the data of the level. TargetError, with the server's last
@@ -106,16 +114,20 @@ class Loading:
         self._recorder.mark("step-start", step=asked.name, level=asked.level, treatment=asked.treatment)
         if profiler is not None:
             profiler.prepare()
-        if isinstance(self._workload, ToldTheWarmUp):
-            self._workload.expect(min(self._cut_s(asked), asked.seconds))
+        if isinstance(self.workload, ToldTheWarmUp):
+            self.workload.expect(min(self._cut_s(asked), asked.seconds))
         with _explaining(rig):
-            driver = self._workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
+            driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
             if asked.driver_cpus is not None:
                 bind(driver.pids(), parse_cpus(asked.driver_cpus))
             if profiler is not None:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
-            with rig.target.exposure.watching(asked.seconds):
+            printed = driver.stage_files() if isinstance(driver, PrintsStages) else ()
+            with (
+                rig.target.exposure.watching(asked.seconds),
+                self._stages.watching(rig.target.stage_files(), printed),
+            ):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             self._note_exposed(rig)
             with _explaining(rig):
@@ -159,9 +171,9 @@ class Loading:
             requests.waiting_ms,
             requests.operation,
             requests.outcome,
-            operations=self._workload.operations,
-            judged=self._workload.judged,
-            planned_s=None if self._workload.runs_to_completion else seconds,
+            operations=self.workload.operations,
+            judged=self.workload.judged,
+            planned_s=None if self.workload.runs_to_completion else seconds,
             floor_s=floor_s,
             fixed_warmup_s=fixed_s,
         )
@@ -210,13 +222,14 @@ class Loading:
 
     def _note_exposed(self, rig: Rig) -> None:
         """What the target has exposed meanwhile, what it means where that was not known before, and what is missing."""
-        readings = rig.exposed()
-        if unknown := [spec for spec in rig.counter_specs if spec.name not in self._noted]:
+        readings: list[Reading | StageReading] = [*rig.exposed(), *self._stages.readings()]
+        known = (*rig.counter_specs, *self._stages.counter_specs)
+        if unknown := [spec for spec in known if spec.name not in self._noted]:
             self._recorder.note("counters", specs_text(unknown))
             self._noted.update(spec.name for spec in unknown)
         for reading in readings:
             self._recorder.note("service", write_json(reading.counters), reading.at_s)
-        if missing := rig.target.exposure.missing():
+        if missing := (*rig.target.exposure.missing(), *self._stages.missing()):
             self._recorder.note("missing", write_json(missing))
 
 

@@ -3,7 +3,7 @@ target."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -98,6 +98,14 @@ class Exposing(Protocol):
     """A target that tells counters at a pace of its own: they are read beside the load, by threads."""
 
     exposure: Exposure
+
+
+@runtime_checkable
+class PrintsStages(Protocol):
+    """A target that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
+
+    def stage_files(self) -> Sequence[Path]:
+        """The files that they are in; they go on from step to step."""
 
 
 class Attached(Protocol):

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from loadframe.connections.address import decide
@@ -24,7 +25,7 @@ from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, r
 from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER, passed_on
 from loadframe.host.processes import Allowance, runnable, spawn
-from loadframe.study.exposed_tables import PORT, Address, MetricsTable
+from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
 """Of one reading. Prometheus' own default for a scrape is 10 s; of a window of a few seconds that is all."""
@@ -166,7 +167,13 @@ def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
     """What a study's tables name. first: names that are kept before others. who, env: for commands."""
-    return [_source(table, first, port, who, env) for table in tables]
+    return [_source(table, first, port, who, env) for table in tables if table.stages is None]
+
+
+def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
+    """The files of statistics of stages that a study's tables name. log: what the service prints."""
+    named = (each.stages for each in tables if each.stages is not None)
+    return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
 
 
 def _source(table: MetricsTable, first: Sequence[str], port: Port, who: Who, env: Environment) -> Source:

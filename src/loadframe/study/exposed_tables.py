@@ -16,6 +16,8 @@ MOST_SOURCES = 8
 """Each of them is read by a thread of its own."""
 PORT = "{port}"
 """In an address or a command: the port at which the target is loaded."""
+LOG = "{log}"
+"""In place of a file of statistics: what the service prints, where Loadframe starts it."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _PATH = re.compile(r"/[!-~]*", re.ASCII)
 
@@ -30,7 +32,7 @@ class Address:
 
 
 class MetricsTable(Table):
-    """Where the service tells its counters: one of prometheus, json and command."""
+    """Where the service tells its counters: one of prometheus, json, command and stages."""
 
     prometheus: str | None = Field(
         None, description="address that answers in Prometheus' or OpenMetrics' text format, http://HOST:PORT/PATH"
@@ -39,6 +41,9 @@ class MetricsTable(Table):
         None, alias="json", description="address that answers in JSON: each number, by the names on the way to it"
     )
     command: list[str] | None = Field(None, description="program that prints lines: name value")
+    stages: str | None = Field(
+        None, description="file with statistics of a pipeline's stages (docs/pipelines.md); {log}: what it prints"
+    )
     counters: list[str] = Field(
         default_factory=list, description="names that only grow: of json, of command, and of metrics without a # TYPE"
     )
@@ -52,10 +57,19 @@ class MetricsTable(Table):
         given = [name for name, value in self.sources.items() if value is not None]
         if len(given) != 1:
             named = " and ".join(given) or "none of them"
-            raise ValueError(f"a source of metrics is one of prometheus, json and command; this one has {named}")
+            raise ValueError(f"a source of metrics is prometheus, json, command or stages; this one has {named}")
         if self.command is not None and not (self.command and all(self.command)):
             raise ValueError("command names no program, or has an empty argument")
+        if self.stages is not None and (self.counters or self.select or self.requests):
+            raise ValueError("stages has names of its own; counters, select and requests are of other sources")
         return self
+
+    @field_validator("stages")
+    @classmethod
+    def _is_file(cls, value: str | None) -> str | None:
+        if value is not None and value != LOG and not value.startswith("/"):
+            raise ValueError(f"{value!r} is neither {LOG} nor a path that begins with /")
+        return value
 
     @field_validator("prometheus", "json_address")
     @classmethod
@@ -67,7 +81,12 @@ class MetricsTable(Table):
     @property
     def sources(self) -> dict[str, str | list[str] | None]:
         """By the word in a study."""
-        return {"prometheus": self.prometheus, "json": self.json_address, "command": self.command}
+        return {
+            "prometheus": self.prometheus,
+            "json": self.json_address,
+            "command": self.command,
+            "stages": self.stages,
+        }
 
     @property
     def address(self) -> Address | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from loadframe.model import Endpoint
+from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads.request_log import Requests
 
 
@@ -68,6 +68,22 @@ class Marked(Protocol):
     @property
     def marks(self) -> tuple[str, ...]:
         """After its end: flags of the step, of model.FLAGS."""
+
+
+@runtime_checkable
+class TakesOptions(Protocol):
+    """A workload that can go on with other options and the same data."""
+
+    def with_options(self, changed: Mapping[str, SettingValue]) -> Workload:
+        """The same workload with these options, and all others as they are. StudyError for what does not suit it."""
+
+
+@runtime_checkable
+class PrintsStages(Protocol):
+    """A driver that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
+
+    def stage_files(self) -> Sequence[Path]:
+        """The files of its step that they are in; they may come while it runs."""
 
 
 class Driver(Protocol):

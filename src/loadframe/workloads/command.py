@@ -21,12 +21,13 @@ from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import STDOUT, OwnProgram
+from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
 if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
 
 OUTPUT = "output.jsonl"
+STAGES = "stages.jsonl"
 UNDECLARED = "undeclared"
 
 
@@ -100,11 +101,15 @@ class Command(OwnProgram[CommandOptions]):
 
     def environment(self, folder: Path) -> dict[str, str]:
         """See OwnProgram."""
-        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT)}
+        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT), "LOADFRAME_STAGES": str(folder / STAGES)}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram."""
-        return (folder / OUTPUT,)
+        return (folder / OUTPUT, folder / STAGES)
+
+    def stages(self, folder: Path) -> tuple[Path, ...]:
+        """See OwnProgram: a file of its own, or what it prints."""
+        return (folder / STAGES, folder / STDOUT, folder / STDERR)
 
     def reader(self, folder: Path, level: int) -> Reader:
         """See OwnProgram."""

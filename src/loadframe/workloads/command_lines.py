@@ -36,6 +36,7 @@ AT_A_TIME = 2000
 """Lines that are parsed as one document: a million of them take seconds, one by one a minute."""
 REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
 REQUEST_SET = frozenset(REQUEST_KEYS)
+OF_STAGES = frozenset({"stage", "log"})
 SECOND_KEYS = (
     "second", "length_s", "requests", "errors", "operation", "bytes", "histogram", "unit",
     "mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
@@ -181,6 +182,8 @@ def _take(lines: Lines, number: int, value: dict[str, Any]) -> None:
         if lines.end_s:
             raise LineError(number, "it counts a second, and the lines before it are requests; print one of them alone")
         _take_second(lines, number, value)
+    elif not OF_STAGES.isdisjoint(value):
+        return  # statistics of a pipeline's stages, which are read on their own (docs/pipelines.md)
     elif "zero" in value and not len(lines):
         _known(number, value, ("zero",))
         lines.zero_s = _number(number, value, "zero", 0.0, INFINITE)

@@ -40,7 +40,7 @@ class ProcessDriver:
     end_s: CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what
     they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
     rising order (CLOCK_MONOTONIC, s); None for a closed loop. sizes: beside each log the bytes of each answer (uint64,
-    in the order of the log); none where they are not counted.
+    in the order of the log); none where they are not counted. stages: files with statistics of a pipeline's stages.
     """
 
     name: str
@@ -51,6 +51,7 @@ class ProcessDriver:
     end_s: float | None
     arrivals: NDArray[np.float64] | None = None
     sizes: Sequence[Path] = ()
+    stages: Sequence[Path] = ()
     _killed: bool = field(default=False, init=False)
     _failed: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _stopped: str = field(default="", init=False)
@@ -58,6 +59,10 @@ class ProcessDriver:
     def pids(self) -> tuple[int, ...]:
         """The processes that have not ended."""
         return tuple(process.pid for process in self.processes if process.poll() is None)
+
+    def stage_files(self) -> Sequence[Path]:
+        """See base.PrintsStages."""
+        return self.stages
 
     def running(self) -> bool:
         """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""

@@ -94,6 +94,10 @@ class OwnProgram(Common[Options], Generic[Options]):
         """The files that it writes and that are read at its end."""
         return ()
 
+    def stages(self, folder: Path) -> tuple[Path, ...]:
+        """The files in which it may print statistics of a pipeline's stages."""
+        return ()
+
     def reader(self, folder: Path, level: int) -> Reader:
         """Reads what it has written into the folder."""
         raise NotImplementedError
@@ -140,6 +144,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             [process],
             logs=(),
             printed=printed,
+            stages=self.stages(folder),
             end_s=time.monotonic() + self.startup_s + duration_s + self.late_s,
             late_s=self.late_s,
             read=self.reader(folder, level),

@@ -19,7 +19,7 @@ from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.reading_as import read_as, user_of
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.exposed_sources import sources_of
+from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.finding import Found, find, name_of
@@ -77,6 +77,10 @@ class RunningService:
             return cls(TargetTable.model_validate(parse_json(address["target"])))
         except (ValidationError, JsonError) as error:
             raise ValueError(words(error)) from error
+
+    def stage_files(self) -> Sequence[Path]:
+        """See base.PrintsStages."""
+        return stage_files(self._target.metrics)
 
     def counters(self) -> dict[str, float]:
         """None at once: what it exposes is read at its own pace. TargetError where it has ended."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.exposed_sources import sources_of
+from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.kinds.service.company import Company
@@ -80,6 +81,10 @@ class ServiceTarget(PrivateTarget[Server]):
     def notes(self) -> tuple[str, ...]:
         """What it does that a reader should know."""
         return (*self._server.noted, *self._company.noted())
+
+    def stage_files(self) -> Sequence[Path]:
+        """See base.PrintsStages."""
+        return stage_files(self._target.metrics, self._server.log)
 
     def pids(self) -> tuple[int, ...]:
         """Its first process, and all that come from it now."""
