@@ -22,6 +22,7 @@ from loadframe.knowledge.signature import (
     DISK_BUSY,
     DISK_IDLE,
     OWN_CPU_BUSY,
+    OWN_PIPELINE,
     Condition,
     Rank,
     Signature,
@@ -37,7 +38,7 @@ LIMITED_DRIVER = Signature(
     rank=Rank.DRIVER,
     title="the load driver is the bottleneck, not the target",
     present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
-    absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"),),
+    absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"), OWN_PIPELINE),
     explanation="The driver has no CPU time left to send more requests; the target still has some.",
     explains_falling=True,
 )
@@ -58,6 +59,7 @@ DRIVER_BESIDE_TARGET = Signature(
     ),
     absent=(
         Condition("target.cage.cpu.throttled_share", ">=", 0.5, "the target's own quota keeps its threads waiting"),
+        OWN_PIPELINE,
     ),
     explanation="The curve is that of driver and target together: alone, the target would do more. Give the driver "
     "CPUs of its own "

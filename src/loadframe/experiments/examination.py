@@ -13,6 +13,7 @@ from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
+from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
@@ -65,7 +66,7 @@ def examine(
     settings = _declared(target_kind, state, effective)
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = unseen.collector(counting) if own else ()
-    findings, ruled_out = diagnose(windows, limits, (*several, *unknown))
+    findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series

@@ -85,6 +85,7 @@ DISK_BUSY = Condition("system.disk.busy", ">=", 0.9, "iostats: a disk busy 90 % 
 DISK_IDLE = Condition(
     "system.disk.working", "<", 0.1, "iostats: nine tenths of the time no disk has anything to do, or to flush"
 )
+OWN_PIPELINE = Condition("workload.stages", ">=", 1, "the load driver is the pipeline that is studied")
 DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )

@@ -1,0 +1,192 @@
+"""Which stage of a pipeline limits it, from what its stages do with their time.
+
+A stage limits where its workers are at work all the time, and the others show it: what comes before it cannot hand on
+its entries, or they wait in its queue; what comes behind has nothing to do. The last stage that is at work all the time
+is the one: of two, the earlier passes on more than the later takes, or the later's queue would be empty.
+
+Neither the longest operation nor the longest queue says that: a stage with long operations may have many workers, and
+an entry may wait where nothing is short (a batch that is filled, a queue that is deep).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+FULL = 0.85
+"""Of the workers of a stage: from this share on they are at work all the time, but for handing on entries and for the
+moments of a window in which a pipeline starts or ends."""
+SOME = 0.2
+"""Of the time of workers: from here on that they are idle, or blocked, is no accident of a window."""
+EMPTY = 0.5
+"""Operations that wait, per worker: below this a stage finds no queue."""
+FILLED = 0.5
+"""Of the room of a queue, from which on it holds back what is before it."""
+GROWS = 0.02
+"""Of the operations done: a queue that grows by more than this share of them is fed faster than it is emptied."""
+ANY_IDLE = 0.5
+"""Of the workers of one pool for all stages: below this they are all at work."""
+
+Kind = Literal["stage", "source", "pool", "quota"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a stage did, on average. busy, idle, blocked: shares of its workers, None where that is not told; at_work:
+    workers at work. waiting: operations before it, growth: of these per second; room: of these as a share of what may
+    wait. pool_idle: idle workers of one pool that works on all stages."""
+
+    name: str
+    busy: float | None = None
+    idle: float | None = None
+    blocked: float | None = None
+    at_work: float | None = None
+    workers: float | None = None
+    done: float | None = None
+    entries: float | None = None
+    batch: float | None = None
+    waiting: float | None = None
+    growth: float | None = None
+    room: float | None = None
+    current: float | None = None
+    ms_per_op: float | None = None
+    pool_idle: float | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its workers are at work all the time."""
+        return self.busy is not None and self.busy >= FULL and not self.is_blocked
+
+    @property
+    def is_blocked(self) -> bool:
+        return (self.blocked or 0.0) >= SOME
+
+    @property
+    def is_idle(self) -> bool:
+        return (self.idle or 0.0) >= SOME
+
+    @property
+    def queue_grows(self) -> bool:
+        return self.growth is not None and self.growth > GROWS * max(self.done or 0.0, 1e-9)
+
+    @property
+    def has_queue(self) -> bool | None:
+        """Whether entries wait before it; None where that is not told."""
+        if self.waiting is None:
+            return None
+        return self.queue_grows or (self.room or 0.0) >= FILLED or self.waiting >= EMPTY * max(1.0, self.workers or 1.0)
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether what it has in work contradicts the time of its operations (Little's law)."""
+        if not self.current or not self.at_work:
+            return False
+        counted = (self.at_work, self.at_work * (self.batch or 1.0))
+        return not any(1 / 3 <= self.current / each <= 3 for each in counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Limiting:
+    """What limits. kind: "stage", the workers of one; "source", all stages wait for entries; "pool", the workers that
+    all stages share; "quota", a stage that takes no more at once although workers are idle. at: the place of the stage
+    among the stages. seen: what of the others bears it out: "queue", "before" (blocked), "behind" (idle). also: another
+    stage whose workers are all at work."""
+
+    kind: Kind
+    at: int
+    seen: tuple[str, ...] = ()
+    also: int | None = None
+
+
+def stage_of(name: str, ends: Mapping[str, float]) -> Stage:
+    """A stage from its metrics, by the ends of their names (metrics/pipelines.py)."""
+    return Stage(
+        name,
+        busy=ends.get("busy_share"),
+        idle=ends.get("idle_share"),
+        blocked=ends.get("blocked_share"),
+        at_work=ends.get("busy"),
+        workers=ends.get("workers"),
+        done=ends.get("done"),
+        entries=ends.get("entries"),
+        batch=ends.get("batch"),
+        waiting=ends.get("waiting"),
+        growth=ends.get("waiting_growth"),
+        room=ends.get("queue_share"),
+        current=ends.get("current"),
+        ms_per_op=ends.get("ms_per_op"),
+        pool_idle=ends.get("pool_idle"),
+    )
+
+
+def limiting(stages: Sequence[Stage]) -> Limiting | str:
+    """What limits a pipeline, its stages in their order; in words why that is not told where it is not."""
+    if not stages:
+        return "no stage was seen"
+    pool = [stage.pool_idle for stage in stages if stage.pool_idle is not None]
+    if pool:
+        return _of_pool(stages, max(pool))
+    unseen = [stage.name for stage in stages if stage.busy is None]
+    if unseen:
+        return (
+            f"{', '.join(unseen)} {'tell' if len(unseen) > 1 else 'tells'} neither the seconds of its workers nor how "
+            "many are idle, so that it cannot be seen which stage is at work all the time"
+        )
+    full = [place for place, stage in enumerate(stages) if stage.is_full]
+    if not full:
+        return _not_full(stages)
+    at = full[-1]
+    while len(full) > 1 and stages[at].has_queue is False and not stages[at - 1].is_blocked:
+        full.pop()  # it only just keeps up with the one before it
+        at = full[-1]
+    if at > 0 and stages[at].has_queue is False and not _held(stages, at):
+        return f"the workers of {stages[at].name} are at work, but nothing waits before it, and nothing is held back"
+    also = [place for place, stage in enumerate(stages) if stage.is_full and place != at]
+    return Limiting("stage", at, _seen(stages, at), also[-1] if also else None)
+
+
+def _held(stages: Sequence[Stage], at: int) -> bool:
+    return any(stage.is_blocked for stage in stages[:at])
+
+
+def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
+    """What of the others bears out that one limits."""
+    behind = [stage for stage in stages[at + 1 :] if stage.idle is not None]
+    found = {
+        "queue": at > 0 and stages[at].has_queue is True,
+        "before": _held(stages, at),
+        "behind": bool(behind) and all(stage.is_idle for stage in behind),
+    }
+    return tuple(name for name, there in found.items() if there)
+
+
+def _not_full(stages: Sequence[Stage]) -> Limiting | str:
+    """Where no stage is at work all the time: the source, or nothing that is seen."""
+    held = [stage.name for stage in stages if stage.is_blocked]
+    if held:
+        return (
+            f"{', '.join(held)} cannot hand on entries, and no stage behind is at work all the time: something between "
+            "them is not told of"
+        )
+    if all(stage.idle is None or stage.is_idle for stage in stages) and any(stage.is_idle for stage in stages):
+        if any(stage.queue_grows for stage in stages):
+            return "workers are idle while entries pile up before them: something else holds them back"
+        return Limiting("source", 0)
+    busiest = max(stages, key=lambda stage: stage.busy or 0.0)
+    return f"no stage is at work all the time: {busiest.name} is busiest, {100 * (busiest.busy or 0.0):.0f} % of it"
+
+
+def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
+    """Where one pool of workers does the work of all stages: all at work, or not."""
+    known = [place for place, stage in enumerate(stages) if stage.at_work is not None]
+    if not known:
+        return "how long the workers are in each stage is not told"
+    if idle < ANY_IDLE:
+        most = max(known, key=lambda place: stages[place].at_work or 0.0)
+        seen = ("queue",) if stages[most].has_queue else ()
+        return Limiting("pool", most, seen)
+    waits = [place for place, stage in enumerate(stages) if stage.has_queue]
+    if not waits:
+        return Limiting("source", 0)
+    return Limiting("quota", max(waits, key=lambda place: stages[place].waiting or 0.0), ("queue",))

@@ -1,0 +1,223 @@
+"""The stage of a pipeline that limits it, as a finding: `pipeline.STAGE`; where all stages wait for entries
+`pipeline.source`. analysis/stages.py says how it is told; this says it, with what bears it out and what rules out the
+others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loadframe.analysis.stages import ANY_IDLE, FULL, SOME, Limiting, Stage, limiting, stage_of
+from loadframe.diagnosis.windows import Window, Windows
+from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.metrics import pipelines
+from loadframe.model import Evidence, Finding, LoadInterval, RuledOut
+from loadframe.units import show
+
+OF = pipelines.STAGES
+SOURCE = f"{OF}source"
+UNSEEN = f"{OF}stage"
+"""Of what is said where it is not told which stage limits."""
+SCORE, ALONE = 0.66, 0.5
+"""A stage says more than a signature of the machine: where in the pipeline that acts. With nothing of the other stages
+to bear it out, or where the CPUs are used up so that its workers may only wait for these, it comes after them."""
+CPU_USED_UP: tuple[Condition, ...] = (
+    OWN_CPU_BUSY,
+    Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are used up"),
+    Condition("driver.saturation", ">=", 0.9, "the CPUs that the driver may use are used up"),
+)
+ON_DISK: tuple[Condition, ...] = (
+    DISK_BUSY,
+    *(
+        Condition(f"{component}.cage.{what}.utilization", ">=", 0.8, "an allowance of a cage that binds is used up")
+        for component in ("driver", "target")
+        for what in ("read_bytes", "write_bytes", "reads", "writes")
+    ),
+)
+
+
+def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
+    """Of a pipeline what limits it past the bend (from the peak on, where there is none), with all other stages ruled
+    out; or why that is not told. Empty where no stage was seen."""
+    where = windows.past if windows.bend is not None else windows.top
+    stages = stages_in(where.metrics)
+    if not stages:
+        return ()
+    found = limiting(stages)
+    if isinstance(found, str):
+        return (RuledOut(UNSEEN, f"which stage limits is not told: {found}"),)
+    if found.kind == "source" and not _stays(windows):
+        return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
+    others = (RuledOut(f"{OF}{each.name}", why) for each in stages if (why := _not_it(each, found, stages)))
+    return (_finding(found, stages, where, windows), *others)
+
+
+def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
+    """The stages that metrics are of, in the order of their pipeline."""
+    found = []
+    for name in pipelines.in_order(metrics):
+        prefix = f"{OF}{name}."
+        ends = {metric.removeprefix(prefix): value for metric, value in metrics.items() if metric.startswith(prefix)}
+        found.append(stage_of(name, ends))
+    return found
+
+
+def _stays(windows: Windows) -> bool:
+    """Whether throughput has stopped growing before the highest level, or there is no other level."""
+    return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
+
+
+# --- the finding ------------------------------------------------------------------------------------------------------
+
+
+def _finding(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
+    stage = stages[found.at]
+    used_up = _first(CPU_USED_UP, where)
+    sure = bool(found.seen) and used_up is None and not stage.contradicts and found.also is None
+    return Finding(
+        id=SOURCE if found.kind == "source" else f"{OF}{stage.name}",
+        status="suspected",
+        title=_title(found, stages),
+        reached_at=_from(found, stages, windows),
+        evidence=tuple(_evidence(found, stages, where)),
+        ruled_out=(),
+        score=SCORE if sure else ALONE,
+        explanation=" ".join(_explanation(found, stages, where, windows)),
+    )
+
+
+def _title(found: Limiting, stages: Sequence[Stage]) -> str:
+    stage = stages[found.at]
+    if found.kind == "source":
+        return "all stages of the pipeline wait for entries: its source limits"
+    if found.kind == "pool":
+        return f"all workers of the pipeline are at work, most of them in {stage.name}"
+    if found.kind == "quota":
+        return f"entries wait before {stage.name} while workers are idle: it takes no more at once"
+    many = "" if stage.workers is None else f" of its {show(stage.workers, 'count')}"
+    if stage.workers is not None and round(stage.workers) == 1:
+        return f"the stage {stage.name} limits: its only worker is at work all the time"
+    return f"the stage {stage.name} limits: all{many} workers are at work all the time"
+
+
+def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:
+    stage = stages[found.at]
+    prefix, told = f"{OF}{stage.name}.", []
+    if found.kind == "stage" and stage.busy is not None:
+        told.append(Evidence(f"{prefix}busy_share", stage.busy, ">=", FULL, where.words, "its workers are at work"))
+    if found.kind == "pool" and stage.at_work is not None and stage.pool_idle is not None:
+        told += [
+            Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
+            Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
+        ]
+    if found.kind == "quota" and stage.pool_idle is not None:
+        told.append(Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle"))
+    if "queue" in found.seen and stage.waiting is not None:
+        told.append(Evidence(f"{prefix}waiting", stage.waiting, ">", 0.0, where.words, "entries wait before it"))
+    if found.kind == "source":
+        return [_idle(each, where) for each in stages if each.idle is not None]
+    told += [
+        Evidence(f"{OF}{each.name}.blocked_share", each.blocked, ">=", SOME, where.words, "it cannot hand on")
+        for each in stages[: found.at]
+        if each.is_blocked and each.blocked is not None
+    ]
+    return told + [_idle(each, where) for each in stages[found.at + 1 :] if each.is_idle]
+
+
+def _idle(stage: Stage, where: Window) -> Evidence:
+    return Evidence(f"{OF}{stage.name}.idle_share", stage.idle or 0.0, ">=", SOME, where.words, "nothing comes to it")
+
+
+def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> list[str]:
+    stage = stages[found.at]
+    if found.kind == "source":
+        return [
+            "Workers of every stage are idle: entries come to the first stage more slowly than any stage takes them. "
+            "More workers cannot help; look at what feeds it."
+        ]
+    first, last = found.at == 0, found.at == len(stages) - 1
+    told = []
+    if found.kind == "stage":
+        clogged = "before" in found.seen or "queue" in found.seen
+        if first and not last:
+            told.append("It is the first stage: those behind it are starved.")
+        elif clogged:
+            told.append("Entries pile up before it: the pipeline is clogged there, not starved.")
+    if not found.seen and not (first and last):
+        told.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
+    if found.also is not None:
+        told.append(
+            f"The workers of {stages[found.also].name} are at work all the time as well: with more for one the other "
+            "limits soon."
+        )
+    if stage.contradicts:
+        told.append("What it has in work does not agree with the time of its operations (Little's law).")
+    if (cpu := _first(CPU_USED_UP, where)) is not None:
+        told.append(f"Its workers may wait for a CPU: {cpu.source}. Then more of them cannot help.")
+    if (disk := _first(ON_DISK, where)) is not None:
+        told.append(f"Its workers may wait for a disk: {disk.source}.")
+    told += _elsewhere(found, stages, windows)
+    return told
+
+
+def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
+    """Another stage that limits at lower levels."""
+    others: dict[str, list[float]] = {}
+    for window in windows.each:
+        seen = stages_in(window.metrics)
+        one = limiting(seen)
+        if isinstance(one, Limiting) and one.kind != "source" and seen[one.at].name != stages[found.at].name:
+            others.setdefault(seen[one.at].name, []).append(window.levels[0])
+    return [
+        f"At {levels[0]:g}{f' to {levels[-1]:g}' if len(levels) > 1 else ''} it is {name}."
+        for name, levels in others.items()
+    ]
+
+
+def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
+    """The lowest level from which on the same limits at each one, from the level before it."""
+    name = stages[found.at].name
+    begins: LoadInterval | None = None
+    before: float | None = None
+    for window in windows.each:
+        seen, level = stages_in(window.metrics), window.levels[0]
+        one = limiting(seen)
+        same = isinstance(one, Limiting) and one.kind == found.kind and seen[one.at].name == name
+        if not same:
+            begins = None
+        elif begins is None:
+            begins = LoadInterval(level, level if before is None else before, level)
+        before = level
+    return begins
+
+
+def _first(conditions: Sequence[Condition], where: Window) -> Condition | None:
+    """The first that holds."""
+    for condition in conditions:
+        value = where.get(condition.metric)
+        if value is not None and condition.holds(value):
+            return condition
+    return None
+
+
+# --- what rules out the others ----------------------------------------------------------------------------------------
+
+
+def _not_it(stage: Stage, found: Limiting, stages: Sequence[Stage]) -> str:
+    """Why another stage does not limit, in words; "" for the one that does, and where that is not told."""
+    if stage is stages[found.at] or found.kind == "source":
+        return ""
+    if stage.is_blocked:
+        return f"its workers are blocked for {_percent(stage.blocked)} of the time: they wait for what is behind"
+    if stage.is_idle:
+        return f"its workers are idle for {_percent(stage.idle)} of the time"
+    if found.also is not None and stage is stages[found.also]:
+        return ""
+    if stage.busy is not None:
+        return f"its workers are at work for {_percent(stage.busy)} of the time"
+    if stage.at_work is not None:
+        return f"{show(stage.at_work, 'count')} workers are in it on average"
+    return ""
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"
