@@ -74,6 +74,24 @@ def test_processes_that_have_files_of_their_own_are_added_up(tmp_path: Path) -> 
     assert (reading.counters["pipeline.APPLY.workers"], reading.counters["pipeline.APPLY.done"]) == (4, 20)
 
 
+def test_of_a_process_that_has_ended_only_its_sums_stay(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic()
+        lines = [{"process": 1, "ended": True}, {"process": 2, "time": at_s}]
+        _append(path, b"".join(_line(**{"time": at_s, "workers": 2, "done": 10, **each}) for each in lines))
+    (reading,) = tail.readings()
+    assert (reading.counters["pipeline.APPLY.workers"], reading.counters["pipeline.APPLY.done"]) == (2, 20)
+
+
+def test_many_processes_one_after_the_other_are_all_counted(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic()
+        _append(path, b"".join(_line(time=at_s, process=number, done=1, ended=True) for number in range(1000)))
+    assert tail.readings()[-1].counters["pipeline.APPLY.done"] == 1000
+
+
 def test_what_a_service_prints_is_not_the_drivers(tmp_path: Path) -> None:
     path, tail = tmp_path / "log", StageTail()
     with tail.watching([path]):

@@ -27,7 +27,7 @@ from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.stage_tail import StageReading, StageTail
 from loadframe.study.load_tables import MeasureTable, Within
-from loadframe.workloads.base import Driver, Marked, PrintsStages, ToldTheWarmUp, Workload
+from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -123,7 +123,8 @@ class Loading:
                 bind(driver.pids(), parse_cpus(asked.driver_cpus))
             if profiler is not None:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
-            printed = driver.stage_files() if isinstance(driver, PrintsStages) else ()
+            more = driver.stage_files() if isinstance(driver, PrintsStages) else ()
+            printed = tuple(dict.fromkeys((scratch / STAGES_FILE, *more)))
             with (
                 rig.target.exposure.watching(asked.seconds),
                 self._stages.watching(rig.target.stage_files(), printed),

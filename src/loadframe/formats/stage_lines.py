@@ -43,13 +43,15 @@ class StageLineError(ValueError):
 @dataclass(frozen=True, slots=True)
 class StageLine:
     """What one line says. kind: STAGE or LOG. process: who says it, where several print lines of the same stage.
-    at_s: CLOCK_MONOTONIC, None where the line has no time. values: by field, at or above 0."""
+    at_s: CLOCK_MONOTONIC, None where the line has no time. values: by field, at or above 0. ended: it is the last line
+    of its process: what only grows stays, what is now is over."""
 
     kind: str
     name: str
     process: str
     at_s: float | None
     values: Mapping[str, float]
+    ended: bool = False
 
 
 @dataclass
@@ -114,7 +116,10 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     if not values:
         raise StageLineError(f"it has none of {', '.join(sorted(known))}")
     at_s = None if found.get("time") is None else _number("time", found["time"])
-    return StageLine(kind, _name(found[kind]), _process(found.get("process", "")), at_s, values)
+    ended = found.get("ended", False)
+    if not isinstance(ended, bool):
+        raise StageLineError("ended is neither true nor false")
+    return StageLine(kind, _name(found[kind]), _process(found.get("process", "")), at_s, values, ended)
 
 
 def _name(text: str) -> str:

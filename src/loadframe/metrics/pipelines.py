@@ -7,6 +7,7 @@ of a row of a series alike.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -112,7 +113,7 @@ def derived(metrics: Mapping[str, float]) -> dict[str, float]:
         follow = metrics.get(prefix + "follow", follow)
         if follow is not None:
             found |= {prefix + "follow": follow, prefix + "behind": min(1.0, max(0.0, 1.0 - follow))}
-    return found
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def _of_stage(own: Mapping[str, float]) -> dict[str, float]:

@@ -33,6 +33,8 @@ TOGETHER_S = 0.05
 """Lines that are told within this time are one reading."""
 LATEST_S = 60.0
 """So late a buffered line may be written; a time before that, or to come, is of another clock and is not used."""
+KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
+"""Of a stage that no process works on any more these are not told; all else is 0 then."""
 OF_DRIVER = "workload.stages"
 """Of the stages those that the load driver itself is: then it is what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
@@ -221,10 +223,12 @@ def _time_of(line: StageLine, seen_s: float) -> float:
 
 
 class _Sums:
-    """The lines of all processes of a stage, added up; those that are told at about the same time are one reading."""
+    """The lines of all processes of a stage, added up; those that are told at about the same time are one reading. Of a
+    process that has ended what only grows stays, what is now is over."""
 
     def __init__(self) -> None:
         self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
+        self._over: dict[str, dict[str, float]] = {}
         self._began_s: float | None = None
         self._now: dict[str, float] = {}
         self._orders: dict[str, float] = {}
@@ -238,12 +242,19 @@ class _Sums:
         if self._began_s is None:
             self._began_s = one.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
-        processes = self._by.setdefault(prefix, {})
+        processes, over = self._by.setdefault(prefix, {}), self._over.setdefault(prefix, {})
         if one.process in processes or len(processes) < MOST_PROCESSES:
             processes[one.process] = {**processes.get(one.process, {}), **line.values}
+        if line.ended:
+            for name, value in processes.pop(one.process, {}).items():
+                over[name] = over.get(name, 0.0) + value
         for name in line.values:
             values = [each[name] for each in processes.values() if name in each]
-            self._now[prefix + name] = _of_all(name, values) if values else line.values[name]
+            values += [over[name]] if name in SUMMED and name in over else []
+            if values:
+                self._now[prefix + name] = _of_all(name, values)
+            elif name in over and name not in KEPT:
+                self._now[prefix + name] = 0.0
         if line.kind == STAGE:
             self._orders.setdefault(prefix, float(len(self._orders)))
             self._now.setdefault(f"{prefix}order", self._orders[prefix])

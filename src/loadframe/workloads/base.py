@@ -78,12 +78,16 @@ class TakesOptions(Protocol):
         """The same workload with these options, and all others as they are. StudyError for what does not suit it."""
 
 
+STAGES_FILE = "stages.jsonl"
+"""In a step's folder: what the driver prints of the stages of a pipeline (docs/pipelines.md), if it is one."""
+
+
 @runtime_checkable
 class PrintsStages(Protocol):
-    """A driver that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
+    """A driver that prints that elsewhere, too."""
 
     def stage_files(self) -> Sequence[Path]:
-        """The files of its step that they are in; they may come while it runs."""
+        """The files of its step that it may be in; they may come while it runs."""
 
 
 class Driver(Protocol):

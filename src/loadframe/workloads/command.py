@@ -17,6 +17,7 @@ from loadframe.host.environment import located
 from loadframe.host.processes import Allowance
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Declared, Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
+from loadframe.workloads.base import STAGES_FILE
 from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
 
 OUTPUT = "output.jsonl"
-STAGES = "stages.jsonl"
 UNDECLARED = "undeclared"
 
 
@@ -101,15 +101,15 @@ class Command(OwnProgram[CommandOptions]):
 
     def environment(self, folder: Path) -> dict[str, str]:
         """See OwnProgram."""
-        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT), "LOADFRAME_STAGES": str(folder / STAGES)}
+        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT), "LOADFRAME_STAGES": str(folder / STAGES_FILE)}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram."""
-        return (folder / OUTPUT, folder / STAGES)
+        return (folder / OUTPUT, folder / STAGES_FILE)
 
     def stages(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram: a file of its own, or what it prints."""
-        return (folder / STAGES, folder / STDOUT, folder / STDERR)
+        return (folder / STAGES_FILE, folder / STDOUT, folder / STDERR)
 
     def reader(self, folder: Path, level: int) -> Reader:
         """See OwnProgram."""
