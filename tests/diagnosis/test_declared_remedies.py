@@ -122,3 +122,14 @@ def test_a_trial_of_what_raises_two_of_the_findings_is_told_of_both() -> None:
     first, second = propose(found, situation((slots, other), senders=4, archive_days=30))
     assert first.addresses == ("service.parallelism", "service.slots")
     assert second.addresses == ("service.parallelism",), "of what is only guessed a trial tells nothing more"
+
+
+def test_an_option_of_the_workload_is_proposed_for_its_stage_alone_and_changed_as_one() -> None:
+    knob = Knob("db_threads", low=1, high=16, raises="pipeline.DB_APPLY", layer="application")
+    asked = situation((knob,), db_threads=2)
+    (remedy,) = propose([finding("pipeline.DB_APPLY")], asked)
+    assert remedy.changes[0].layer == "application"
+    state = state_after(TargetState({"cache": 1}), remedy)
+    assert (state.options, state.settings) == ({"db_threads": 8}, {"cache": 1})
+    assert proposed(finding("pipeline.SCAN"), asked) == []
+    assert proposed(finding("service.parallelism", 2), asked) == []

@@ -23,6 +23,7 @@ from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
 from loadframe.diagnosis.sight import blind_counters
@@ -113,6 +114,7 @@ class RealBench:
             self._surroundings = Surroundings(host_settings(*study.host_tables), self._durable, self.run, self._reasons)
             stack.callback(self._put_back)
             self._make_driver()
+            self._options = WorkloadOptions(study, self.workload, self.run, self._reasons)
             recorder = Recorder(self.run.place(RECORDING), interval_s=TICK_S, descriptor=self.run.new_recording())
             self._recorder = stack.enter_context(recorder)
             specs = [spec for rig in self._rigs.values() for spec in rig.counter_specs]
@@ -138,6 +140,7 @@ class RealBench:
             self._say(self._ending())
         with undisturbed(f"Stopping. {self._ending()}"):
             try:
+                self._options.close()
                 for rig in self._rigs.values():
                     self.put_back += rig.close()
             finally:
@@ -235,7 +238,8 @@ class RealBench:
     def check(self, state: TargetState, kind: str | None = None) -> None:
         """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
         kind = kind or self.study.target.kind
-        self._rigs[kind].check(replace(state, host={}))
+        self._options.check(state.options)
+        self._rigs[kind].check(replace(state, host={}, options={}))
 
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""
@@ -244,7 +248,10 @@ class RealBench:
             self._rig = self._rigs[treatment.kind]
             self._follow_cages()
         around = self._surroundings.bring(name, treatment.state.host)
-        return {**self._rig.bring(name, replace(treatment.state, host={}), self.workload), **around}
+        asked = self._options.bring(name, treatment.state.options)
+        self.workload = self._loading.workload = self._options.now
+        own = replace(treatment.state, host={}, options={})
+        return {**self._rig.bring(name, own, self.workload), **around, **asked}
 
     @property
     def kind(self) -> str:
@@ -412,7 +419,9 @@ class RealBench:
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         study = pinned(self.study, self._treatments[treatment].state)
-        seen = evaluate(loaded, ticks, study, self._rig, one_lock=self.workload.one_lock)
+        seen = evaluate(
+            loaded, ticks, study, self._rig, one_lock=self.workload.one_lock, stages=self._loading.stage_specs
+        )
         spoilt = flags(summary, seen.metrics, late=is_late(ticks, summary))
         return Step(
             number=self._steps,

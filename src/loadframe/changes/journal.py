@@ -212,6 +212,7 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
         ("process", now.limits, then.limits),
         ("process", now.cpus, then.cpus),
         ("server", now.settings, then.settings),
+        ("application", now.options, then.options),
     ]
     return [
         Change(layer, name, before.get(name), after.get(name, ""))

@@ -13,6 +13,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
+from loadframe.bench.declared import knobs_of
 from loadframe.bench.registered import distributions
 from loadframe.changes import durable, lists
 from loadframe.errors import Interrupted, RunError, UserError
@@ -22,7 +23,6 @@ from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
 from loadframe.experiments.reading import measured_ladder, measured_tuning
 from loadframe.experiments.writing import partial, write_down
-from loadframe.kinds import registry
 from loadframe.machine import check_address_space
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
@@ -128,7 +128,7 @@ def looked_at(
         target_kind=book.bench.study.target.kind,
         highest_level=book.bench.study.levels[-1],
         free_disk_bytes=book.bench.free_disk_bytes,
-        knobs=registry.of_study(book.bench.study).knobs,
+        knobs=knobs_of(book.bench.study),
         declared=book.bench.study.target.limit,
     )
 

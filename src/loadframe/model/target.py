@@ -25,12 +25,15 @@ class TargetState:
     was before the run.
     cpus: to which CPUs the target ("cage.cpus") and the load driver ("cage.driver.cpus") are bound; one that is not
     there is bound as the study declares it.
+    options: of the workload, where these are part of what is studied (the workers of a pipeline's stages); one that is
+    not there is as the study declares it.
     """
 
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     host: Mapping[str, SettingValue] = field(default_factory=dict, kw_only=True)
     cpus: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    options: Mapping[str, SettingValue] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadframe.model import Requirement, SettingValue
+from loadframe.model import Knob, Requirement, SettingValue
 from loadframe.workloads.base import Workload
 from loadframe.workloads.options import OptionRule
 
@@ -21,7 +21,8 @@ class KindOfWorkload:
     other_axes: how it is made for load axes other than the usual one. tables: which tables of `[workload]` it takes, by
     their names in Declared; a study that has others is refused. required: its tables and options that a study must
     give; the default of such an option says that it was not. any_axis: what grows is the study's own word, and `make`
-    takes it as `axis`."""
+    takes it as `axis`. knobs: options that are part of what is studied: the workers and the batch of a pipeline's
+    stages; `raises` names the stage (pipeline.STAGE)."""
 
     kind: str
     make: Make
@@ -31,3 +32,4 @@ class KindOfWorkload:
     tables: frozenset[str] = frozenset()
     required: tuple[str, ...] = ()
     any_axis: bool = False
+    knobs: tuple[Knob, ...] = ()

@@ -12,7 +12,7 @@ from loadframe import workloads
 from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Requirement, SettingValue
+from loadframe.model import Declared, Knob, Requirement, SettingValue
 from loadframe.workloads.base import Workload
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import did_you_mean
@@ -71,6 +71,16 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
 """table -> what to write."""
+
+
+def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
+    """The options that are part of what is studied, but for the load axis. StudyError for an unknown kind."""
+    return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
+
+
+def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """All options of a kind as they are in effect: as given, or the default. StudyError for an unknown kind."""
+    return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:

@@ -70,15 +70,17 @@ def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> 
 
 def state_after(state: TargetState, remedy: Remedy) -> TargetState:
     """The target's state once every needed change of the remedy is made."""
-    settings, limits = dict(state.settings), dict(state.limits)
+    settings, limits, options = dict(state.settings), dict(state.limits), dict(state.options)
     for change in remedy.changes:
         if not change.needed:
             continue
         if change.layer == "process":
             limits[change.setting] = int(change.after)
+        elif change.layer == "application":
+            options[change.setting] = change.after
         else:
             settings[change.setting] = change.after
-    return replace(state, settings=settings, limits=limits)
+    return replace(state, settings=settings, limits=limits, options=options)
 
 
 __all__ = ["Situation", "joined", "propose", "resized", "state_after"]

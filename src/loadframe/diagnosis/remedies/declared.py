@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from loadframe.knowledge.remedy import Situation, round_up
-from loadframe.model import Change, Finding, Knob, Price, Remedy, SettingValue, amount
+from loadframe.model import Change, Finding, Knob, Layer, Price, Remedy, SettingValue, amount
 
 FURTHER = 4.0
 """A larger value is felt, and small against a machine; it is the first that is declared from there on."""
@@ -18,6 +18,7 @@ IN_SERVICE = "workload.in_service"
 NEAR = 0.1
 """Of that number: it is measured, and may be told as one that is not whole."""
 
+WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 PARALLELISM = ("service.parallelism", "service.serial")
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
@@ -64,7 +65,10 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     if after is None:
         return None
     if knob.raises == finding.id:
-        return _Ranked(0, knob, after, f"the study says that it raises {finding.id}")
+        who = "it belongs to" if knob.layer == "application" else "the study says that it raises"
+        return _Ranked(0, knob, after, f"{who} {finding.id}")
+    if knob.layer == "application":
+        return None  # what each option is for is known
     size = _in_service(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
@@ -128,11 +132,11 @@ def _remedy(finding: Finding, situation: Situation, one: _Ranked) -> Remedy:
     knob, before = one.knob, situation.effective.get(one.knob.name)
     lost = knob.gives_up if knob.gives_up is not None and one.after != knob.values[0] else None
     return Remedy(
-        id=f"service.{knob.name}.{one.after}",
+        id=f"{WHOSE[knob.layer]}.{knob.name}.{one.after}",
         title=f"{knob.name} = {one.after}",
         addresses=(finding.id,),
-        changes=(Change("server", knob.name, before, one.after, needed=True, why=one.why),),
+        changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why),),
         price=Price(durability=lost),
-        source=f"target.setting.{knob.name}",
+        source=f"workload.options.{knob.name}" if knob.layer == "application" else f"target.setting.{knob.name}",
         guessed=one.rank > 0,
     )
