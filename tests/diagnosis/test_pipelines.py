@@ -207,11 +207,13 @@ def test_a_driver_that_is_the_pipeline_does_not_hide_its_stages(make_step: StepM
 def test_idle_stages_below_the_bend_are_no_finding(make_step: StepMaker) -> None:
     idle = [_stage("READ", 0.2, idle=0.8, workers=1), _stage("APPLY", 0.2, idle=0.8, workers=1)]
     growing = [(level, 100 * level, idle) for level in (1.0, 2.0, 4.0, 8.0)]
-    found, cleared = _diagnosed(make_step, growing)
+    own = {"workload.stages": 2.0}
+    found, cleared = _diagnosed(make_step, growing, own)
     assert not found
     assert [each.id for each in cleared if each.id.startswith("pipeline.")] == ["pipeline.source"]
     flat = [(level, 100.0, idle) for level in (1.0, 2.0, 4.0, 8.0)]
-    assert _diagnosed(make_step, flat)[0][0].id == "pipeline.source"
+    assert _diagnosed(make_step, flat, own)[0][0].id == "pipeline.source"
+    assert not _diagnosed(make_step, flat)[0], "a load from outside is what feeds it"
 
 
 def test_what_cannot_be_seen_is_said(make_step: StepMaker) -> None:
@@ -233,3 +235,26 @@ def test_the_ledger_has_the_workers_the_queue_and_the_change_log(make_step: Step
     assert (limits["pipeline.DB_APPLY.queue"].use, limits["pipeline.DB_APPLY.queue"].ceiling) == (90, 100)
     assert (limits["changelog.changes"].use, limits["changelog.changes"].ceiling) == (0.25, 1)
     assert "pipeline.ACK.queue" not in limits
+
+
+def _logged(make_step: StepMaker, behind: dict[float, float]) -> tuple[Finding | RuledOut, ...]:
+    steps = [
+        make_step(level, 100.0 * level, {"changelog.changes.behind": share, "changelog.changes.pending": 900 * share})
+        for level, share in behind.items()
+    ]
+    samples = [LevelSample(level, (100.0 * level,), (1.0,)) for level in behind]
+    return pipeline_findings(look(fit(samples, axis="change_rate", treatment="A"), steps))
+
+
+def test_a_change_log_that_is_not_followed_is_a_finding_from_where_it_falls_behind(make_step: StepMaker) -> None:
+    (found,) = _logged(make_step, {1.0: 0.0, 2.0: 0.01, 4.0: 0.3, 8.0: 0.6})
+    assert isinstance(found, Finding)
+    assert found.id == "changelog.changes"
+    assert "40 % of real time" in found.title
+    assert found.reached_at is not None
+    assert (found.reached_at.low, found.reached_at.high) == (2, 4)
+
+
+def test_a_change_log_that_is_followed_is_none(make_step: StepMaker) -> None:
+    (found,) = _logged(make_step, {1.0: 0.0, 2.0: 0.01})
+    assert isinstance(found, RuledOut)

@@ -40,6 +40,7 @@ from loadframe.knowledge.signature import Trace
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF
+from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
@@ -97,6 +98,10 @@ def trace_of(finding: Finding) -> Trace | None:
     """The trace of a finding; None where nothing of it is counted."""
     if finding.id in TRACES:
         return TRACES[finding.id]
+    if finding.id.startswith(STAGES):  # as pipelines.py makes it; of "source" nothing is there
+        return Trace(f"{finding.id}.entries", "passes", ceiling=f"{finding.id}.capacity")
+    if finding.id.startswith(LOGS):
+        return Trace(f"{finding.id}.behind", "share")
     if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
         return carried
     if finding.evidence and finding.evidence[0].metric.startswith(OF) and finding.id.startswith(OF):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.stages import ANY_IDLE, FULL, SOME, Limiting, Stage, limiting, stage_of
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
 from loadframe.metrics import pipelines
 from loadframe.model import Evidence, Finding, LoadInterval, RuledOut
 from loadframe.units import show
@@ -20,6 +20,10 @@ UNSEEN = f"{OF}stage"
 SCORE, ALONE = 0.66, 0.5
 """A stage says more than a signature of the machine: where in the pipeline that acts. With nothing of the other stages
 to bear it out, or where the CPUs are used up so that its workers may only wait for these, it comes after them."""
+BEHIND = 0.05
+"""Of real time that a log falls behind: below that it may be a window's edge."""
+FALLS_BEHIND = 0.52
+"""It says that something limits, not what."""
 CPU_USED_UP: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are used up"),
@@ -37,14 +41,20 @@ ON_DISK: tuple[Condition, ...] = (
 
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
     """Of a pipeline what limits it past the bend (from the peak on, where there is none), with all other stages ruled
-    out; or why that is not told. Empty where no stage was seen."""
+    out, or why that is not told; and the change logs that are not followed. Empty where neither was seen."""
     where = windows.past if windows.bend is not None else windows.top
+    return (*_stages(windows, where), *_logs(windows))
+
+
+def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
     stages = stages_in(where.metrics)
     if not stages:
         return ()
     found = limiting(stages)
     if isinstance(found, str):
         return (RuledOut(UNSEEN, f"which stage limits is not told: {found}"),)
+    if found.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
+        return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
     if found.kind == "source" and not _stays(windows):
         return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
     others = (RuledOut(f"{OF}{each.name}", why) for each in stages if (why := _not_it(each, found, stages)))
@@ -197,6 +207,48 @@ def _first(conditions: Sequence[Condition], where: Window) -> Condition | None:
         if value is not None and condition.holds(value):
             return condition
     return None
+
+
+# --- change logs ------------------------------------------------------------------------------------------------------
+
+
+def _logs(windows: Windows) -> list[Finding | RuledOut]:
+    """Of each change log whether it is followed at the highest level."""
+    found: list[Finding | RuledOut] = []
+    top = windows.each[-1]
+    for name in pipelines.names(top.metrics, pipelines.LOGS):
+        id_ = f"{pipelines.LOGS}{name}"
+        behind = top.get(f"{id_}.behind")
+        if behind is None:
+            continue
+        if behind < BEHIND:
+            found.append(RuledOut(id_, f"it is followed: log time passes at {_percent(1 - behind)} of real time"))
+        else:
+            found.append(_not_followed(id_, name, behind, windows))
+    return found
+
+
+def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Finding:
+    top, before, at = windows.each[-1], None, windows.each[-1].levels[0]
+    for window in reversed(windows.each):
+        if (window.get(f"{id_}.behind") or 0.0) < BEHIND:
+            before = window.levels[0]
+            break
+        at = window.levels[0]
+    pending = top.get(f"{id_}.pending")
+    more = [] if pending is None else [Evidence(f"{id_}.pending", pending, ">", 0.0, top.words, "read, not applied")]
+    source = "log time over real time is below 1"
+    return Finding(
+        id=id_,
+        status="suspected",
+        title=f"the change log {name} is not followed: its time passes at {_percent(1 - behind)} of real time",
+        reached_at=LoadInterval(at, at if before is None else before, at),
+        evidence=(Evidence(f"{id_}.behind", behind, ">=", BEHIND, top.words, source), *more),
+        ruled_out=(),
+        score=FALLS_BEHIND,
+        explanation="Changes come faster than they are applied. At this rate the pipeline never catches up: the lag "
+        "grows as long as the rate lasts. Which stage limits says what to give more.",
+    )
 
 
 # --- what rules out the others ----------------------------------------------------------------------------------------

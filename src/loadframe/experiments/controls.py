@@ -1,8 +1,10 @@
 """What a kept remedy is held against besides the state before it.
 
 A sham, where a change of state starts the target again: its restart without its change. A dose, where what is changed
-are numbers: half the way, which must give something between. Both only for a remedy that confirmed a cause, and only
-within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was helped.
+are numbers: half the way, which must give something between. For the stage that limits a pipeline also the reverse:
+half of its workers or of its batch must cost what the stage then lacks. All only for a remedy that confirmed a cause,
+and only within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was
+helped.
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from dataclasses import replace
 
 from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.proof import by_level, grains
 from loadframe.experiments.trying import Attempt, afterwards_s
-from loadframe.kinds import registry
-from loadframe.model import Change, Control, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
+from loadframe.metrics.pipelines import STAGES
+from loadframe.model import Change, Control, ControlKind, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
 MIB = 1 << 20
+LEFT_ALONE = 0.95
+"""Half of a stage that limits costs more than a twentieth."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
@@ -33,7 +38,8 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
         return one
-    controls = [control for control in (_sham(book, one, trial, levels), _dose(book, one, trial, levels)) if control]
+    made = (_sham(book, one, trial, levels), _dose(book, one, trial, levels), _less(book, one, trial, levels))
+    controls = [control for control in made if control]
     book.bench.use(kept.applied.treatment)
     against = "; ".join(control.because for control in controls if control.holds is False)
     findings = tuple(
@@ -116,14 +122,21 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None where what is changed is no number, or has nothing between."""
-    half = halved(trial.remedy, registry.of_study(book.bench.study).knobs)
+    half = halved(trial.remedy, knobs_of(book.bench.study))
     if half is None or trial.verdict.decision != "better":
         return None
+    return _measured("dose", book, one, trial, levels, half)
+
+
+def _measured(
+    kind: ControlKind, book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float], other: Remedy
+) -> Control:
+    """A control with another change than the remedy's, in blocks against the state before."""
     if not _affords(book, one, levels):
-        return Control("dose", half.title, None, None, NO_BUDGET)
-    name = book.next_treatment(half.title, state_after(one.state, half), remedy=half)
+        return Control(kind, other.title, None, None, NO_BUDGET)
+    name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)
     taken: list[Step] = []
-    book.progress.phase(half.title, 2 * BLOCKS * len(levels))
+    book.progress.phase(other.title, 2 * BLOCKS * len(levels))
     try:
         for block in range(1, BLOCKS + 1):
             order = (trial.treatment_before, name)
@@ -131,9 +144,9 @@ def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
                 taken += [_take(book, one, block, treatment, level) for level in levels]
     except sizing.UNFIT as error:
         book.bench.recover(trial.treatment_after)
-        return Control("dose", half.title, None, None, f"skipped: the target does not work with it: {error.fact}")
+        return Control(kind, other.title, None, None, f"skipped: the target does not work with it: {error.fact}")
     verdict = _verdict(taken, trial.treatment_before, name)
-    return Control("dose", half.title, verdict, *_of_dose(verdict, trial.told))
+    return Control(kind, other.title, verdict, *(_of_dose if kind == "dose" else _of_less)(verdict, trial.told))
 
 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
@@ -158,6 +171,40 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
         return None
     told = ", ".join(f"{change.setting} = {change.after}" for change in known)
     return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {told}", changes=tuple(known))
+
+
+# --- less than before -------------------------------------------------------------------------------------------------
+
+
+def _less(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
+    """None for other causes than the stage of a pipeline, and where there is no less than there was."""
+    if not any(cause.startswith(STAGES) for cause in trial.remedy.addresses) or trial.verdict.decision != "better":
+        return None
+    less = lessened(trial.remedy)
+    return None if less is None else _measured("less", book, one, trial, levels, less)
+
+
+def lessened(remedy: Remedy) -> Remedy | None:
+    """Half of what there was before, of a remedy that makes one number larger; None for others, and for 1."""
+    changes = [change for change in remedy.changes if change.needed]
+    before, after = (_number(changes[0].before), _number(changes[0].after)) if len(changes) == 1 else (None, None)
+    if before is None or after is None or not 2 <= before < after:
+        return None
+    half = int(before // 2)
+    title = f"half of what there was: {changes[0].setting} = {half}"
+    return replace(remedy, id=f"{remedy.id}.less", title=title, changes=(replace(changes[0], after=half),))
+
+
+def _of_less(less: Verdict, whole: Verdict) -> tuple[bool | None, str]:
+    """A stage that limits passes in proportion to its workers; where more of them gave less than that, another limit
+    was near, and where a batch is halved each operation still has its fixed cost: so less must cost, and no more than
+    half."""
+    said = f"it gives {less.ratio:.3g} times as much as before ({less.low:.3g} to {less.high:.3g})"
+    if less.high < 1:
+        return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"
+    if less.low > LEFT_ALONE:
+        return False, f"{said}: the pipeline does not need what was taken from the stage"
+    return None, f"{said}, which is not distinguishable from no loss"
 
 
 def _half(change: Change, declared: Sequence[SettingValue]) -> Change | None:

@@ -70,7 +70,7 @@ def deciding_sentence(trial: Trial) -> str:
     return verdict_words.fresh_words(trial.verdict) if trial.fresh is not None else ""
 
 
-CONTROLS = {"sham": "control", "dose": "dose", "without": "worth"}
+CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
 
 
 def control_sentence(control: Control) -> str:

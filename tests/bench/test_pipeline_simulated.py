@@ -1,0 +1,101 @@
+"""A stage that limits is confirmed by giving it more, and held against taking from it: on a simulated target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.experiments.controls import lessened
+from loadframe.experiments.examination import examine
+from loadframe.experiments.sweep import sweep
+from loadframe.experiments.trials import Tried, try_remedies
+from loadframe.model import Change, Knob, Price, Remedy, SettingValue, TargetState
+
+Simulated = Callable[..., Bookkeeping]
+Answer = tuple[float, Mapping[str, float]]
+KNOBS = (Knob("db_threads", low=1, high=64, raises="pipeline.DB_APPLY", layer="application"),)
+PER_WORKER, PER_CLIENT = 100.0, 60.0
+
+
+def stages(state: TargetState, level: float, *, needs: bool = True) -> Answer:
+    """DB_APPLY passes 100 entries a second with each of its workers; needs: whether that is what limits."""
+    workers = float(state.options["db_threads"])
+    capacity = workers * PER_WORKER if needs else 4 * PER_WORKER
+    served = min(level * PER_CLIENT, capacity, 3000.0)
+    busy = min(1.0, served / capacity)
+    told = {"order": 1.0, "workers": workers, "busy": busy * workers, "busy_share": busy, "blocked_share": 0.0}
+    apply = {**told, "idle_share": 1 - busy, "entries": served, "done": served, "capacity": served / busy}
+    apply |= {"waiting": 50.0 if busy > 0.9 else 0.0}
+    full = busy > 0.99
+    scan = {"order": 0.0, "workers": 1.0, "busy_share": 0.3, "idle_share": 0.0 if full else 0.7}
+    scan |= {"blocked_share": 0.7 if full else 0.0, "entries": served, "done": served}
+    metrics = {"system.cpu.utilization": 0.2, "system.cpu.count": 2.0, "system.cpu.own": 0.2}
+    metrics |= {f"pipeline.DB_APPLY.{end}": value for end, value in apply.items()}
+    return served, metrics | {f"pipeline.SCAN.{end}": value for end, value in scan.items()}
+
+
+def tried(book: Bookkeeping, workers: int) -> Tried:
+    bench, state = book.bench, TargetState(options={"db_threads": workers})
+    bench.states["A"] = state  # type: ignore[attr-defined]
+
+    def use(name: str) -> dict[str, SettingValue]:
+        if bench.used[-1:] != [name]:  # type: ignore[attr-defined]
+            bench.used.append(name)  # type: ignore[attr-defined]
+        return dict(bench.states[name].options)  # type: ignore[attr-defined]
+
+    bench.use = use  # type: ignore[method-assign]
+    curve = sweep(book, "A", round_number=1)
+    examined = examine(
+        book.of("A"),
+        number=1,
+        treatment="A",
+        state=state,
+        effective=use("A"),
+        curve=curve,
+        target_kind="mariadb",
+        highest_level=32,
+        knobs=KNOBS,
+    )
+    return try_remedies(book, examined, set())
+
+
+def test_more_workers_confirm_the_stage_and_fewer_of_them_cost_in_proportion(simulated: Simulated) -> None:
+    found = tried(simulated(stages), 4)
+    (trial,) = found.round.tried
+    (change,) = trial.remedy.changes
+    assert (change.layer, change.setting, change.before, change.after) == ("application", "db_threads", 4, 16)
+    assert found.kept is not None
+    assert found.kept[1].options == {"db_threads": 16}
+    first = found.round.findings[0]
+    assert (first.id, first.status) == ("pipeline.DB_APPLY", "confirmed")
+    less = next(control for control in trial.controls if control.kind == "less")
+    assert less.holds
+    assert less.verdict is not None
+    assert less.verdict.ratio == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_stage_that_does_not_need_what_was_taken_from_it_is_not_confirmed(simulated: Simulated) -> None:
+    """Its gain came with more workers, and with fewer nothing is lost: something else came with the change."""
+
+    def odd(state: TargetState, level: float) -> Answer:
+        return stages(TargetState(options={"db_threads": max(4, int(state.options["db_threads"]))}), level)
+
+    found = tried(simulated(odd), 4)
+    less = next(control for control in found.round.tried[0].controls if control.kind == "less")
+    assert less.holds is False
+    assert found.round.findings[0].status == "helped"
+
+
+def test_more_workers_for_a_stage_that_is_not_the_limit_gain_nothing(simulated: Simulated) -> None:
+    found = tried(simulated(lambda state, level: stages(state, level, needs=False)), 4)
+    assert found.kept is None
+    assert found.round.findings[0].status in ("suspected", "refuted")
+
+
+@pytest.mark.parametrize(("before", "after", "half"), [(4, 16, 2), (5, 20, 2), (2, 8, 1), (1, 4, None), (16, 4, None)])
+def test_half_of_what_there_was(before: int, after: int, half: int | None) -> None:
+    change = Change("application", "db_threads", before, after)
+    less = lessened(Remedy("more", "more", ("pipeline.DB_APPLY",), (change,), Price()))
+    assert (None if less is None else less.changes[0].after) == half
