@@ -19,6 +19,7 @@ from loadframe.reporting import (
     plots,
     quality_words,
     searches,
+    stages,
     vega,
     waits,
     waterfalls,
@@ -69,8 +70,8 @@ class Draft:
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name: proof, latency, percentiles, blocks, evidence-N, waits,
-    footprint-N, ladder."""
+    """Every chart that the record has data for, by name: proof, latency, percentiles, blocks, evidence-N, stages,
+    waits, footprint-N, ladder."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
@@ -102,6 +103,9 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
     yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
     yield from _evidence_drafts(inv)
+    for name, each in stages.rounds(inv):
+        title, drawing = stages.title(each, words.axis_unit(inv)), partial(stages.chart, inv, each)
+        yield from _draft(name, title, stages.note(each), drawing, WIDE, NARROW)
     for name, each in waits.rounds(inv):
         title, drawing = waits.title(each, words.axis_unit(inv)), partial(waits.chart, inv, each)
         yield from _draft(name, title, waits.note(each), drawing, WIDE, NARROW)

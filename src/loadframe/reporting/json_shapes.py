@@ -36,7 +36,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import ladder_report, limits_report, reaching, tuning_report
+from loadframe.reporting import ladder_report, limits_report, reaching, stages, tuning_report
 
 Json = dict[str, Any]
 
@@ -85,7 +85,8 @@ def ledger_json(now: LedgerNow) -> Json:
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
-    return _object({"schema": "loadframe.investigation/1", **_fields(inv), "reach": reaching.of(inv)})
+    more = {"reach": reaching.of(inv), "stages": stages.table(inv)}
+    return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
 
 
 def ladder_json(found: Ladder) -> Json:

@@ -17,6 +17,7 @@ from loadframe.reporting import (
     profiles,
     quality_words,
     rounding,
+    stages,
     verdict_words,
     words,
 )
@@ -43,6 +44,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_findings(inv),
         *_changes(inv),
         *_ladder(inv),
+        ("Stages", stages.sentences(inv)),
         ("Time", profiles.summary(inv)),
         ("Next", [answers.next_step(inv)]),
         *_trust(inv),

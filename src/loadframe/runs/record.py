@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import Step, StudySummary
 from loadframe.study import Study
 
@@ -63,8 +64,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """One row per step: level, block where it is of one, throughput, p95 latency, p99.9 where a request lies beyond it,
-    and these metrics where they were measured."""
-    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics]))
+    and these metrics where they were measured; all of the stages of a pipeline."""
+    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *_of_pipelines(steps)]))
     return tuple(
         {
             "step": float(step.number),
@@ -78,6 +79,10 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
         }
         for step in steps
     )
+
+
+def _of_pipelines(steps: Sequence[Step]) -> list[str]:
+    return sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
 
 
 def _p999(step: Step) -> dict[str, float]:

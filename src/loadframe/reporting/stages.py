@@ -1,0 +1,266 @@
+"""The stages of a pipeline over the load: for each stage and level a bar of what its workers did (at work, blocked,
+idle), with the queue before it; the same as text and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadframe.metrics import pipelines
+from loadframe.model import Investigation
+from loadframe.reporting import facts, plots, rounding, words
+from loadframe.reporting.vega import INK, QUIET, Channel, Plot, Row, Size, text
+
+BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
+LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
+ROW_PX, HEAD_PX = 46, 58
+BAR, GAP = 0.74, 0.14
+"""Width of a bar, and of the queue before it with its distance, in cells."""
+NAME_PX = 128
+MOST_LEVELS = {True: 6, False: 3}
+"""By whether the picture is a wide one: at more of them a bar would have no room for its number."""
+TERSE_BELOW = 400
+MOST_STAGES = 12
+LONGEST_NAME = 15
+SAID_FROM = 0.2
+"""Of a bar: a narrower part has no room for its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a stage did at a level, on average; None what it does not tell. waiting: operations before it, room: of
+    those that may wait."""
+
+    busy: float | None
+    blocked: float | None
+    idle: float | None
+    waiting: float | None
+    room: float | None
+    workers: float | None
+    at_work: float | None
+    ms_per_entry: float | None
+    entries: float | None
+
+
+def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
+    """The states whose stages were seen, before and after, with the names of their charts."""
+    found = [each for each in plots.measured_ends(inv) if _levels(each)]
+    return list(zip(("stages", "stages-after"), found, strict=False))
+
+
+def title(each: facts.Series, unit: str) -> str:
+    """The stage that is busiest at the highest level, as a fact."""
+    levels = _levels(each)
+    load = max(levels)
+    where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
+    told = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
+    if not told:
+        return f"{where}, the stages of the pipeline and their queues"
+    name = max(told, key=lambda name: told[name].busy or 0.0)
+    return f"{where}, the workers of {name} are at work for {_percent(told[name].busy)} of the time"
+
+
+def note(each: facts.Series) -> str:
+    """What the bars are."""
+    told = "Each bar is the time of all workers of a stage; before it the queue, with the number of operations in it."
+    levels = _levels(each)
+    most = max(len(found) for found in levels.values())
+    return told + (f" The first {MOST_STAGES} of {most} stages are shown." if most > MOST_STAGES else "")
+
+
+def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
+    """A row for each stage, in the order of the pipeline, a column for each level."""
+    levels = _levels(each)
+    shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
+    names = _names(levels)[:MOST_STAGES]
+    if not names:
+        return None
+    drawing = _Drawing(Size(size.width, HEAD_PX + ROW_PX * len(names)), len(shown), len(names))
+    for column, level in enumerate(shown):
+        drawing.head(column, words.load(level, words.axis_unit(inv)) if len(shown) < 2 else rounding.plain(level))
+        for row, name in enumerate(names):
+            if name in levels[level]:
+                drawing.cell(column, row, levels[level][name])
+    for row, name in enumerate(names):
+        drawing.name(row, name)
+    drawing.legend(words.axis_unit(inv))
+    return drawing.plot
+
+
+def table(inv: Investigation) -> list[dict[str, object]]:
+    """For the JSON: by state, level and stage what was seen."""
+    return [
+        {
+            "state": each.role,
+            "level": level,
+            "stage": name,
+            **{field: getattr(cell, field) for field in Cell.__dataclass_fields__},
+        }
+        for _, each in rounds(inv)
+        for level, found in sorted(_levels(each).items())
+        for name, cell in found.items()
+    ]
+
+
+def sentences(inv: Investigation) -> list[str]:
+    """For the text: each stage at the highest level of the first state."""
+    found = rounds(inv)
+    if not found:
+        return []
+    levels = _levels(found[0][1])
+    load = max(levels)
+    told = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
+    return [f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *told]
+
+
+def _said(cell: Cell) -> str:
+    parts = [
+        f"{_percent(share)} {what}"
+        for share, what in ((cell.busy, "at work"), (cell.blocked, "blocked"), (cell.idle, "idle"))
+        if share is not None
+    ]
+    if not parts and cell.at_work is not None:
+        parts = [f"{rounding.plain(cell.at_work)} workers at work"]
+    queue = "" if cell.room is None else f" ({_percent(cell.room)} of its room)"
+    parts += [] if cell.waiting is None else [f"{rounding.plain(cell.waiting)} waiting before it{queue}"]
+    parts += [] if cell.ms_per_entry is None else [f"{rounding.plain(cell.ms_per_entry)} ms per entry"]
+    return ", ".join(parts) or "nothing of its workers is told"
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"
+
+
+# --- the drawing ------------------------------------------------------------------------------------------------------
+
+
+class _Drawing:
+    """Cells in columns and rows, on two axes of numbers that are not shown: x in columns, y in rows from the top."""
+
+    def __init__(self, size: Size, columns: int, rows: int) -> None:
+        names = NAME_PX / (size.width - NAME_PX) * columns
+        head = HEAD_PX / ROW_PX
+        self._left = -names
+        self.plot = Plot(size, _channel("x", -names, float(columns)))
+        self._rows = float(rows)
+        self._wide = size.width >= TERSE_BELOW
+        self._columns = columns
+        self._head = head
+
+    @property
+    def _y(self) -> Channel:
+        return _channel("y", -self._head, self._rows, reverse=True)
+
+    def head(self, column: int, label: str) -> None:
+        """The level over its column."""
+        self._write(column + GAP + BAR / 2, -0.22, label, INK, align="center")
+
+    def name(self, row: int, name: str) -> None:
+        """A stage before its row."""
+        short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        self._write(self._left, row + 0.5, short, INK, align="left", fontWeight=600)
+
+    def cell(self, column: int, row: int, cell: Cell) -> None:
+        """The bar of a stage at a level, and the queue before it."""
+        left, top, bottom = column + GAP, row + 0.14, row + 0.7
+        at = left
+        parts = ((cell.busy, BUSY, "white"), (cell.blocked, BLOCKED, "white"), (cell.idle, IDLE, INK))
+        for share, colour, ink in parts:
+            if not share:
+                continue
+            right = min(left + BAR, at + share * BAR)
+            self._rect(at, right, top, bottom, colour)
+            if share >= SAID_FROM:
+                said = _percent(share) if self._wide and self._columns <= MOST_LEVELS[True] else f"{100 * share:.0f}"
+                self._write((at + right) / 2, (top + bottom) / 2, said, ink, align="center", fontSize=11)
+            at = right
+        if cell.busy is None and cell.at_work is not None:
+            self._write(left, (top + bottom) / 2, f"{rounding.plain(cell.at_work)} at work", INK, align="left")
+        self._queue(column, top, bottom, cell)
+
+    def _queue(self, column: int, top: float, bottom: float, cell: Cell) -> None:
+        if cell.waiting is None:
+            return
+        left, right = column + 0.03, column + GAP - 0.03
+        if cell.room is not None:
+            self._rect(left, right, top, bottom, "#F3F4F6")
+            self._rect(left, right, bottom - min(1.0, cell.room) * (bottom - top), bottom, QUEUE)
+        if cell.waiting >= 0.5:
+            self._write(
+                left, bottom + 0.14, f"{rounding.plain(cell.waiting)} waiting", QUIET, align="left", fontSize=10
+            )
+
+    def legend(self, unit: str) -> None:
+        """What the colours are, and what the columns."""
+        at = self._left
+        step = (self._columns - self._left) / (6.4 if self._wide else 2.05)
+        for number, (label, colour) in enumerate(LEGEND):
+            line = 0.0 if self._wide else 0.26 * (number // 2)
+            left = at + step * (1.25 * number if self._wide else number % 2)
+            top = -self._head + 0.02 + line
+            self._rect(left, left + step * 0.09, top, top + 0.18, colour)
+            shown = label if self._wide else label.partition(",")[0]
+            self._write(left + step * 0.13, top + 0.1, shown, QUIET, align="left", fontSize=11)
+        self._write(self._left, -0.22, f"{unit}:", QUIET, align="left", fontSize=11)
+
+    def _rect(self, left: float, right: float, top: float, bottom: float, colour: str) -> None:
+        row = {"x": left, "x2": right, "y": top, "y2": bottom}
+        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
+        self.plot.add("rect", [row], encoding, color=colour)
+
+    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
+        row = {"x": x, "y": y, "label": label}
+        encoding = {"x": self.plot.x, "y": self._y, "text": text()}
+        self.plot.add("text", [row], encoding, color=colour, baseline="middle", **look)
+
+
+def _channel(field: str, low: float, high: float, *, reverse: bool = False) -> Channel:
+    scale = {"domain": [low, high], "nice": False, "zero": False, "reverse": reverse}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+
+
+# --- the data ---------------------------------------------------------------------------------------------------------
+
+
+def _levels(each: facts.Series) -> dict[float, dict[str, Cell]]:
+    """By level the stages, in their order, with the means of the steps there."""
+    by_level: dict[float, list[Row]] = {}
+    for row in each.round.footprint if each.round is not None else ():
+        if any(name.startswith(pipelines.STAGES) for name in row):
+            by_level.setdefault(row["level"], []).append(row)
+    return {level: _cells(_means(rows)) for level, rows in by_level.items()}
+
+
+def _means(rows: Sequence[Row]) -> dict[str, float]:
+    names = {name for row in rows for name in row if name.startswith(pipelines.STAGES)}
+    return {name: fmean(row[name] for row in rows if name in row) for name in names}
+
+
+def _cells(metrics: Mapping[str, float]) -> dict[str, Cell]:
+    found = {}
+    for name in pipelines.in_order(metrics):
+        prefix = f"{pipelines.STAGES}{name}."
+        found[name] = Cell(
+            busy=metrics.get(f"{prefix}busy_share"),
+            blocked=metrics.get(f"{prefix}blocked_share"),
+            idle=metrics.get(f"{prefix}idle_share"),
+            waiting=metrics.get(f"{prefix}waiting"),
+            room=metrics.get(f"{prefix}queue_share"),
+            workers=metrics.get(f"{prefix}workers"),
+            at_work=metrics.get(f"{prefix}busy"),
+            ms_per_entry=metrics.get(f"{prefix}ms_per_entry"),
+            entries=metrics.get(f"{prefix}entries"),
+        )
+    return found
+
+
+def _names(levels: Mapping[float, Mapping[str, Cell]]) -> list[str]:
+    return list(dict.fromkeys(name for found in levels.values() for name in found))
+
+
+def _some(levels: Sequence[float], most: int) -> list[float]:
+    """As many of them, from the lowest to the highest."""
+    if len(levels) <= most:
+        return list(levels)
+    return [levels[round(number * (len(levels) - 1) / (most - 1))] for number in range(most)]

@@ -1,0 +1,82 @@
+"""The diagram of the stages of a pipeline has a bar for each stage and level; the text and the JSON say the same."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from loadframe.model import Investigation
+from loadframe.reporting import charts, stages
+from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.page import render_page
+from loadframe.reporting.text import render_text
+
+Told = Mapping[str, Mapping[str, float]]
+PIPELINE: Told = {
+    "SCAN": {"order": 0, "busy_share": 0.25, "blocked_share": 0.7, "idle_share": 0.05, "waiting": 0},
+    "GET_INFO_FS": {
+        "order": 1, "busy_share": 0.4, "blocked_share": 0.6, "idle_share": 0.0, "waiting": 9, "queue_share": 0.9
+    },
+    "DB_APPLY": {
+        "order": 2, "busy_share": 0.97, "blocked_share": 0.0, "idle_share": 0.03, "waiting": 10, "queue_share": 1.0
+    },
+    "ACKNOWLEDGE_ALL_OF_IT": {"order": 3, "busy_share": 0.02, "blocked_share": 0.0, "idle_share": 0.98, "waiting": 0},
+}  # fmt: skip
+
+
+@pytest.fixture
+def piped(farm: Investigation) -> Callable[[Told], Investigation]:
+    """The render farm's investigation, with stages of a pipeline in its first round."""
+
+    def make(told: Told) -> Investigation:
+        seen = {f"pipeline.{name}.{end}": value for name, ends in told.items() for end, value in ends.items()}
+        first = replace(farm.rounds[0], footprint=tuple({**row, **seen} for row in farm.rounds[0].footprint))
+        return replace(farm, rounds=(first, *farm.rounds[1:]))
+
+    return make
+
+
+def rows(chart: charts.Chart) -> list[dict[str, float | str]]:
+    return [row for each in json.loads(chart.spec)["datasets"].values() for row in each]
+
+
+def test_each_stage_has_a_bar_at_each_level_that_adds_up_to_its_workers(
+    piped: Callable[[Told], Investigation],
+) -> None:
+    drawn = charts.page_charts(piped(PIPELINE))
+    assert "stages" in drawn
+    assert "stages-after" not in drawn, "nothing was told there"
+    chart = drawn["stages"]
+    assert chart.title == "At 320 active jobs, the workers of DB_APPLY are at work for 97 % of the time"
+    labels = [str(row["label"]) for row in rows(chart) if "label" in row]
+    assert labels.count("97 %") == labels.count("10 waiting") == 6, "a column for each of six levels"
+    for svg in (chart.svg, chart.narrow_svg):
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert "GET_INFO_FS" in svg
+        assert "ACKNOWLEDGE_AL…" in svg
+
+
+def test_a_stage_that_tells_no_time_has_its_number_and_no_bar(piped: Callable[[Told], Investigation]) -> None:
+    inv = piped({"GET_FID": {"order": 0, "busy": 2.5, "waiting": 40}})
+    chart = charts.page_charts(inv)["stages"]
+    assert "2.5 at work" in chart.svg
+    assert chart.title == "At 320 active jobs, the stages of the pipeline and their queues"
+
+
+def test_the_page_the_text_and_the_json_say_the_same(piped: Callable[[Told], Investigation]) -> None:
+    inv = piped(PIPELINE)
+    assert "the workers of DB_APPLY are at work for 97 % of the time" in render_page(inv)
+    text = " ".join(render_text(inv).split())
+    assert "DB_APPLY: 97 % at work, 0 % blocked, 3 % idle, 10 waiting before it (100 % of its room)" in text
+    (told,) = [row for row in investigation_json(inv)["stages"] if row["stage"] == "DB_APPLY" and row["level"] == 320]
+    assert (told["busy"], told["waiting"], told["state"]) == (0.97, 10, "before")
+
+
+def test_without_stages_nothing_is_said(farm: Investigation) -> None:
+    assert "stages" not in charts.page_charts(farm)
+    assert stages.sentences(farm) == []
+    assert investigation_json(farm)["stages"] == []
