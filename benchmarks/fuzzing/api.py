@@ -18,11 +18,13 @@ import zstandard
 from loadframe.connections.http_words import wrong_path
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
+from loadframe.formats.stage_lines import LARGEST
 from loadframe.host import listening
 from loadframe.indexing import fanotify, inotify, recorded
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
 from loadframe.kinds.service import formats
+from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import split, told, with_quantiles
 from loadframe.model import SettingValue
 from loadframe.recording import procfs
@@ -31,6 +33,7 @@ from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import collapsed, perf_script
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
+from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import of_lines
@@ -184,6 +187,20 @@ def read_access_log(path: Path) -> None:
         return
     if any(one is not None and wrong_path(one.path) is not None for one in found):
         raise WrongAnswerError("a path was read that cannot be sent")
+
+
+def read_stages(path: Path) -> None:
+    """Each line of statistics is read, counted as nonsense or passed over; what follows from them is finite."""
+    tail = StageTail()
+    with tail.watching([], [path]):
+        pass
+    readings = tail.readings()
+    if any(not 0 <= value <= LARGEST * MOST_PROCESSES for one in readings for value in one.counters.values()):
+        raise WrongAnswerError("a number was read that no stage can tell")
+    for one in readings:
+        found = pipelines.derived(one.counters)
+        if not all(map(is_known, found)) or not all(map(math.isfinite, found.values())):
+            raise WrongAnswerError("what follows from a line is no number, or has no name")
 
 
 DRIVERS: Mapping[str, Callable[[IO[bytes], list[str], bool], Lines]] = {

@@ -557,6 +557,30 @@ def _settings_file(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda _: api.read_settings_file(format_, key, value, text))
 
 
+STAGES = """\
+{"stage": "SCAN", "time": 1.5, "order": 0, "done": 10, "entries": 100, "workers": 2, "busy_s": 1.5, "idle_s": 0.5}
+{"stage": "APPLY", "process": 7, "waiting": 3, "queue": 10, "current": 1, "ms_per_op": 2.5, "batch": 10, "idle": 0}
+{"log": "changes", "read": 100, "applied": 90, "pending": 10, "lag_s": 0.25}
+2026/11/25 01:02:00 robinhood@mds1[4101/2] STATS | Idle threads: 3
+2026/11/25 01:02:00 robinhood@mds1[4101/2] STATS |  4: DB_APPLY       |  900 |   10 |    3 |      4000 |  2.00 |\
+ 75.00% batched (avg batch size: 10.0)
+2026/11/25 01:02:00 robinhood@mds1[4101/2] STATS | ChangeLog reader #0:
+2026/11/25 01:02:00 robinhood@mds1[4101/2] STATS |    records read        = 7000
+2026/11/25 01:02:00 robinhood@mds1[4101/2] STATS |        commit speed: 80.00 rec/sec, log/real time ratio: 0.75
+"""
+
+
+def _stages(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    lines = [mutate_text(rng, line) if rng.random() < 0.3 else line.encode() for line in STAGES.splitlines()]
+    if rng.random() < 0.3:
+        at = rng.randrange(3)
+        lines[at] = as_json(rng, mutate_tree(rng, json.loads(STAGES.splitlines()[at]))).encode("utf-8", "surrogatepass")
+    rng.shuffle(lines)
+    data = b"\n".join(lines * rng.choice((1, 1, 2, 5)))
+    (folder / "stages.jsonl").write_bytes(data if rng.random() < 0.2 else data + b"\n")
+    return Input(call=lambda folder: api.read_stages(folder / "stages.jsonl"))
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -585,6 +609,7 @@ SURFACES: dict[str, Surface] = {
     "exposition": Surface(_exposition, 0.04),
     "change-log": Surface(_change_log, 0.02),
     "settings-file": Surface(_settings_file, 0.03),
+    "stages": Surface(_stages, 0.03),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
 """A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py)."""
