@@ -439,7 +439,11 @@ def test_it_runs_as_a_user_without_rights_that_may_write_its_output(tmp_path: Pa
 
 
 def test_statistics_of_stages_among_its_lines_are_no_requests(run: Run) -> None:
-    driver = run(BEGIN + """tell(stage="APPLY", done=1)
-tell(log="changes", read=1)""" + WORK)
+    driver = run(
+        BEGIN
+        + """tell(stage="APPLY", done=1)
+tell(log="changes", read=1)"""
+        + WORK
+    )
     assert len(driver.requests()) > 0
     assert {path.name for path in driver.stage_files()} == {"stages.jsonl", "stdout.txt", "stderr.txt"}
