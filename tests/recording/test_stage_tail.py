@@ -133,7 +133,7 @@ def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert tail.missing() == ("Statistics of stages in none: there is no such file.",)
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
 def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path, kind: str) -> None:
     path, tail = tmp_path / "stages.jsonl", StageTail()
     with tail.watching([], [path]):
@@ -141,7 +141,7 @@ def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path, kind: str) -> None:
             os.mkfifo(path)
         else:
             (tmp_path / "other").write_bytes(_line(done=1))
-            path.symlink_to(tmp_path / "other")
+            (path.symlink_to if kind == "link" else path.hardlink_to)(tmp_path / "other")
     assert tail.readings() == []
     assert len(tail.missing()) == 1
 

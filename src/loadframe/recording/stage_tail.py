@@ -52,6 +52,8 @@ class StageReading:
 @dataclass
 class _File:
     path: Path
+    own: bool
+    """Whether it is the driver's: under a second name it could be a file that the driver may not read."""
     at: int = 0
     pieces: list[tuple[float, bytes | None]] = field(default_factory=list)
     """None: the file began again."""
@@ -77,8 +79,8 @@ class _File:
 
     def _take(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            self.problem = "it is not a regular file"
+        if not stat.S_ISREG(status.st_mode) or (self.own and status.st_nlink > 1):
+            self.problem = "it is not a regular file, or has a second name"
             return
         self.was_there, self.problem = True, ""
         if status.st_size < self.at:
@@ -127,7 +129,7 @@ class StageTail:
     def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> Iterator[None]:
         """Follow files while a load runs. kept: they go on from step to step, and what they have already is of before;
         fresh: they are of this step alone."""
-        files = [*(_File(path) for path in kept), *(_File(path) for path in fresh)]
+        files = [*(_File(path, own=False) for path in kept), *(_File(path, own=True) for path in fresh)]
         if not files:
             yield
             return
