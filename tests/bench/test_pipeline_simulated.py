@@ -88,10 +88,11 @@ def test_a_stage_that_does_not_need_what_was_taken_from_it_is_not_confirmed(simu
     assert found.round.findings[0].status == "helped"
 
 
-def test_more_workers_for_a_stage_that_is_not_the_limit_gain_nothing(simulated: Simulated) -> None:
+def test_more_workers_that_wait_for_what_is_behind_gain_nothing_and_refute_nothing(simulated: Simulated) -> None:
+    """A database with one writer: the stage limits, and more of its workers only wait for the writer's lock."""
     found = tried(simulated(lambda state, level: stages(state, level, needs=False)), 4)
     assert found.kept is None
-    assert found.round.findings[0].status in ("suspected", "refuted")
+    assert (found.round.findings[0].id, found.round.findings[0].status) == ("pipeline.DB_APPLY", "suspected")
 
 
 @pytest.mark.parametrize(("before", "after", "half"), [(4, 16, 2), (5, 20, 2), (2, 8, 1), (1, 4, None), (16, 4, None)])

@@ -17,6 +17,7 @@ from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.diagnosis.waiting_limits import is_told_twice
+from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
@@ -71,10 +72,10 @@ def judge(
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved; but that n requests are served at a time no single thing of that size refutes, and a guessed remedy
-    refutes nothing. Else as before, also where failures may have ended by chance: that speaks neither for a cause nor
-    against it. refutes: not where something else may have kept the throughput where it was. doubt: why this trial
-    confirms none.
+    value moved; but that n requests are served at a time no single thing of that size refutes, nor is a stage refuted
+    by workers that wait for what is behind it, and a guessed remedy refutes nothing. Else as before, also where
+    failures may have ended by chance: that speaks neither for a cause nor against it. refutes: not where something
+    else may have kept the throughput where it was. doubt: why this trial confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
@@ -83,7 +84,7 @@ def judge(
         return tuple(findings)
     if not cured and verdict.decision != "better":
         refuted = refutes and not remedy.guessed and without_effect(verdict) and not uncontrolled(before, after, 0.0)
-        wrong = [each for each in aimed_at if refuted and each.id not in OPERATIONAL]
+        wrong = [each for each in aimed_at if refuted and not _stands(each)]
         return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
@@ -92,6 +93,11 @@ def judge(
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     return tuple(_settled(each, seen[each.id], first, why_not) if each in aimed_at else each for each in findings)
+
+
+def _stands(finding: Finding) -> bool:
+    """Whether a change without effect speaks against the change alone."""
+    return finding.id in OPERATIONAL or finding.id.startswith(STAGES)
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str) -> Finding:
