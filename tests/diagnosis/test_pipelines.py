@@ -78,6 +78,18 @@ def test_of_two_stages_at_work_the_later_limits_where_entries_wait_before_it() -
     assert _name(stages) == "SCAN"
 
 
+def test_a_later_stage_that_is_nearly_always_at_work_and_keeps_up_is_not_the_one() -> None:
+    """As seen: queries of one entry on one thread, a full queue before them, and transactions that are as fast."""
+    stages = [
+        _stage("SCAN", 0.02, blocked=0.98, workers=1),
+        _stage("GET_INFO_DB", 1.0, workers=1, waiting=10_000, room=1.0, growth=0.0),
+        _stage("GET_INFO_FS", 0.05, idle=0.98, workers=1, waiting=0.0, room=0.0),
+        _stage("DB_APPLY", 0.87, idle=0.17, workers=1, waiting=118, room=0.01, growth=-70.0),
+    ]
+    found = limiting(stages)
+    assert found == Limiting("stage", 1, ("queue", "before"), also=3)
+
+
 def test_where_all_stages_wait_the_source_limits() -> None:
     stages = [_stage(name, 0.2, idle=0.8, workers=1, waiting=0) for name in ("READ", "APPLY")]
     assert _name(stages) == "source"

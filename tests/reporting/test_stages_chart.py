@@ -73,7 +73,7 @@ def test_the_page_the_text_and_the_json_say_the_same(piped: Callable[[Told], Inv
     text = " ".join(render_text(inv).split())
     assert "DB_APPLY: 97 % at work, 0 % blocked, 3 % idle, 10 waiting before it (100 % of its room)" in text
     (told,) = [row for row in investigation_json(inv)["stages"] if row["stage"] == "DB_APPLY" and row["level"] == 320]
-    assert (told["busy"], told["waiting"], told["state"]) == (0.97, 10, "before")
+    assert (round(told["busy"], 6), told["waiting"], told["state"]) == (0.97, 10, "before")
 
 
 def test_without_stages_nothing_is_said(farm: Investigation) -> None:

@@ -1,8 +1,9 @@
 """Which stage of a pipeline limits it, from what its stages do with their time.
 
 A stage limits where its workers are at work all the time, and the others show it: what comes before it cannot hand on
-its entries, or they wait in its queue; what comes behind has nothing to do. The last stage that is at work all the time
-is the one: of two, the earlier passes on more than the later takes, or the later's queue would be empty.
+its entries, or they wait in its queue; what comes behind has nothing to do. Of several that are at work it is the last
+one whose queue fills, or is full: what is before that passes on more than it takes. A few operations in a queue only
+say that it keeps up.
 
 Neither the longest operation nor the longest queue says that: a stage with long operations may have many workers, and
 an entry may wait where nothing is short (a batch that is filled, a queue that is deep).
@@ -21,9 +22,11 @@ SOME = 0.2
 """Of the time of workers: from here on that they are idle, or blocked, is no accident of a window."""
 EMPTY = 0.5
 """Operations that wait, per worker: below this a stage finds no queue."""
+LONG = 10.0
+"""Operations that wait, per worker, before a queue of which no room is told counts as one that is fed."""
 FILLED = 0.5
 """Of the room of a queue, from which on it holds back what is before it."""
-GROWS = 0.02
+GROWS = 0.1
 """Of the operations done: a queue that grows by more than this share of them is fed faster than it is emptied."""
 ANY_IDLE = 0.5
 """Of the workers of one pool for all stages: below this they are all at work."""
@@ -76,6 +79,14 @@ class Stage:
         if self.waiting is None:
             return None
         return self.queue_grows or (self.room or 0.0) >= FILLED or self.waiting >= EMPTY * max(1.0, self.workers or 1.0)
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether more comes than it takes: its queue is full or fills; without a known room: it is long."""
+        if self.waiting is None:
+            return False
+        long = self.room is None and self.waiting >= LONG * max(1.0, self.workers or 1.0)
+        return self.queue_grows or (self.room or 0.0) >= FILLED or long
 
     @property
     def contradicts(self) -> bool:
@@ -136,10 +147,8 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
     full = [place for place, stage in enumerate(stages) if stage.is_full]
     if not full:
         return _not_full(stages)
-    at = full[-1]
-    while len(full) > 1 and stages[at].has_queue is False and not stages[at - 1].is_blocked:
-        full.pop()  # it only just keeps up with the one before it
-        at = full[-1]
+    fed = [place for place in full if stages[place].is_fed or (place > 0 and stages[place - 1].is_blocked)]
+    at = fed[-1] if fed else max(full, key=lambda place: stages[place].busy or 0.0)
     if at > 0 and stages[at].has_queue is False and not _held(stages, at):
         return f"the workers of {stages[at].name} are at work, but nothing waits before it, and nothing is held back"
     also = [place for place, stage in enumerate(stages) if stage.is_full and place != at]

@@ -23,7 +23,7 @@ MOST_LEVELS = {True: 6, False: 3}
 TERSE_BELOW = 400
 MOST_STAGES = 12
 LONGEST_NAME = 15
-SAID_FROM = 0.2
+SAID_FROM = 0.35
 """Of a bar: a narrower part has no room for its number."""
 
 
@@ -188,7 +188,12 @@ class _Drawing:
             self._rect(left, right, bottom - min(1.0, cell.room) * (bottom - top), bottom, QUEUE)
         if cell.waiting >= 0.5:
             self._write(
-                left, bottom + 0.14, f"{rounding.plain(cell.waiting)} waiting", QUIET, align="left", fontSize=10
+                left,
+                bottom + 0.14,
+                f"{rounding.plain(cell.waiting)}{' waiting' if self._wide else ''}",
+                QUIET,
+                align="left",
+                fontSize=10,
             )
 
     def legend(self, unit: str) -> None:
