@@ -78,6 +78,16 @@ def test_of_two_stages_at_work_the_later_limits_where_entries_wait_before_it() -
     assert _name(stages) == "SCAN"
 
 
+def test_a_queue_that_only_trembles_is_not_one_that_fills() -> None:
+    stages = [
+        _stage("SCAN", 0.97, workers=1),
+        _stage("APPLY", 0.9, workers=1, waiting=5, room=0.05, growth=20.0),
+    ]
+    assert _name(stages) == "SCAN"
+    stages[1] = _stage("APPLY", 0.9, workers=1, waiting=5, room=0.05, growth=200.0)
+    assert _name(stages) == "APPLY"
+
+
 def test_a_later_stage_that_is_nearly_always_at_work_and_keeps_up_is_not_the_one() -> None:
     """As seen: queries of one entry on one thread, a full queue before them, and transactions that are as fast."""
     stages = [

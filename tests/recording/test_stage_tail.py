@@ -41,10 +41,12 @@ def test_what_is_printed_in_a_step_is_read(tmp_path: Path) -> None:
 
 def test_what_a_log_has_already_is_of_before(tmp_path: Path) -> None:
     path, tail = tmp_path / "log", StageTail()
-    _append(path, _line(waiting=1))
+    _append(path, _line(waiting=1, workers=9))
     with tail.watching([path]):
         _append(path, b"another line\n" + _line(waiting=2))
-    assert [reading.counters["pipeline.APPLY.waiting"] for reading in tail.readings()] == [2]
+    (reading,) = tail.readings()
+    assert reading.counters["pipeline.APPLY.waiting"] == 2
+    assert "pipeline.APPLY.workers" not in reading.counters
 
 
 def test_a_log_that_begins_again_is_read_from_there(tmp_path: Path) -> None:
