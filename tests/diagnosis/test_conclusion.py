@@ -101,6 +101,13 @@ def test_next_comes_what_grows_with_the_load_and_runs_out_first() -> None:
     assert (found.id, found.load) == ("near", 300)
 
 
+def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:
+    last = one_round(limits=(limit("pipeline.APPLY.queue", 300), limit("pipeline.APPLY", 900)))
+    found = conclusion.next_limit(last)
+    assert found is not None
+    assert found.id == "pipeline.APPLY"
+
+
 def test_with_nothing_growing_next_is_what_caps_the_throughput() -> None:
     found = conclusion.next_limit(one_round(findings=(finding("lock.writer"),)))
     assert found is not None

@@ -202,6 +202,12 @@ def test_the_stage_past_the_bend_is_the_first_finding(make_step: StepMaker) -> N
     }
 
 
+def test_the_stage_that_limits_next_is_named(make_step: StepMaker) -> None:
+    near = [*CLOGGED[:2], CLOGGED[2], _stage("ACK", 0.7, idle=0.3, workers=1, waiting=0)]
+    found = _diagnosed(make_step, [(1.0, 1000.0, near), (2.0, 1000.0, near), (4.0, 1000.0, near)])[0][0]
+    assert "The next one is ACK, at work for 70 % of the time." in found.explanation
+
+
 def test_every_other_stage_is_ruled_out_by_what_its_workers_do(make_step: StepMaker) -> None:
     first = _diagnosed(make_step, RISING)[0][0]
     why = {each.id: each.because for each in first.ruled_out}

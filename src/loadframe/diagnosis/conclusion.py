@@ -8,6 +8,7 @@ from loadframe.analysis import comparison
 from loadframe.diagnosis.bend import bend_of, explains_bend
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
@@ -74,7 +75,8 @@ def next_limit(last: Round) -> NextLimit | None:
         load = first.reached_at.load if first.reached_at else None
         return NextLimit(first.id, load, first.title, f"it is there where the last curve bends: {first.explanation}")
     highest = last.curve.points[-1].load
-    growing = sorted((limit for limit in last.limits if highest < _load(limit) < float("inf")), key=_load)
+    beyond = (limit for limit in last.limits if highest < _load(limit) < float("inf"))
+    growing = sorted((limit for limit in beyond if not is_queue(limit.id)), key=_load)
     if growing:
         first_limit = growing[0]
         ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)

@@ -20,6 +20,8 @@ UNSEEN = f"{OF}stage"
 SCORE, ALONE = 0.66, 0.5
 """A stage says more than a signature of the machine: where in the pipeline that acts. With nothing of the other stages
 to bear it out, or where the CPUs are used up so that its workers may only wait for these, it comes after them."""
+NEAR = 0.6
+"""Of its workers at work: with twice as many for the stage that limits this one limits."""
 BEHIND = 0.05
 """Of real time that a log falls behind: below that it may be a window's edge."""
 FALLS_BEHIND = 0.52
@@ -76,13 +78,18 @@ def _stays(windows: Windows) -> bool:
     return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
 
 
+def is_queue(limit: str) -> bool:
+    """Whether a limit of the ledger is the room of a queue: that it fills is what the stage behind it does."""
+    return limit.startswith(OF) and limit.endswith(".queue")
+
+
 # --- the finding ------------------------------------------------------------------------------------------------------
 
 
 def _finding(found: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
     stage = stages[found.at]
     used_up = _first(CPU_USED_UP, where)
-    sure = bool(found.seen) and used_up is None and not stage.contradicts and found.also is None
+    sure = bool(found.seen) and used_up is None and not stage.contradicts
     return Finding(
         id=SOURCE if found.kind == "source" else f"{OF}{stage.name}",
         status="suspected",
@@ -159,6 +166,8 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
             f"The workers of {stages[found.also].name} are at work all the time as well: with more for one the other "
             "limits soon."
         )
+    elif (behind := _next(found, stages)) is not None:
+        told.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
         told.append("What it has in work does not agree with the time of its operations (Little's law).")
     if (cpu := _first(CPU_USED_UP, where)) is not None:
@@ -167,6 +176,12 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
         told.append(f"Its workers may wait for a disk: {disk.source}.")
     told += _elsewhere(found, stages, windows)
     return told
+
+
+def _next(found: Limiting, stages: Sequence[Stage]) -> Stage | None:
+    """The stage that is nearly at work all the time, too."""
+    others = [each for place, each in enumerate(stages) if place != found.at and (each.busy or 0.0) >= NEAR]
+    return max(others, key=lambda each: each.busy or 0.0, default=None)
 
 
 def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> list[str]:
