@@ -156,6 +156,21 @@ def test_a_limited_driver_never_blames_the_target(make_step: StepMaker) -> None:
     assert "driver.limited" not in {finding.id for finding in diagnosed(busy)}
 
 
+def test_cpus_are_full_where_the_target_schedules_its_work_by_itself(make_step: StepMaker) -> None:
+    """A Go program with a thread for each CPU: its goroutines wait for one another, and no task waits for a CPU."""
+    go = {**IDLE, "system.cpu.utilization": 0.99, "system.cpu.own": 0.96, "system.pressure.cpu.some": 0.1}
+
+    def seen(saturation: float) -> list[str]:
+        full = {**go, "target.saturation": saturation, "target.cpu.cores": 2 * saturation}
+        half = {**go, "system.cpu.utilization": 0.54, "system.cpu.own": 0.5, "target.saturation": 0.49}
+        steps = [make_step(1, 700.0, half, block=block) for block in (1, 2, 3)]
+        steps += [make_step(level, 1400.0, full, block=block) for block in (1, 2, 3) for level in (2, 4, 8)]
+        return [finding.id for finding in diagnosed(steps)]
+
+    assert seen(0.95) == ["cpu.saturated"]
+    assert "cpu.saturated" not in seen(0.6), "the driver has the rest"
+
+
 FULL = {**IDLE, "system.cpu.utilization": 0.98, "system.cpu.own": 0.97, "system.pressure.cpu.some": 0.9}
 BESIDE = {**FULL, "driver.cpu.beside": 0.6, "target.cpus.busy": 0.98, "target.cpus.wait": 0.4}
 

@@ -277,6 +277,25 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
         ),
         explanation="All CPUs are busy with the requested work.",
     ),
+    Signature(
+        id="cpu.saturated",
+        rank=Rank.CPU,
+        title="the CPUs are saturated",
+        present=(
+            CPU_BUSY,
+            Condition(
+                "target.saturation",
+                ">=",
+                0.9,
+                "it has the CPUs; one that schedules its work by itself, as Go does, shows the kernel no task that waits",
+            ),
+        ),
+        absent=(
+            STRANGERS,
+            STOLEN,
+        ),
+        explanation="All CPUs are busy with the requested work.",
+    ),
 )
 """What the machine shows of any target."""
 
