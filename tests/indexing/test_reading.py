@@ -43,7 +43,7 @@ class Endless:
         self.closed = True
 
 
-def test_a_log_is_read_on_while_no_one_takes_its_records() -> None:
+def test_a_log_is_read_on_while_its_records_wait() -> None:
     inner = Endless(100)
     buffered = Buffered(inner)
     for _ in range(11):

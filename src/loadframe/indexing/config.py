@@ -65,4 +65,4 @@ PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
 
 def read(path: Path) -> Config:
     """OSError, ValueError, TypeError for one that is none."""
-    return Config(**json.loads(path.read_text(encoding="utf-8")))
+    return Config(**json.loads(path.read_text(encoding="utf-8", errors="replace")))

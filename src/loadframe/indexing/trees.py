@@ -53,7 +53,7 @@ def make(tree: Path, shape: Shape) -> bool:
     mark = marked(tree)
     wanted = json.dumps({"form": FORM, **asdict(shape)})
     try:
-        if mark.exists() and tree.exists() and mark.read_text(encoding="utf-8") == wanted:
+        if mark.exists() and tree.exists() and mark.read_text(encoding="utf-8", errors="replace") == wanted:
             return False
         if tree.exists() and not mark.exists():
             raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.")
