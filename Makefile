@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk redis-server redis-tools
+PEERS := gdu duc-nox fd-find
 
 .PHONY: install demo test check servers bench planted format clean
 
@@ -40,6 +41,7 @@ test:
 	scripts/run-tests --durations=20
 
 bench: install servers
+	scripts/system-packages --or-skip $(PEERS)
 	$(BIN)/python benchmarks/gains.py
 	$(BIN)/python benchmarks/gains.py --moved
 	$(BIN)/python benchmarks/gains.py render-farm --study burst
@@ -49,6 +51,9 @@ bench: install servers
 	$(BIN)/python benchmarks/planted.py
 	-$(BIN)/python benchmarks/recorder.py
 	-$(BIN)/python benchmarks/http_cost.py
+	-$(BIN)/python benchmarks/metadata.py
+	-$(BIN)/python benchmarks/held_out_metadata.py
+	$(BIN)/python benchmarks/growth_forecasts.py
 	-$(BIN)/python benchmarks/verdicts.py --live 10
 	$(BIN)/python benchmarks/forecasts.py
 	-$(BIN)/python benchmarks/forecasts.py --live
