@@ -132,4 +132,5 @@ def test_an_option_of_the_workload_is_proposed_for_its_stage_alone_and_changed_a
     state = state_after(TargetState({"cache": 1}), remedy)
     assert (state.options, state.settings) == ({"db_threads": 8}, {"cache": 1})
     assert proposed(finding("pipeline.SCAN"), asked) == []
+    assert proposed(finding("pipeline.DB_APPLY"), situation((knob,), db_threads=0)) == [], "0: as another option"
     assert proposed(finding("service.parallelism", 2), asked) == []

@@ -59,6 +59,8 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     now = situation.effective.get(knob.name)
     if now is None or (finding.id not in NAMED and knob.raises != finding.id):
         return None
+    if knob.layer == "application" and now == 0:
+        return None  # it follows another option
     larger = _larger(knob, now)
     smaller_too = finding.id not in PARALLELISM or amount(now) is None
     after = larger if larger is not None else _other(knob, now) if smaller_too else None
