@@ -216,7 +216,7 @@ def _least(design: Numbers, target: Numbers, terms: tuple[int, ...], end: float)
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):
         return None
-    inverse: Numbers = np.linalg.inv(inner)
+    inverse: Numbers = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     values = inverse @ (chosen.T @ target)
     if (values < 0).any():
         return None

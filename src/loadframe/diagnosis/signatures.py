@@ -287,7 +287,7 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
                 "target.saturation",
                 ">=",
                 0.9,
-                "it has the CPUs; one that schedules its work by itself, as Go does, shows the kernel no task that waits",
+                "it has the CPUs; the queue of one that schedules by itself, as Go does, is not seen",
             ),
         ),
         absent=(
