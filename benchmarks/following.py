@@ -1,0 +1,137 @@
+"""How many changes per second a database follows: python benchmarks/following.py [--entries N] [SOURCE ...]
+
+On a tree of its own and an SQLite file, with the program that keeps a database current. Of each source (injected,
+inotify, fanotify) first as many changes as come at once: what is applied per second, and the time of a record in the
+file system and in the database. Then at parts of that rate: the lag in the middle and at the end. A rate that is
+followed has a lag that does not grow. Changes of inotify and fanotify are real ones, made by one process at its own
+speed where that is lower. After each run the database is compared with the tree; ends with 1 where they differ. A file
+that was changed through a name that was gone before it was looked up does differ (docs/metadata-index.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadframe.indexing import trees
+from loadframe.indexing.churn import permit
+from loadframe.indexing.comparing import everything
+from loadframe.indexing.config import RESULT, STATISTICS
+from loadframe.indexing.keeping import INJECTED, Keeping
+from loadframe.indexing.store import connect
+
+SOURCES = (INJECTED, "inotify", "fanotify")
+FLAT_OUT = 200_000.0
+PARTS = (0.5, 0.9, 1.2)
+HEAD = f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost"
+PRAGMAS = '{"journal_mode": "wal", "synchronous": "NORMAL"}'
+PROGRAM = (sys.executable, "-P", "-m", "loadframe.indexing.keeping")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """applied: records per second. middle_s, end_s: the lag. equal: what differs, in words."""
+
+    applied: float
+    fs_ms: float
+    db_ms: float
+    middle_s: float
+    end_s: float
+    lost: int
+    differs: str
+
+
+def run(folder: Path, tree: Path, database: dict[str, str], source: str, rate: float, seconds: float) -> Run:
+    """Once, and the comparison. subprocess.CalledProcessError where the program refuses."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    keeping = Keeping(
+        tree=str(tree),
+        folder=str(place),
+        database=database,
+        log=source,
+        change_rate=rate,
+        seconds=seconds,
+        drain=source != INJECTED,  # whose records leave the tree as it is
+    )
+    (place / "config.json").write_text(keeping.text())
+    command = [*PROGRAM, str(place / "config.json")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdin and program.stdout
+        if program.stdout.readline() == "ready\n":
+            program.stdin.write(f"{time.monotonic()!r}\n")
+        program.communicate()
+    if program.returncode:
+        raise subprocess.CalledProcessError(program.returncode, command)
+    told = json.loads((place / RESULT).read_text())
+    lines = [json.loads(line) for line in (place / STATISTICS).read_text().splitlines()]
+    lags = [line["lag_s"] for line in lines if "log" in line][:-1] or [0.0]
+    with closing(connect(database)) as store:
+        compared = everything(store, tree)
+    last = {line["stage"]: line for line in lines if "stage" in line}
+    records = max(1, [line["applied"] for line in lines if "log" in line][-1])
+    return Run(
+        told["applied"] / told["seconds"],
+        1e3 * last["GET_INFO_FS"]["busy_s"] / records,
+        1e3 * last["DB_APPLY"]["busy_s"] / records,
+        lags[len(lags) // 2],
+        told["lag_s"],
+        len(told["lost"]),
+        "" if compared.equal else str(compared),
+    )
+
+
+def shown(source: str, asked: str, one: Run) -> str:
+    lags = f"{one.middle_s:8.2f} {one.end_s:8.2f}"
+    return f"{source:<9} {asked:>9} {one.applied:>10,.0f} {one.fs_ms:>8.3f} {one.db_ms:>8.3f} {lags} {one.lost:>5}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="*", default=list(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
+    parser.add_argument("--entries", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    given: Any = parser.parse_args(arguments)
+    differs: list[str] = []
+    print(
+        f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost"
+    )
+    with tempfile.TemporaryDirectory(prefix="loadframe-") as name:
+        folder = Path(name)
+        for source in given.sources:
+            tree, path = folder / f"tree-{source}", folder / f"{source}.db"
+            trees.make(tree, trees.Shape(entries=given.entries))
+            permit(tree)
+            path.touch()
+            database = {
+                "kind": "sqlite",
+                "path": str(path),
+                "pragmas": '{"journal_mode": "wal", "synchronous": "NORMAL"}',
+            }
+            with closing(connect(database)) as store:
+                store.create("all")
+            if source == INJECTED:  # it makes records over what the database has
+                run(folder, tree, database, "inotify", 0.0, 0.1)
+            most = run(folder, tree, database, source, FLAT_OUT, given.seconds)
+            runs = {"most": most}
+            for part in PARTS:
+                rate = max(1.0, part * most.applied)
+                runs[f"{rate:,.0f}"] = run(folder, tree, database, source, rate, given.seconds)
+            for asked, one in runs.items():
+                print(shown(source, asked, one), flush=True)
+                differs += [one.differs] if one.differs else []
+    for one in differs:
+        print(f"the database and the tree differ: {one}")
+    return bool(differs)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
