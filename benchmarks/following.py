@@ -4,8 +4,7 @@ On a tree of its own and an SQLite file, with the program that keeps a database 
 inotify, fanotify) first as many changes as come at once: what is applied per second, and the time of a record in the
 file system and in the database. Then at parts of that rate: the lag in the middle and at the end. A rate that is
 followed has a lag that does not grow. Changes of inotify and fanotify are real ones, made by one process at its own
-speed where that is lower. After each run the database is compared with the tree; ends with 1 where they differ. A file
-that was changed through a name that was gone before it was looked up does differ (docs/metadata-index.md).
+speed where that is lower. After each run the database is compared with the tree; ends with 1 where they differ.
 """
 
 from __future__ import annotations

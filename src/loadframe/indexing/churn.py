@@ -1,6 +1,7 @@
 """Real changes to a tree of our own, at a given rate from a seed: the load of the axis `change_rate`, and of the tests.
 
-Run as `python -P -m loadframe.indexing.churn TREE RATE SEED`; it ends when its standard input does.
+Run as `python -P -m loadframe.indexing.churn TREE RATE SEED`; it ends when its standard input does. It makes no
+hard links: of those a fast change log does not tell all.
 
 Creates and writes files, removes, renames files and whole directories, links, changes modes and times. Each change is
 told as a change log tells it. Only for a tree that was made for this: what is in it is removed without asking.
@@ -47,14 +48,16 @@ def permit(root: Path) -> None:
 class Churn:
     """Changes the tree, one thing at a time."""
 
-    def __init__(self, root: Path, *, seed: int = 0, first: int = 1) -> None:
-        """first: the number of the first record. MachineError where the tree does not say that it may be changed."""
+    def __init__(self, root: Path, *, seed: int = 0, first: int = 1, links: bool = True) -> None:
+        """first: the number of the first record. links: whether files get several names. MachineError where the tree
+        does not say that it may be changed."""
         if not (root / MARK).is_file():
             raise MachineError(
                 f"The tree {root} does not say that it may be changed: it has no file {MARK}",
                 remedy="Churn only a tree that was generated for it.",
             )
         self._root, self._number = root, first
+        self._shares = {kind: share for kind, share in SHARES.items() if links or kind != "link"}
         self._rng = random.Random(seed)
         self.made = 0
         """Changes so far, also those that could not be made."""
@@ -77,7 +80,7 @@ class Churn:
 
     def change(self) -> list[Change]:
         """Change one thing. The records of it; none where it could not be done (others have removed the file)."""
-        kind = self._rng.choices(tuple(SHARES), tuple(SHARES.values()))[0]
+        kind = self._rng.choices(tuple(self._shares), tuple(self._shares.values()))[0]
         operation: Callable[[], Iterator[Change]] = getattr(self, f"_{kind}")
         told: list[Change] = []
         self.made += 1
@@ -208,7 +211,7 @@ def main(arguments: list[str]) -> int:
     """Exit 1 with one line on standard error where the tree may not be changed."""
     tree, rate, seed = arguments
     try:
-        Churn(Path(tree), seed=int(seed)).run(float(rate), lambda: readable(0))
+        Churn(Path(tree), seed=int(seed), links=False).run(float(rate), lambda: readable(0))
     except (MachineError, OSError, ValueError) as error:
         print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
         return 1
