@@ -27,7 +27,7 @@ from loadframe.indexing.config import Config
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import INDEXES, Store, StoreError
 from loadframe.indexing.trees import Shape
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Knob, Requirement, SettingValue
 from loadframe.workloads import databases, metadata_answers, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
@@ -453,6 +453,19 @@ def _connected(endpoint: Endpoint) -> Iterator[Store]:
         ) from error
 
 
+KNOBS = tuple(
+    Knob(option, low=1, high=most, raises=f"pipeline.{stage}", layer="application")
+    for stage, option, most in (
+        ("SCAN", "scan_threads", MOST_THREADS),
+        ("GET_INFO_DB", "batch", 100_000),
+        ("GET_INFO_DB", "info_threads", MOST_THREADS),
+        ("GET_INFO_FS", "fs_threads", MOST_THREADS),
+        ("DB_APPLY", "batch", 100_000),
+        ("DB_APPLY", "db_threads", MOST_THREADS),
+    )
+)
+"""What gives each stage more; larger batches first: a query and a transaction have a price of their own."""
+
 KIND = KindOfWorkload(
     MetadataIndex.kind,
     MetadataIndex,
@@ -464,4 +477,5 @@ KIND = KindOfWorkload(
         "entries": MetadataIndexByEntries,
         "change_rate": MetadataIndexByChangeRate,
     },
+    knobs=KNOBS,
 )
