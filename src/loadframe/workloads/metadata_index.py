@@ -25,52 +25,27 @@ from loadframe.indexing import store as stores
 from loadframe.indexing import trees
 from loadframe.indexing.config import Config
 from loadframe.indexing.keeping import INJECTED, Keeping
-from loadframe.indexing.store import INDEXES, Store, StoreError
+from loadframe.indexing.store import Store, StoreError
 from loadframe.indexing.trees import Shape
-from loadframe.model import Endpoint, Knob, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, metadata_answers, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import choice, number, rules, switch, text, whole
+from loadframe.workloads.metadata_index_options import (
+    KNOBS,
+    MOST_ENTRIES,
+    MOST_PROCESSES,
+    MOST_THREADS,
+    MetadataIndexOptions,
+)
+from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
 from loadframe.workloads.together import Worker, start_together
 
-MOST_PROCESSES, MOST_THREADS = 64, 256
-MOST_ENTRIES = 10_000_000
 EVERYTHING = "3"
 """Pages, directories and inodes (proc_sys_vm(5), drop_caches)."""
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
-
-
-@dataclass(frozen=True)
-class MetadataIndexOptions:
-    tree: str = text("", "a folder to scan, which is only read; without one a tree is made")
-    entries: int = whole(100_000, 1, MOST_ENTRIES, "entries of the tree that is made")
-    files_per_directory: int = whole(30, 1, MOST_ENTRIES, "files in each directory of the tree that is made")
-    depth: int = whole(5, 1, trees.MOST_DEPTH, "how deep its directories are; 1: all are in its root")
-    median_bytes: int = whole(
-        16_384, 0, 1 << 40, "median of its files' sizes, which are log-normal; they have no content"
-    )
-    sigma: float = number(2.0, 0.0, 5.0, "standard deviation of the natural logarithm of their sizes")
-    owners: int = whole(10, 0, 10_000, "how many users own its files, where root makes it")
-    age_days: int = whole(730, 0, 36_500, "over how many days their times are spread")
-    seed: int = whole(0, 0, 2**31 - 1, "of names, sizes, owners and times")
-    start: str = choice("empty", ("empty", "indexed"), "what the database has when a step begins: nothing, or the tree")
-    cold: bool = switch(False, "the kernel has nothing of the tree in memory when a step begins (needs root)")
-    scanners: int = whole(1, 1, MOST_PROCESSES, "processes, each with all stages")
-    scan_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that list directories")
-    fs_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that look entries up; never below scan_threads")
-    info_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that ask the database what it knows")
-    db_threads: int = whole(1, 1, MOST_THREADS, "threads of a process that write to the database")
-    batch: int = whole(1000, 1, 100_000, "entries of a batch, each of which is one query and one transaction")
-    max_pending: int = whole(10_000, 1, 10_000_000, "entries that may wait before each stage of a process")
-    indexes: str = choice(
-        "parent",
-        tuple(INDEXES),
-        "columns with an index: none, parent, du (what it sums up, too), or all",
-    )
-    rewrite: bool = switch(False, "write entries again that are unchanged, in place of noting that they were seen")
 
 
 @dataclass
@@ -452,19 +427,6 @@ def _connected(endpoint: Endpoint) -> Iterator[Store]:
             remedy="Check that it runs and can be written to, and that its disk has space left.",
         ) from error
 
-
-KNOBS = tuple(
-    Knob(option, low=1, high=most, raises=f"pipeline.{stage}", layer="application")
-    for stage, option, most in (
-        ("SCAN", "scan_threads", MOST_THREADS),
-        ("GET_INFO_DB", "batch", 100_000),
-        ("GET_INFO_DB", "info_threads", MOST_THREADS),
-        ("GET_INFO_FS", "fs_threads", MOST_THREADS),
-        ("DB_APPLY", "batch", 100_000),
-        ("DB_APPLY", "db_threads", MOST_THREADS),
-    )
-)
-"""What gives each stage more; larger batches first: a query and a transaction have a price of their own."""
 
 KIND = KindOfWorkload(
     MetadataIndex.kind,
