@@ -273,7 +273,7 @@ def load() -> Corpus:
         har=(data / "loads/shop.har").read_text(),
         drivers=_drivers(data / "drivers/recorded"),
         expositions=EXPOSITIONS,
-        change_logs={path.stem: path.read_bytes() for path in sorted((data / "change-logs").iterdir())},
+        change_logs={path.stem: _bytes_of(path) for path in sorted((data / "change-logs").iterdir())},
         proc={
             path.name: path.read_text() for path in sorted((data / "proc").iterdir()) if path.suffix != ".md"
         },
@@ -281,6 +281,11 @@ def load() -> Corpus:
         recordings=tuple(path.read_bytes() for folder in folders for path in sorted(folder.glob("raw/*.lfr"))),
         state=_state(),
     )  # fmt: skip
+
+
+def _bytes_of(path: Path) -> bytes:
+    """What was recorded; buffers of the kernel are kept as hexadecimal digits."""
+    return bytes.fromhex(path.read_text()) if path.suffix == ".hex" else path.read_bytes()
 
 
 def _drivers(recorded: Path) -> dict[str, str]:
