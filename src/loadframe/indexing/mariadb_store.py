@@ -114,6 +114,9 @@ class MariadbStore(Store):
     def index_inodes(self) -> None:
         self._execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
+    def refuse_to_wait(self) -> None:
+        """Nothing: what is asked here reads a snapshot, which no lock holds back."""
+
     def close(self) -> None:
         with suppress(pymysql.err.MySQLError):
             self._connection.close()

@@ -83,7 +83,8 @@ class Process:
 
     def _info(self, meter: Meter) -> Callable[[], None]:
         store = self._store()
-        return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work), self._queues[1])
+        store.refuse_to_wait()  # ask_database waits, and tells for how long
+        return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work, meter), self._queues[1])
 
     def _look(self, meter: Meter) -> Callable[[], None]:
         asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite)

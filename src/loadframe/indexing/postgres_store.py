@@ -112,6 +112,9 @@ class PostgresStore(Store):
         with _explained():
             self._connection.execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
+    def refuse_to_wait(self) -> None:
+        """Nothing: what is asked here reads a snapshot, which no lock holds back."""
+
     def close(self) -> None:
         self._connection.close()
 

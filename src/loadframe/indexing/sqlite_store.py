@@ -126,6 +126,10 @@ class SqliteStore(Store):
         with _explained():
             self._connection.execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
+    def refuse_to_wait(self) -> None:
+        with _explained():
+            self._connection.execute("PRAGMA busy_timeout = 0").fetchall()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -8,7 +8,8 @@ new or changed, and that the others were seen, in one transaction; then they are
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from errno import EBADF
@@ -19,11 +20,12 @@ from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN,
 from loadframe.indexing.entries import Entry, entry_of, id_of
 from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.queues import Queue
-from loadframe.indexing.store import Batch, Known, Store, rows_of
+from loadframe.indexing.store import AgainError, Batch, Known, Store, rows_of
 
 DEVICE_SHIFT = 64
 ACCESSED, MODIFIED = 1, 2
 """Of Known: atime_ns, mtime_ns, and ctime_ns, which are the last ones of an Entry, too."""
+LOCKED_FOR_S, LOOK_AGAIN_S = 30.0, 0.0005
 NO_DIRECTORY = 1 << 30
 """A descriptor that is none: what is looked up there is refused with EBADF."""
 
@@ -168,14 +170,28 @@ def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Qu
         meter.add(DONE)
 
 
-def ask_database(store: Store, work: Work) -> int:
+def ask_database(store: Store, work: Work, meter: Meter) -> int:
     """GET_INFO_DB."""
     ids = work.ids
     for directory, names, _ in work.pieces:
         prefix = directory + b"/" if directory else b""
         ids += [id_of(prefix + name) for name in names]
-    work.known = store.known(ids)
+    work.known = _known(store, ids, meter)
     return len(ids)
+
+
+def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Known]:
+    """What the database knows. While DB_APPLY has it locked, as a rollback journal of SQLite does at each commit, this
+    stage waits for that one: it is blocked, not at work. AgainError after LOCKED_FOR_S."""
+    until_s = time.monotonic() + LOCKED_FOR_S
+    while True:
+        try:
+            return store.known(ids)
+        except AgainError:
+            if meter.turn(BLOCKED) > until_s:
+                raise
+            time.sleep(LOOK_AGAIN_S)
+            meter.turn(BUSY)
 
 
 @dataclass(slots=True)

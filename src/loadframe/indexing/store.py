@@ -160,6 +160,10 @@ class Store(abc.ABC):
         """An index of the column inode, where there is none: the names of one file are found by it. Idempotent."""
 
     @abc.abstractmethod
+    def refuse_to_wait(self) -> None:
+        """From now on a question that a lock on the whole database holds back is an AgainError at once."""
+
+    @abc.abstractmethod
     def close(self) -> None:
         """Idempotent."""
 
