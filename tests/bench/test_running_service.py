@@ -141,8 +141,8 @@ def test_it_is_found_by_its_pid_and_by_its_port_with_all_its_processes(tmp_path:
             assert (found.pids()[0] == one.pid) == ("pid" in named)
         found = find(study_of({"pid": one.pid}).target)
         os.kill(worker, signal.SIGKILL)
-        while len(found.pids()) < 2 or found.pids()[1] == worker:
-            assert found.pids()[0] == one.pid
+        while len(pids := found.pids()) < 2 or pids[1] == worker:
+            assert pids[0] == one.pid
     finally:
         os.kill(one.pid, signal.SIGSTOP)
         for pid in find(study_of({"pid": one.pid, "listen": one.port}).target).pids()[::-1]:

@@ -4,7 +4,6 @@ differences told. Both programs are run as their user runs them, on one file sys
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -15,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from loadframe.errors import MissingTool, WorkloadError
+from loadframe.host.environment import located
 from loadframe.indexing.answers import Wanted, find, usage
 from loadframe.indexing.beneath import joined, shown
 from loadframe.indexing.entries import id_of
@@ -152,7 +152,7 @@ def _full(root: Path, path: bytes) -> bytes:
 
 
 def _located(program: str) -> str:
-    found = shutil.which(program)
+    found = located(program)
     if found is None:
         raise MissingTool(f"{program} is not installed", remedy="Install Debian's coreutils and findutils.")
     return found
@@ -169,7 +169,11 @@ def _du(full: bytes, unit: str, within_s: float) -> tuple[int, str]:
         raise _late("du", within_s) from error
     number, said = done.stdout.partition(b"\t")[0], _end(done.stderr)
     if not number.isdigit():
-        raise WorkloadError(f"du gave no number of bytes for {shown(full)}", details=said)
+        raise WorkloadError(
+            f"du gave no number of bytes for {shown(full)}.",
+            remedy="Check that the folder is there and can be read; what du said is below.",
+            details=said,
+        )
     return int(number), said
 
 

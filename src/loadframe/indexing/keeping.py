@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from loadframe.errors import MachineError
+from loadframe.host.environment import python
 from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose
@@ -170,15 +171,17 @@ def changing(keeping: Keeping) -> Iterator[None]:
     if keeping.log == INJECTED or keeping.change_rate <= 0:
         yield
         return
-    command = [sys.executable, "-P", "-m", "loadframe.indexing.churn", keeping.tree]
-    options = [str(keeping.change_rate), str(keeping.seed)]
-    child = subprocess.Popen([*command, *options], stdin=subprocess.PIPE)
+    command = python("loadframe.indexing.churn", keeping.tree, str(keeping.change_rate), str(keeping.seed))
+    child = subprocess.Popen(command, stdin=subprocess.PIPE)
     try:
         yield
     finally:
         child.communicate()
     if child.returncode:
-        raise MachineError(f"The changes of {keeping.tree} ended with exit code {child.returncode}")
+        raise MachineError(
+            f"The changes of {keeping.tree} ended with exit code {child.returncode}.",
+            remedy="The line before this one says why.",
+        )
 
 
 def work(keeping: Keeping) -> None:

@@ -174,7 +174,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         """Where a step scanned a whole tree for the first time: what the database answers otherwise than du and find,
         in words. A tree that others may change meanwhile is no fault: the report says what differs."""
         tree = ran.config.tree
-        if not self.runs_to_completion or tree in self._prepared.answers:
+        if not self.runs_to_completion or not _whole_scans(ran.config) or tree in self._prepared.answers:
             return ""
         found, said = metadata_answers.agreement(store, Path(tree))
         self._prepared.answers[tree] = said
@@ -394,10 +394,14 @@ def _wrong(store: Store, ran: _Ran) -> str:
     there = numbers(b"".join(store.ids()))
     if lost := len(np.setdiff1d(sent, there, assume_unique=True)):
         return f"{lost:,} of {len(sent):,} entries are not there"
-    scans = json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", [])
-    if scans and ran.entries is not None and len(there) != ran.entries:
+    if _whole_scans(config) and ran.entries is not None and len(there) != ran.entries:
         return f"after a whole scan it has {len(there):,} entries, the tree {ran.entries:,}"
     return ""
+
+
+def _whole_scans(config: Config) -> int:
+    """How many scans came to their end; none of a pipeline that was killed."""
+    return len(json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", []))
 
 
 def _forget_caches() -> None:
