@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadframe.host.environment import python
 from loadframe.indexing import trees
 from loadframe.indexing.churn import permit
 from loadframe.indexing.comparing import everything
@@ -33,7 +34,7 @@ FLAT_OUT = 200_000.0
 PARTS = (0.5, 0.9, 1.2)
 HEAD = f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost"
 PRAGMAS = '{"journal_mode": "wal", "synchronous": "NORMAL"}'
-PROGRAM = (sys.executable, "-P", "-m", "loadframe.indexing.keeping")
+PROGRAM = tuple(python("loadframe.indexing.keeping"))
 
 
 @dataclass(frozen=True, slots=True)

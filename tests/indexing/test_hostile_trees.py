@@ -18,6 +18,7 @@ import pytest
 import loadframe
 from hostile_trees import LONG_NAME, NAMES, hostile_tree
 from loadframe.errors import MachineError
+from loadframe.host.environment import python
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
 from loadframe.indexing.comparing import compare_find, compare_usage, everything
@@ -32,7 +33,7 @@ from loadframe.indexing.walking import Passed, below, looked_up
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 SOURCE = str(Path(loadframe.__file__).parents[1])
-PIPELINE = (sys.executable, "-P", "-m", "loadframe.indexing.pipeline")
+PIPELINE = tuple(python("loadframe.indexing.pipeline"))
 
 
 @pytest.fixture
@@ -43,13 +44,13 @@ def hostile(tmp_path: Path) -> Iterator[Path]:
 
 def readable_python() -> str:
     """A Python that a user without rights may run, with Loadframe's source; the test is skipped where there is none."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        command = [python, "-P", "-c", "import loadframe.indexing.pipeline"]
+    for program in (sys.executable, "/usr/bin/python3"):
+        command = [program, "-P", "-c", "import loadframe.indexing.pipeline"]
         with suppress(OSError):
             if not subprocess.run(
                 command, env={"PYTHONPATH": SOURCE}, cwd="/", user=65534, capture_output=True
             ).returncode:
-                return python
+                return program
     pytest.skip(f"another user may not run a Python with {SOURCE}")
 
 
@@ -231,11 +232,14 @@ def test_a_loop_of_mounts_is_an_entry_and_is_not_entered(
     (tree / "a/loop").mkdir(parents=True)
     (tree / "a/file").touch()
     (tree / "mounted").mkdir()
-    if shutil.which("unshare") is None or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode
+    ):
         pytest.skip("mounts of its own are not permitted")
     script = tmp_path / "mounts"
     script.write_text(MOUNTS)
-    counted = scan(database, tree, tmp_path / "run", "unshare", "-m", "sh", str(script), str(tree))
+    counted = scan(database, tree, tmp_path / "run", "unshare", "--mount", "sh", str(script), str(tree))
     assert counted["loops"] == 1 and counted["elsewhere"] == 1
     assert {row[2] for row in store.rows()} == {b"", b"a", b"a/loop", b"a/file", b"mounted"}
     walk = (
@@ -244,7 +248,7 @@ def test_a_loop_of_mounts_is_an_entry_and_is_not_entered(
         "    passed = Passed()\n"
         "    print(len(list(below(tree, looked_up(tree, b'', passed), passed))), sorted(passed.counts.items()))\n"
     )
-    command = ["unshare", "-m", "sh", str(script), str(tree), sys.executable, "-c", walk, str(tree)]
+    command = ["unshare", "--mount", "sh", str(script), str(tree), sys.executable, "-c", walk, str(tree)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == "4 [('a directory that is its own ancestor', 1), ('another file system', 1)]\n"
 

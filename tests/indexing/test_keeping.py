@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadframe.host.environment import python
 from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
@@ -18,7 +18,7 @@ from loadframe.indexing.keeping import Keeping
 from loadframe.indexing.store import Store
 from loadframe.workloads.request_log import RECORD
 
-PROGRAM = (sys.executable, "-P", "-m", "loadframe.indexing.keeping")
+PROGRAM = tuple(python("loadframe.indexing.keeping"))
 
 
 def started(database: dict[str, str], tree: Path, folder: Path, **options: Any) -> subprocess.Popen[str]:

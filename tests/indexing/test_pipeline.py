@@ -6,7 +6,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from loadframe.host.environment import python
 from loadframe.indexing import trees
 from loadframe.indexing.config import Config
 from loadframe.indexing.entries import Entry, entry_of, id_of, split
@@ -54,7 +54,7 @@ def store(config: Config) -> Iterator[Store]:
 def command(config: Config) -> list[str]:
     path = config.path("config.json")
     path.write_text(config.text())
-    return [sys.executable, "-P", "-m", "loadframe.indexing.pipeline", str(path)]
+    return python("loadframe.indexing.pipeline", str(path))
 
 
 def run(config: Config) -> dict[str, Any]:
