@@ -61,10 +61,10 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     answer = expected("render-farm")
     overrides = [
         "cage.open_files=1024",
-        "load.levels=[4, 16, 64, 256]",  # around the cliff, and as many tables as need more files
+        "load.levels=[4, 8, 16, 64, 256]",  # around the cliff, and as many tables as need more files
         "measure.precision=0.2",
         "measure.profile=off",
-        "measure.budget=50s",
+        "measure.budget=70s",
     ]
     study = loadframe.case("render-farm").study(profile="quick", overrides=overrides)
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
