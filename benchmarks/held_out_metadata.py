@@ -118,7 +118,8 @@ def measured(name: str, variant: Variant, target: str, kind: str, folder: Path) 
         cold=str(variant.cold).lower(), levels=list(variant.levels), cage=variant.cage,
     )  # fmt: skip
     path.write_text(text)
-    return loadframe.conclude(loadframe.measure(loadframe.load_study(path), folder / "runs").run)
+    run = loadframe.measure(loadframe.load_study(path), folder / "runs").run
+    return loadframe.conclude(loadframe.open_run(run))
 
 
 def found(name: str, variant: Variant) -> Investigation:

@@ -157,6 +157,7 @@ def test_a_collector_that_a_profile_shows_comes_before_the_thread_that_it_fills(
     "other",
     [
         {"target.runtime.gc_sampled_share": 0.1},
+        {"target.runtime.gc_sampled_share": 0.31},  # a Node.js service whose one thread computes
         {"target.runtime.gc_sampled_cores": 0.05},  # of a program that is idle
         {"target.runtime.gc_share": 0.01},  # its own counters contradict
     ],

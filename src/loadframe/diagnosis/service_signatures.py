@@ -162,7 +162,7 @@ _SAMPLED = Signature(
     rank=Rank.RUNTIME,
     title="the runtime's collector takes much of the CPU time, as a profile shows",
     present=(
-        Condition(GC_SAMPLED, ">=", 0.3, "samples in functions of a collector (collector_frames.py), our choice"),
+        Condition(GC_SAMPLED, ">=", 0.5, "of the samples: below half of them, what the program computes is more"),
         Condition(GC_SAMPLED_CORES, ">=", 0.2, "a fifth of one CPU, our choice: an idle program may collect, too"),
     ),
     absent=(Condition("target.runtime.gc_share", "<", 0.05, "its counters say that it seldom collects"),),
