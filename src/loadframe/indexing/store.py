@@ -259,7 +259,7 @@ def connect(database: Mapping[str, str]) -> Store:
 
 
 def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:
-    """The values in pieces of at most so many."""
+    """The values in pieces, each of at most `most`."""
     left = iter(values)
     while piece := list(islice(left, most)):
         yield piece

@@ -35,7 +35,7 @@ class Shape:
     """entries: in all, the root and the directories included. depth: of directories below the root; 1: all of them are
     in the root. files_per_directory: the last one has fewer. median_bytes, sigma: of the log-normal sizes; sigma is of
     the natural logarithm. owners: user ids, from FIRST_OWNER on; 0, or without root: all are ours. age_days: times are
-    spread evenly over so many days before now."""
+    spread evenly over these days before now."""
 
     entries: int
     files_per_directory: int = 30

@@ -27,7 +27,7 @@ FEWEST_ANSWERS = 8
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9
-"""Of the looks at all connections to a peer: so many must fit a pace."""
+"""Share of the looks at all connections to a peer that must fit a pace."""
 FEWEST_LOOKS = 4
 
 
