@@ -72,7 +72,8 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     assert first.id == answer["finding"][0]
     truth = study.target.settings["table_open_cache"] / study.workload.options["tables_per_job"]
     assert first.reached_at is not None
-    assert first.reached_at.load == pytest.approx(truth, rel=answer["reached_at_within"])
+    within = answer["reached_at_within"]  # of its interval: steps are short, and the server has a few tables of its own
+    assert (1 - within) * first.reached_at.low <= truth <= (1 + within) * first.reached_at.high
     if was_kept_from_proving(found):
         return
     assert first.status == "confirmed" or mostly_disturbed(found)

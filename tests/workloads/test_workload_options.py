@@ -36,7 +36,9 @@ def test_an_option_is_either_taken_as_it_is_or_refused_by_name_value_and_range(d
     except StudyError as error:
         assert name in error.fact and repr(value) in error.fact
         others = [other for other in registry.KINDS[kind].options if other != name]
-        assert any(other in error.remedy for other in others) if rule.accepts(value) else rule.right in error.remedy
+        accepted = rule.accepts(value)  # of the right kind, but not with the other options, or not as a path or a name
+        right = [rule.right] if not accepted else [*others, "For example "]
+        assert any(words in error.remedy for words in right)
     else:
         assert getattr(workload.options, name) == value
         assert not isinstance(value, bool) or rule.right == "true or false"
