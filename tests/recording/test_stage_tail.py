@@ -57,6 +57,16 @@ def test_a_log_that_begins_again_is_read_from_there(tmp_path: Path) -> None:
     assert [reading.counters["pipeline.APPLY.waiting"] for reading in tail.readings()] == [5]
 
 
+def test_a_process_that_tells_again_soon_tells_of_another_moment(tmp_path: Path) -> None:
+    """Its last line, at the end of a step, may follow the one before at once: rates are between their own times."""
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic()
+        _append(path, _line(time=at_s - 0.02, done=10) + _line(time=at_s, done=12))
+    told = [(reading.at_s, reading.counters["pipeline.APPLY.done"]) for reading in tail.readings()]
+    assert told == [(at_s - 0.02, 10), (at_s, 12)]
+
+
 def test_processes_of_one_stage_are_added_up(tmp_path: Path) -> None:
     path, tail = tmp_path / "stages.jsonl", StageTail()
     with tail.watching([], [path]):

@@ -110,10 +110,10 @@ def _title(found: Limiting, stages: Sequence[Stage]) -> str:
         return f"all workers of the pipeline are at work, most of them in {stage.name}"
     if found.kind == "quota":
         return f"entries wait before {stage.name} while workers are idle: it takes no more at once"
-    many = "" if stage.workers is None else f" of its {show(stage.workers, 'count')}"
+    many = "" if stage.workers is None else f" {show(stage.workers, 'count')}"
     if stage.workers is not None and round(stage.workers) == 1:
-        return f"the stage {stage.name} limits: its only worker is at work all the time"
-    return f"the stage {stage.name} limits: all{many} workers are at work all the time"
+        return f"the only worker of the stage {stage.name} is at work all the time"
+    return f"all{many} workers of the stage {stage.name} are at work all the time"
 
 
 def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[Evidence]:

@@ -233,14 +233,19 @@ class _Sums:
         self._over: dict[str, dict[str, float]] = {}
         self._began_s: float | None = None
         self._now: dict[str, float] = {}
+        self._told: set[tuple[str, str, tuple[int, str]]] = set()
         self._orders: dict[str, float] = {}
         self._of_driver: set[str] = set()
 
     def add(self, one: _Told) -> StageReading | None:
-        """Takes a line, none of which is before the last; the reading before it, where that is whole."""
+        """Takes a line, none of which is before the last; the reading before it, where that is whole: a process that
+        tells of a stage again tells of another moment."""
         line, done = one.line, None
-        if self._began_s is not None and one.at_s - self._began_s > TOGETHER_S:
+        told = (line.kind, line.name, one.process)
+        later_s = 0.0 if self._began_s is None else one.at_s - self._began_s
+        if later_s > TOGETHER_S or (later_s > 0 and told in self._told):
             done = self.last()
+        self._told.add(told)
         if self._began_s is None:
             self._began_s = one.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
@@ -268,7 +273,7 @@ class _Sums:
     def last(self) -> StageReading | None:
         """The reading that has begun."""
         began_s, now = self._began_s, self._now
-        self._began_s, self._now = None, {}
+        self._began_s, self._now, self._told = None, {}, set()
         return None if began_s is None else StageReading(began_s, now)
 
 
