@@ -1,0 +1,72 @@
+"""loadframe fleet check|agent: many machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loadframe.cli.common import MUST_ACT, Json, command
+from loadframe.cli.terminal import answer, emit, say
+from loadframe.errors import MissingTool
+
+if TYPE_CHECKING:
+    from loadframe.experiments.frame import MakeBench
+    from loadframe.study import Study
+
+app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
+
+
+OverFleet = Annotated[
+    Path | None, typer.Option("--fleet", metavar="FILE", help="Let the drivers of this fleet make the load.")
+]
+
+
+@contextmanager
+def bench_of(fleet: Path | None, study: Study) -> Iterator[MakeBench]:
+    """The bench on which a verb measures: this machine's, or one that the fleet in this file drives."""
+    if fleet is None:
+        from loadframe.bench.bench import RealBench
+
+        yield RealBench
+        return
+    from loadframe.fleet.declaration import load
+    from loadframe.fleet.over import benches_over
+
+    with benches_over(load(fleet), study, say) as made:
+        yield made
+
+
+@app.command()
+def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], as_json: Json = False) -> None:
+    """Check a fleet: hosts, versions, clocks, links, and who is loud. It changes nothing and loads no server."""
+    with command(as_json):
+        from loadframe.fleet.declaration import load
+        from loadframe.reporting.fleet_report import fleet_json, render_fleet
+
+        declared = load(fleet)
+        try:
+            from loadframe.fleet.check import check as checked
+        except ModuleNotFoundError as error:
+            raise MissingTool(
+                f"A fleet needs the Python package {error.name}, which is not installed",
+                remedy="pip install 'loadframe[fleet]'",
+            ) from error
+        found = checked(declared, told=say)
+        if as_json:
+            emit(fleet_json(found))
+        else:
+            answer(render_fleet(found))
+        if not found.fit:
+            raise typer.Exit(MUST_ACT)
+
+
+@app.command()
+def agent() -> None:
+    """Work for a coordinator through stdin and stdout. It starts this by itself, on each host of a fleet."""
+    from loadframe.fleet.agent import main
+
+    main()

@@ -1,0 +1,218 @@
+"""The bench over a fleet: the drivers on their hosts make the load, and what is measured of the target and of each
+driver comes from its own host's recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from loadframe.bench.bench import RealBench
+from loadframe.bench.evaluation import Evaluated, is_late
+from loadframe.bench.loading import Loaded
+from loadframe.errors import StepVoid
+from loadframe.fleet.hosts import Hosts
+from loadframe.fleet.load import FleetDriver, FleetLoad
+from loadframe.fleet.merging import check_all_along
+from loadframe.host.processes import Allowance
+from loadframe.model import Purpose, Step
+from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, VoidReason
+from loadframe.recording.frames import Tick
+from loadframe.recording.readers import RecordingReader
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe.workloads.base import Workload
+
+OF_THE_TARGET = ("system.", "target.", "recorder.")
+LAG, WAITED = "workload.driver_lag", "driver.cpu.run_delay"
+
+
+class FleetBench(RealBench):
+    """See RealBench. Enter it while the hosts are set up."""
+
+    def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None], hosts: Hosts) -> None:
+        self.hosts = hosts
+        super().__init__(study, run, say)
+        self._descriptors: dict[str, int] = {}
+        self._readers: dict[str, RecordingReader] = {}
+        self._offsets: dict[str, int] = {}
+        self._metrics: dict[str, Mapping[str, float]] = {}
+        self._watched: dict[str, ClockInStep] = {}
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The hosts that may drive."""
+        return self.hosts.coordinator.drivers
+
+    def drive_from(self, hosts: Sequence[str]) -> None:
+        """Who takes part in the steps to come."""
+        self._load_of_fleet.drivers = tuple(hosts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """See RealBench: with who drove and whose recordings they are."""
+        return (*super().notes, *self.hosts.notes())
+
+    def __exit__(self, *what: object) -> None:
+        try:
+            super().__exit__(*what)  # type: ignore[arg-type]
+        finally:
+            for reader in self._readers.values():
+                reader.close()
+            for descriptor in self._descriptors.values():
+                os.close(descriptor)
+            self._readers, self._descriptors = {}, {}
+
+    def take_step(
+        self,
+        *,
+        treatment: str,
+        level: float,
+        round_number: int | None = None,
+        block: int | None = None,
+        window_s: float | None = None,
+        most_waiting: int | None = None,
+        warmup_s: float = 0.0,
+        purpose: Purpose = "curve",
+    ) -> Step:
+        """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
+        self._metrics = {}
+        try:
+            step = super().take_step(
+                treatment=treatment, level=level, round_number=round_number, block=block, window_s=window_s,
+                most_waiting=most_waiting, warmup_s=warmup_s, purpose=purpose,
+            )  # fmt: skip
+        except StepVoid as error:
+            fleet_files.add_step(self.run, self._void(level, error))
+            raise
+        fleet_files.add_step(self.run, self._taken(level))
+        return step
+
+    # --- the load ---------------------------------------------------------------------------------------------------
+
+    def _make_workload(self, allowance: Allowance) -> Workload:
+        """The driver's cage and user are each host's own."""
+        inner = super()._make_workload(Allowance())
+        return FleetLoad(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+
+    @property
+    def _load_of_fleet(self) -> FleetLoad:
+        assert isinstance(self.workload, FleetLoad), "the load is the fleet's"
+        return self.workload
+
+    def _taken(self, level: float) -> FleetStep:
+        driver = self._load_of_fleet.last
+        assert driver is not None and driver.merged is not None, "the step was taken"
+        begun, merged = driver.begun, driver.merged
+        unsure = sorted(max(each.clock.uncertainty_s, each.clock.later_uncertainty_s) for each in merged.drivers)
+        return FleetStep(
+            begun.name, level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
+            self._watched, self._metrics,
+        )  # fmt: skip
+
+    def _void(self, level: float, error: StepVoid) -> FleetStep:
+        driver = self._load_of_fleet.last
+        name, start_s, duration_s = "", 0.0, 0.0
+        if driver is not None:
+            name, start_s, duration_s = driver.begun.name, driver.begun.start_s, driver.begun.duration_s
+        reason = cast(VoidReason, error.reason)
+        return FleetStep(name, level, start_s, duration_s, void=reason, void_host=error.host, void_fact=error.fact)
+
+    # --- what the hosts recorded ------------------------------------------------------------------------------------
+
+    def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
+        """The target's numbers from its host, the driver's from those that drove; the service's own from here."""
+        driver = self._load_of_fleet.last
+        assert driver is not None
+        assert driver.merged is not None, "its requests were read"
+        if loaded.offered is None and not self._load_of_fleet.think_s() and not loaded.ended_early:
+            check_all_along(driver.merged, loaded.summary.window_start_s, loaded.summary.window_end_s)
+        self._fetch(driver)
+        here, late = super()._seen(loaded, study)
+        clocks = {log.host: log.clock for log in driver.logs} | self._watched
+        found: dict[str, Evaluated] = {}
+        for host, clock in clocks.items():
+            there = in_time_of(loaded, clock)
+            ticks = self._ticks(host, there)
+            found[host] = self._evaluate(there, ticks, study)
+            late = late or is_late(ticks, there.summary)
+        self._metrics = {
+            host: {name: each.metrics[name] for name in WATCHED if name in each.metrics} for host, each in found.items()
+        }
+        return self._together(here, found, driver), late
+
+    def _together(self, here: Evaluated, found: Mapping[str, Evaluated], driver: FleetDriver) -> Evaluated:
+        own = {name: value for name, value in here.metrics.items() if not name.startswith((*OF_THE_TARGET, "driver."))}
+        target = self.hosts.target
+        at = found.get(target) if target is not None else None
+        metrics = dict(own)
+        if at is not None:
+            metrics |= {name: value for name, value in at.metrics.items() if not name.startswith("driver.")}
+        metrics |= drivers_together({host: found[host].metrics for host in driver.begun.shares if host in found})
+        metrics.pop(LAG, None)
+        concurrency = metrics.get("workload.concurrency", 0.0)
+        whole = sum(driver.begun.shares.values())
+        lags = [
+            found[host].metrics[WAITED] / (concurrency * share / whole)
+            for host, share in driver.begun.shares.items()
+            if concurrency > 0 and host in found and WAITED in found[host].metrics
+        ]
+        if lags:
+            metrics[LAG] = max(lags)
+        if target is not None and "system.cpu.foreign" in metrics:
+            metrics["system.cpu.foreign"] = self._strangers(metrics, found, target)
+        return Evaluated(metrics, at.blind if at is not None else here.blind)
+
+    def _strangers(self, metrics: Mapping[str, float], found: Mapping[str, Evaluated], target: str) -> float:
+        """Hosts of one kernel see each other's processes: our drivers are none of the target's strangers."""
+        beside = [host for host in found if host != target and self.hosts.of_one_kernel(host, target)]
+        ours = sum(found[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
+        return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
+
+    def _fetch(self, driver: FleetDriver) -> None:
+        """What was recorded since the last step, of all hosts, into the run folder. StepVoid."""
+        self._watched = dict(self.hosts.coordinator.watched_clocks)
+        hosts = (*driver.begun.shares, *self.hosts.coordinator.watched)
+        for host, data in self.hosts.recorded(hosts, self._offsets).items():
+            if host not in self._descriptors:
+                self._descriptors[host] = self.run.new_recording(fleet_files.recording_of(host))
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self._descriptors[host], view) :]
+            self._offsets[host] = self._offsets.get(host, 0) + len(data)
+
+    def _ticks(self, host: str, there: Loaded) -> Sequence[Tick]:
+        if host not in self._descriptors:
+            return ()
+        if host not in self._readers:
+            name = fleet_files.recording_of(host)
+            self._readers[host] = RecordingReader(self.run.place(name), descriptor=self.run.recording(name))
+        return self._readers[host].ticks_between(there.summary.window_start_s, there.summary.window_end_s)
+
+
+def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
+    """The same load, its window by the clock of a host."""
+    summary = loaded.summary
+    there = replace(
+        summary,
+        started_s=clock.theirs_s(summary.started_s),
+        ended_s=clock.theirs_s(summary.ended_s),
+        window_start_s=clock.theirs_s(summary.window_start_s),
+        window_end_s=clock.theirs_s(summary.window_end_s),
+    )
+    return replace(loaded, summary=there)
+
+
+def drivers_together(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of all drivers: their CPU time together; of shares that of the one that has least left."""
+    found: dict[str, float] = {}
+    for name in ("driver.saturation", "driver.cpu.hottest_thread"):
+        values = [each[name] for each in metrics.values() if name in each]
+        if values:
+            found[name] = max(values)
+    cores = [each["driver.cpu.cores"] for each in metrics.values() if "driver.cpu.cores" in each]
+    if cores:
+        found["driver.cpu.cores"] = sum(cores)
+    return found

@@ -1,0 +1,137 @@
+"""Whether a fleet is fit to be loaded: every host reached, the same programs, clocks, who is loud, and the links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from loadframe.errors import FleetError
+from loadframe.fleet.authority import Authority
+from loadframe.fleet.clocks import Offset, drift, offset
+from loadframe.fleet.connection import Agent
+from loadframe.fleet.declaration import Fleet, HostTable
+from loadframe.fleet.identity import Identity
+from loadframe.fleet.judging import problems
+from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
+
+EXCHANGES = 40
+LOOK_S = 2.0
+DOCTOR_WITHIN_S = 60.0
+LINK_WITHIN_S = 60.0
+MOST_AT_ONCE = 64
+"""Hosts that are asked at the same time."""
+
+Row = TypeVar("Row")
+Found = TypeVar("Found")
+Told = Callable[[str], None]
+
+
+def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
+    """Look at every host, and at the link of each driver to each target. What cannot be reached is in the answer.
+    told: is given what is being done, in words."""
+    with ExitStack() as open_agents:
+        told(f"Reaching {len(fleet.host)} hosts")
+        reached = _each(fleet.host, lambda host: _reached(host, fleet.fleet.ssh_config))
+        agents = {agent.host.name: open_agents.enter_context(agent) for agent in reached if isinstance(agent, Agent)}
+        told(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")
+        seen = _each(list(agents.values()), _seen)
+        told("What each host has")
+        hosts = dict(zip(agents, _each(seen, _equipped), strict=True))
+        links = _links(fleet, agents, told)
+    checked = [
+        hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
+        for host, why in zip(fleet.host, reached, strict=True)
+    ]
+    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links))
+
+
+def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
+    """All at the same time: what one host takes long for keeps no other one waiting."""
+    with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(rows)))) as pool:
+        return list(pool.map(work, rows))
+
+
+def _reached(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:
+    try:
+        return Agent(host, ssh_config)
+    except FleetError as error:
+        return error
+
+
+def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
+    """Quiet, but for the looking: nothing else is asked of any host at this time."""
+    host = agent.host
+    found = HostCheck(host.name, tuple(host.roles))
+    try:
+        facts = HostFacts(**{name: agent.facts[name] for name in HostFacts.__dataclass_fields__})
+        wall, begin = (offset(each) for each in agent.exchanges(EXCHANGES))
+        use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
+        _, end = (offset(each) for each in agent.exchanges(EXCHANGES))
+        return agent, HostCheck(found.name, found.roles, "", facts, _clock(wall, begin, end), use)
+    except FleetError as error:
+        return agent, HostCheck(found.name, found.roles, why_not=str(error))
+    except (KeyError, TypeError, ValueError) as error:
+        return agent, HostCheck(found.name, found.roles, why_not=f"its agent answers with something else: {error}")
+
+
+def _clock(wall: Offset, begin: Offset, end: Offset) -> HostClock:
+    rate = drift(begin, end)
+    return HostClock(wall.offset_s, wall.uncertainty_s, wall.round_trip_s, rate.rate, rate.low, rate.high)
+
+
+def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
+    """With what `loadframe doctor` lacks there. It takes a second of a CPU, so it comes after the quiet look."""
+    agent, found = seen
+    if found.why_not:
+        return found
+    try:
+        rows = agent.ask("doctor", DOCTOR_WITHIN_S)["checks"]
+        missing = tuple(str(row["what"]) for row in rows if not row["found"])
+    except (FleetError, KeyError, TypeError) as error:
+        return HostCheck(found.name, found.roles, why_not=f"it cannot be examined: {error}")
+    return HostCheck(found.name, found.roles, "", found.facts, found.clock, found.use, missing)
+
+
+def _links(fleet: Fleet, agents: dict[str, Agent], told: Told) -> tuple[FleetLink, ...]:
+    """One after another: two at a time would share what they have in common."""
+    pairs = [
+        (driver, target)
+        for driver in fleet.with_role("driver")
+        for target in fleet.with_role("target")
+        if driver.name != target.name and driver.name in agents and target.name in agents
+    ]
+    if not pairs:
+        return ()
+    authority = Authority()
+    identities = {name: authority.identity(name) for name in agents}
+    found = []
+    for driver, target in pairs:
+        told(f"The link from {driver.name} to {target.name}")
+        found.append(_link(agents[driver.name], agents[target.name], identities))
+    return tuple(found)
+
+
+def _link(driver: Agent, target: Agent, identities: dict[str, Identity]) -> FleetLink:
+    names = driver.host.name, target.host.name
+    if not target.host.address:
+        return FleetLink(*names, why_not=f"host {target.host.name!r} has no address in the fleet file")
+    try:
+        port = target.ask("listen", 10, address=target.host.address, **_shown(identities[target.host.name]))["port"]
+        try:
+            carried = driver.ask(
+                "link", LINK_WITHIN_S, address=target.host.address, port=port, **_shown(identities[driver.host.name])
+            )
+        finally:
+            target.ask("listen_no_more", 10)
+        return FleetLink(*names, **carried)
+    except FleetError as error:
+        return FleetLink(*names, why_not=error.fact)
+    except TypeError as error:
+        return FleetLink(*names, why_not=f"an agent answers with something else: {error}")
+
+
+def _shown(identity: Identity) -> dict[str, Any]:
+    return {"certificate": identity.certificate, "key": identity.key, "authority": identity.authority}

@@ -1,0 +1,74 @@
+"""How far another machine's clock is off, from messages that went there and back. Pure.
+
+Of one exchange is known when it was sent and when its answer came (our clock), and what the other clock showed between
+the two. So the other clock was ahead by theirs - (sent + received) / 2, give or take half of the round trip: the
+bound holds however the time is shared between there and back (F. Cristian, "Probabilistic clock synchronization", 1989;
+NTP, RFC 5905, takes the exchange with the shortest round trip likewise). Of several exchanges each bounds the offset:
+it lies where all bounds overlap, and where they do not, a clock was set in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Times in seconds: sent and received by our clock, theirs by the other one."""
+
+    sent_s: float
+    theirs_s: float
+    received_s: float
+
+    @property
+    def round_trip_s(self) -> float:
+        """From the sending to the answer."""
+        return self.received_s - self.sent_s
+
+    @property
+    def offset_s(self) -> float:
+        """How far their clock is ahead, in the middle of the exchange."""
+        return self.theirs_s - (self.sent_s + self.received_s) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Their clock is ahead by offset_s, give or take uncertainty_s: a bound, not a standard deviation. at_s: by our
+    clock. round_trip_s: the shortest."""
+
+    offset_s: float
+    uncertainty_s: float
+    at_s: float
+    round_trip_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Seconds per second by which their clock runs faster than ours, with its bounds."""
+
+    rate: float
+    low: float
+    high: float
+
+
+def offset(exchanges: Sequence[Exchange]) -> Offset:
+    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, and for a round trip below
+    zero, which is no measurement."""
+    if not exchanges:
+        raise ValueError("no exchange")
+    best = min(exchanges, key=lambda each: each.round_trip_s)
+    if best.round_trip_s < 0:
+        raise ValueError(f"an answer came {-best.round_trip_s:g} s before it was asked for")
+    at_s = (best.sent_s + best.received_s) / 2
+    return Offset(best.offset_s, best.round_trip_s / 2, at_s, best.round_trip_s)
+
+
+def drift(first: Offset, last: Offset) -> Drift:
+    """From two offsets, some time apart. ValueError where there is no time between them."""
+    apart_s = last.at_s - first.at_s
+    if apart_s <= 0:
+        raise ValueError("two offsets of one moment have no drift")
+    rate = (last.offset_s - first.offset_s) / apart_s
+    unsure = (first.uncertainty_s + last.uncertainty_s) / apart_s
+    return Drift(rate, rate - unsure, rate + unsure)

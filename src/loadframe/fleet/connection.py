@@ -1,0 +1,251 @@
+"""The coordinator's side of an agent: the process through which it is reached, what it is asked and answers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import shlex
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from loadframe.errors import FleetError
+from loadframe.fleet.clocks import Exchange
+from loadframe.fleet.declaration import HostTable
+from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, written
+from loadframe.host.environment import environment, python
+from loadframe.host.processes import marked
+from loadframe.host.to_its_end import told
+
+GREETED_WITHIN_S = 30.0
+"""A login may take its time; ssh itself gives up a connection after CONNECT_S."""
+CONNECT_S = 10
+MOST_BEFORE_GREETING = 200
+"""Lines that a login shell may print on its own."""
+ENDS_WITHIN_S = 5.0
+Answered = Callable[[dict[str, Any], float], object]
+"""Is given what came for a question, and when (CLOCK_MONOTONIC, s)."""
+
+
+def command(host: HostTable, ssh_config: Path | None) -> list[str]:
+    """What starts its agent. Through ssh the words are read by a shell of the other side, hence the quotes."""
+    if host.here:
+        return python("loadframe.fleet.agent")
+    agent = [host.loadframe, "fleet", "agent"]
+    if host.by:
+        return [*host.by, *agent]
+    own = ["-F", str(ssh_config)] if ssh_config is not None else []
+    options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
+    return ["ssh", *own, *options, "--", host.ssh, shlex.join(agent)]
+
+
+class Agent:
+    """One host's agent, from its greeting until it is closed. Threads may ask at the same time."""
+
+    def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
+        """FleetError where it does not greet."""
+        self.host = host
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the agent is
+        try:
+            self._process = _started(host, command(host, ssh_config), self._said)
+        except FleetError:
+            self._said.close()
+            raise
+        self._numbers = itertools.count(1)
+        self._writing = threading.Lock()
+        self._waiting: dict[int, Answered] = {}
+        self._over = threading.Event()
+        self._closed = False
+        self._why = ""
+        self.once_lost: Callable[[str], None] = lambda _why: None
+        """Is told, by another thread, why the agent is lost, where we have not closed it."""
+        self._heard_s = time.monotonic()
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
+        try:
+            self.facts = self._greeting()
+        except BaseException:
+            self.close()
+            raise
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def ask(self, question: str, within_s: float, **values: object) -> dict[str, Any]:
+        """Its answer. FleetError where there is none in time, or it is an error."""
+        return self._asked(question, within_s, values)[0]
+
+    def exchanges(self, count: int, within_s: float = 10.0) -> tuple[list[Exchange], list[Exchange]]:
+        """Questions for the time, one after another: by the wall clock, and by the monotonic one. FleetError."""
+        wall: list[Exchange] = []
+        monotonic: list[Exchange] = []
+        until = time.monotonic() + within_s
+        while len(wall) < count and (not wall or time.monotonic() < until):
+            sent_wall, sent = time.time(), time.monotonic()
+            answer, received = self._asked("clock", within_s, {})
+            wall.append(Exchange(sent_wall, float(answer["wall_s"]), sent_wall + (received - sent)))
+            monotonic.append(Exchange(sent, float(answer["monotonic_s"]), received))
+        return wall, monotonic
+
+    def post(self, question: str, values: Mapping[str, Any], answered: Answered) -> int:
+        """Ask, and go on. answered: is given what comes, by another thread. The question's number."""
+        number = next(self._numbers)
+        self._waiting[number] = answered
+        self._write({"id": number, "ask": question, **values})
+        return number
+
+    @property
+    def lost(self) -> str:
+        """Why nothing comes from it any more, in words; "" where something may."""
+        if not self._over.is_set():
+            return ""
+        last = self._last_words().strip().rpartition("\n")[2][-300:]
+        return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
+
+    def close(self) -> None:
+        """End it: its stdin is closed, and it then ends by itself. Idempotent."""
+        self._closed = True
+        self._over.set()
+        with contextlib.suppress(OSError):  # it has gone before
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._said.close()
+
+    def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        mine: queue.SimpleQueue[tuple[dict[str, Any], float]] = queue.SimpleQueue()
+        number = self.post(question, values, lambda message, at: mine.put((message, at)))
+        try:
+            until = time.monotonic() + within_s
+            while True:
+                try:
+                    answer, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
+                except queue.Empty:
+                    if self._over.is_set():
+                        raise self._lost() from None
+                    if time.monotonic() >= until:
+                        raise FleetError(
+                            f"host {self.host.name!r} has not answered {question!r} within {within_s:g} s",
+                            remedy="See whether it is overloaded or its link is cut, and check again.",
+                        ) from None
+                else:
+                    break
+        finally:
+            self._waiting.pop(number, None)
+        if "answer" not in answer or not isinstance(answer["answer"], dict):
+            raise FleetError(
+                f"host {self.host.name!r} cannot answer {question!r}: {answer.get('error', 'no answer is in it')}",
+                remedy="Mend that there, and check again.",
+            )
+        return answer["answer"], at
+
+    def _write(self, message: dict[str, Any]) -> None:
+        data = written(message)
+        with self._writing:
+            try:
+                assert self._process.stdin is not None
+                self._process.stdin.write(data)
+                self._process.stdin.flush()
+            except (OSError, ValueError):  # gone, or closed by us: whoever waits for an answer is told
+                self._lose("its agent has gone")
+
+    def _greeting(self) -> dict[str, Any]:
+        until = time.monotonic() + GREETED_WITHIN_S
+        for _ in range(MOST_BEFORE_GREETING):
+            try:
+                line = self._lines.line(max(0.0, until - time.monotonic()))
+                message = read(line)
+            except WireError:
+                continue  # what a login shell prints
+            except Silent:
+                raise self._unreached(f"its agent has not greeted within {GREETED_WITHIN_S:g} s") from None
+            except Closed:
+                raise self._unreached("its agent has not started") from None
+            if message.get("schema") == AGENT:
+                return message
+            if str(message.get("schema", "")).startswith("loadframe.agent/"):
+                raise self._unreached(f"its Loadframe speaks {message['schema']}, this one {AGENT}")
+        raise self._unreached(f"{MOST_BEFORE_GREETING} lines came, and no agent's greeting")
+
+    def _read(self) -> None:
+        while not self._over.is_set():
+            try:
+                message, at = self._lines.message(1.0), time.monotonic()
+            except Silent:
+                continue
+            except (Closed, OSError, ValueError):
+                self._lose("its agent has gone")
+                return
+            except WireError as error:
+                self._lose(f"its agent says something else: {error}")
+                return
+            self._heard_s = at
+            number = message.get("id")
+            waiting = self._waiting.pop(number, None) if isinstance(number, int) else None
+            if waiting is not None:
+                waiting(message, at)
+
+    def _beat(self) -> None:
+        """Say that we are there. The agent says so, too: where the link is cut, nothing else tells."""
+        while not self._over.wait(BEAT_S):
+            self._write({"beat": True})
+            if time.monotonic() - self._heard_s > SILENT_S:
+                self._lose(f"nothing has come from it for {SILENT_S:g} s")
+
+    def _lose(self, why: str) -> None:
+        if self._over.is_set():
+            return
+        self._why = why
+        self._over.set()
+        if not self._closed:
+            self.once_lost(why)
+
+    def _lost(self) -> FleetError:
+        return FleetError(
+            f"the agent on host {self.host.name!r} has gone",
+            remedy="What it did there has ended with it. See why, and check again.",
+            details=self._last_words(),
+        )
+
+    def _unreached(self, why: str) -> FleetError:
+        words = shlex.join(self._process.args) if isinstance(self._process.args, list) else ""
+        return FleetError(
+            f"host {self.host.name!r} cannot be reached: {why}",
+            remedy=f"Try it by hand: {words}",
+            details=self._last_words(),
+        )
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.5)
+        return "" if self._said.closed else told(self._said)[-2000:]
+
+
+def _started(host: HostTable, words: Sequence[str], said: Any) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=marked(environment()),
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise FleetError(
+            f"host {host.name!r} cannot be reached: {words[0]}: {error.strerror}",
+            remedy="Install it (Debian: openssh-client), or correct `by` of that host." if not host.here else "",
+        ) from error

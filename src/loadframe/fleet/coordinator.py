@@ -1,0 +1,310 @@
+"""One step over many hosts: all drivers are ready, all begin at one instant, all logs come back, or the step is void.
+
+    clocks     exchanges with each host, the shortest round trip of which bounds its clock (clocks.py)
+    prepare    each driver makes ready what its share of the load needs, and waits
+    start      each is told the instant by its own clock; who hears of it too late voids the step
+    ended      each answers once its load is over
+    clocks     again: a clock that was set meanwhile voids the step
+    read       the request logs, compressed, piece by piece
+
+Whatever is lost on the way voids the step, and the load of all others is ended: what is lost is never spread over those
+that remain. The transport is any (transport.py); nothing here reads a clock or sleeps by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from loadframe.errors import StepVoid
+from loadframe.fleet.clocks import Exchange, Offset, offset
+from loadframe.fleet.transport import Arrived, Transport
+from loadframe.model.fleet_step import ClockInStep, VoidReason
+
+EXCHANGES = 12
+"""With each host, before a step and after it."""
+CLOCKS_WITHIN_S = 10.0
+READY_WITHIN_S = 90.0
+"""A driver may make thousands of connections and log in on each."""
+LEAD_S = 0.25
+"""Between telling the first host of the start and the start, with LEAD_TRIPS round trips on top."""
+LEAD_TRIPS = 3.0
+LATE_S = 60.0
+"""After its time a load may go on with what it has begun; the agent itself ends it long before."""
+READ_WITHIN_S = 60.0
+PIECE_BYTES = 1 << 20
+"""Of what is compressed, in one answer."""
+READ_AT_ONCE = 8
+"""Hosts whose logs come at the same time: what is under way is bounded."""
+CLOCKS_APART_S = 0.005
+"""By so much more than its bound the time may be off by which a host begins: what is in between it and its clock."""
+DRIFT = 500e-6
+"""NTP corrects no more (RFC 5905); a clock that went further between two measurements was set, or its machine slept."""
+REMEDY = "Finished steps are kept. See what became of that host, and run it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Drivers are told to begin at start_s (the coordinator's clock). clocks: of each host then."""
+
+    name: str
+    shares: Mapping[str, int]
+    start_s: float
+    duration_s: float
+    clocks: Mapping[str, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class LogOf:
+    """One host's request log as it came, compressed (zstd), and how many bytes it has when it is not."""
+
+    host: str
+    share: int
+    clock: ClockInStep
+    compressed: bytes
+    size: int
+    told: Mapping[str, Any]
+    """What the agent said of its driver's end, beside the sizes."""
+
+
+class Coordinator:
+    """Takes one step at a time. watched: hosts that do not drive, and belong to each step all the same: where they are
+    lost it is void."""
+
+    def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
+        self._transport = transport
+        self.drivers = tuple(drivers)
+        self.watched = tuple(each for each in watched if each not in drivers)
+        self._ended: dict[str, Mapping[str, Any]] = {}
+        self._numbers: dict[int, str] = {}
+        self._begun: Begun | None = None
+        self._answered_s: dict[str, float] = {}
+        self.watched_clocks: dict[str, ClockInStep] = {}
+        """Of the hosts that do not drive, in the last step that was collected."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All of them, drivers first."""
+        return (*self.drivers, *self.watched)
+
+    # --- what all of them are asked -------------------------------------------------------------------------------
+
+    def ask_all(
+        self, questions: Mapping[str, tuple[str, Mapping[str, Any]]], within_s: float, reason: VoidReason
+    ) -> dict[str, Mapping[str, Any]]:
+        """A question to each of these hosts at the same time, and all answers. StepVoid, of that reason where the agent
+        gives none, where one has none."""
+        asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
+        until_s, answers = self._transport.now_s() + within_s, dict[str, Mapping[str, Any]]()
+        while len(answers) < len(asked):
+            came = self._transport.arrived(until_s)
+            if came is None:
+                silent = next(host for host in questions if host not in answers)
+                self._void(silent, reason, f"host {silent!r} has not answered within {within_s:g} s")
+            self._refuse_loss(came, reason, asked)
+            if came.number in asked and came.answer is not None:
+                answers[came.host] = came.answer
+                self._answered_s[came.host] = came.at_s
+        return answers
+
+    def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
+        """How far the monotonic clock of each is ahead of ours. All are asked at the same time, each one question after
+        the other. StepVoid."""
+        waiting: dict[int, tuple[str, float]] = {}
+        found: dict[str, list[Exchange]] = {host: [] for host in hosts}
+        for host in found:
+            sent_s = self._transport.now_s()
+            waiting[self._transport.ask(host, "clock", {})] = host, sent_s
+        until_s = self._transport.now_s() + CLOCKS_WITHIN_S
+        while waiting:
+            came = self._transport.arrived(until_s)
+            if came is None:
+                late = next(iter(waiting.values()))[0]
+                if found[late]:  # far away: what was measured has its bounds
+                    break
+                self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
+            self._refuse_loss(came, "agent-lost", waiting)
+            if came.number not in waiting or came.answer is None:
+                continue
+            host, sent_s = waiting.pop(came.number)
+            found[host].append(Exchange(sent_s, self._seconds(came), came.at_s))
+            if len(found[host]) < exchanges:
+                sent_s = self._transport.now_s()
+                waiting[self._transport.ask(host, "clock", {})] = host, sent_s
+        return {host: offset(each) for host, each in found.items()}
+
+    # --- one step -------------------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        name: str,
+        shares: Mapping[str, int],
+        duration_s: float,
+        more: Mapping[str, Any] | None = None,
+        each: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Begun:
+        """Let these hosts, each with its share, begin at one instant. more: what all are told beside it; each: what one
+        is. StepVoid where one does not get ready or hears of the start too late."""
+        self._ended, self._numbers = {}, {}
+        told, own = {"step": name, "duration_s": duration_s, **(more or {})}, each or {}
+        self.ask_all(
+            {host: ("prepare", {**told, **own.get(host, {}), "share": share}) for host, share in shares.items()},
+            READY_WITHIN_S,
+            "not-ready",
+        )
+        clocks = self.clocks((*shares, *self.watched))
+        lead_s = LEAD_S + LEAD_TRIPS * max(each.round_trip_s for each in clocks.values())
+        start_s = self._transport.now_s() + lead_s
+        told_s = self._transport.now_s()
+        heard = self.ask_all(
+            {host: ("start", {"at_s": start_s + clocks[host].offset_s}) for host in shares},
+            lead_s + CLOCKS_WITHIN_S,
+            "late-start",
+        )
+        for host, answer in heard.items():
+            self._check_heard(host, answer.get("late_s"), start_s, told_s, clocks[host])
+        self._begun = Begun(name, dict(shares), start_s, duration_s, clocks)
+        self._numbers = {self._transport.ask(host, "ended", {}): host for host in shares}
+        return self._begun
+
+    def wait(self, within_s: float) -> bool:
+        """Whether all loads are over, waiting at most so long. StepVoid where one has failed, or a host is lost."""
+        begun = self._going()
+        until_s = self._transport.now_s() + within_s
+        while len(self._ended) < len(begun.shares):
+            came = self._transport.arrived(until_s)
+            if came is None:
+                last_s = begun.start_s + begun.duration_s + LATE_S
+                if self._transport.now_s() > last_s:
+                    slow = next(host for host in begun.shares if host not in self._ended)
+                    self._void(slow, "load-failed", f"the load of host {slow!r} has not ended by {LATE_S:g} s after it")
+                return False
+            self._refuse_loss(came, "load-failed", self._numbers)
+            if came.number in self._numbers and came.answer is not None:
+                self._ended[came.host] = came.answer
+        return True
+
+    def collect(self, most_bytes: int) -> list[LogOf]:
+        """The request logs, of at most so many bytes together, not compressed. StepVoid."""
+        begun = self._going()
+        after = self.clocks((*begun.shares, *self.watched))
+        clocks = {host: self._unset(host, begun.clocks[host], after[host]) for host in after}
+        self.watched_clocks = {host: clocks[host] for host in self.watched}
+        sizes = {host: self._sizes(host, self._ended[host]) for host in begun.shares}
+        if (total := sum(size for size, _ in sizes.values())) > most_bytes:
+            largest = max(sizes, key=lambda host: sizes[host][0])
+            self._void(
+                largest,
+                "log-refused",
+                f"the request logs have {total:,} bytes, more than {most_bytes:,}; that of host {largest!r} is the "
+                "largest",
+                "Give measure.window less time, or lower the level.",
+            )
+        logs, names = [], list(begun.shares)
+        for first in range(0, len(names), READ_AT_ONCE):
+            chosen = names[first : first + READ_AT_ONCE]
+            sent = self.read_all({host: ("log", 0, sizes[host][1]) for host in chosen}, "log-refused")
+            logs += [
+                LogOf(host, begun.shares[host], clocks[host], sent[host], sizes[host][0], self._ended[host])
+                for host in chosen
+            ]
+        return logs
+
+    def read_all(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> dict[str, bytes]:
+        """What each host has under a name, from a place on to another one, in pieces. StepVoid."""
+        found = dict.fromkeys(wanted, b"")
+        while left := [host for host, (_, begin, end) in wanted.items() if len(found[host]) < end - begin]:
+            sizes = {host: min(PIECE_BYTES, wanted[host][2] - wanted[host][1] - len(found[host])) for host in left}
+            questions = {
+                host: ("read", {"what": wanted[host][0], "offset": wanted[host][1] + len(found[host]), "size": size})
+                for host, size in sizes.items()
+            }
+            for host, answer in self.ask_all(questions, READ_WITHIN_S, reason).items():
+                piece = self._piece(host, answer, reason)
+                if not 0 < len(piece) <= sizes[host]:
+                    self._void(host, reason, f"host {host!r} sent {len(piece):,} bytes instead of a piece of its log")
+                found[host] += piece
+        return found
+
+    def cancel(self) -> None:
+        """End the load on all drivers, as far as they hear it; those that do not end it by themselves once their lease
+        is over. Never raises."""
+        self._begun = None
+        for host in self.drivers:
+            self._transport.ask(host, "cancel", {})
+
+    # --- what voids it ----------------------------------------------------------------------------------------------
+
+    def _going(self) -> Begun:
+        assert self._begun is not None, "a step was begun"
+        return self._begun
+
+    def _refuse_loss(self, came: Arrived, reason: VoidReason, asked: Iterable[int]) -> None:
+        if came.gone and came.host in self.hosts:
+            self._void(came.host, "agent-lost", f"host {came.host!r} is lost: {came.gone}")
+        if came.error and came.number in asked:
+            self._void(came.host, came.reason or reason, f"host {came.host!r}: {came.error}", came.remedy)
+
+    def _void(self, host: str, reason: str, fact: str, remedy: str = "") -> NoReturn:
+        self.cancel()
+        raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
+
+    def _check_heard(self, host: str, late_s: object, start_s: float, told_s: float, clock: Offset) -> None:
+        """That it was in time; and that by the clock with which the load begins it was heard after it was told and
+        before that was answered, as by the clock that was measured."""
+        if not isinstance(late_s, int | float) or late_s > 0:
+            self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
+        heard_s = start_s + late_s
+        early_s = told_s - clock.uncertainty_s - heard_s
+        after_s = heard_s - self._answered_s[host] - clock.uncertainty_s
+        if max(early_s, after_s) > CLOCKS_APART_S:
+            wrong = _ms(max(early_s, after_s))
+            self._void(host, "clock-set", f"host {host!r} begins by a clock that is {wrong} off the one that it told")
+
+    def _unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
+        apart_s = after.at_s - before.at_s
+        moved_s = abs(after.offset_s - before.offset_s)
+        if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:
+            self._void(
+                host,
+                "clock-set",
+                f"the clock of host {host!r} moved by {_ms(moved_s)} against ours within {apart_s:.3g} s",
+            )
+        return ClockInStep(
+            before.offset_s, before.uncertainty_s, before.round_trip_s, before.at_s,
+            after.offset_s, after.uncertainty_s, after.at_s, EXCHANGES,
+        )  # fmt: skip
+
+    def _seconds(self, came: Arrived) -> float:
+        value = (came.answer or {}).get("monotonic_s")
+        if not isinstance(value, int | float):
+            self._void(came.host, "agent-lost", f"host {came.host!r} told no time")
+        return float(value)
+
+    def _sizes(self, host: str, answer: Mapping[str, Any]) -> tuple[int, int]:
+        found = answer.get("log_bytes"), answer.get("sent_bytes")
+        size, sent = found
+        if not isinstance(size, int) or not isinstance(sent, int) or min(size, sent) < 0:
+            self._void(host, "log-refused", f"host {host!r} does not say how large its log is")
+        return size, sent
+
+    def _piece(self, host: str, answer: Mapping[str, Any], reason: VoidReason) -> bytes:
+        try:
+            return base64.b64decode(str(answer.get("data", "")), validate=True)
+        except binascii.Error:
+            self._void(host, reason, f"host {host!r} sent something else than its log")
+
+
+def shares_of(level: int, drivers: Sequence[str], least: int = 1) -> dict[str, int]:
+    """A level in equal whole parts, the first ones larger by one where it cannot be divided. Where a part would be
+    less than `least`, fewer hosts drive, the first ones."""
+    count = max(1, min(len(drivers), level // max(1, least)))
+    part, more = divmod(level, count)
+    return {host: part + (number < more) for number, host in enumerate(drivers[:count])}
+
+
+def _ms(seconds: object) -> str:
+    return f"{1000 * seconds:.3g} ms" if isinstance(seconds, int | float) else "an unknown time"

@@ -1,0 +1,113 @@
+"""The fleet file: which hosts there are, what each is for, how it is reached, and who has allowed that."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from loadframe.connections.address import is_here
+from loadframe.errors import StudyError
+from loadframe.study.fields import Table
+from loadframe.study.reading import load_as
+
+Role = Literal["target", "driver", "observer"]
+Change = Literal["settings", "machine", "processes"]
+REMEDY = "docs/fleet.md has every key of a fleet file."
+MOST_HOSTS = 1000
+"""One coordinator keeps a connection and a process for each."""
+_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*")
+"""[USER@]HOST, as ssh takes it: a name of the user's own configuration, too. None can be read as an option."""
+_ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:-]*")
+
+
+class HostTable(Table):
+    """One machine, or what stands in for one."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+    roles: Annotated[list[Role], Field(min_length=1)]
+    here: bool = False
+    ssh: str = ""
+    by: list[str] = Field([])
+    address: str = ""
+    loadframe: str = "loadframe"
+    may_change: list[Change] = Field([])
+    authorised: bool = False
+    owner: str = ""
+
+    @field_validator("ssh")
+    @classmethod
+    def _is_a_name(cls, ssh: str) -> str:
+        if ssh and not _SSH.fullmatch(ssh):
+            raise ValueError(f"ssh = {ssh!r} is not [USER@]HOST; options belong into the ssh configuration")
+        return ssh
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, address: str) -> str:
+        if address and not _ADDRESS.fullmatch(address):
+            raise ValueError(f"address = {address!r} is no name or number of a host, without a port")
+        return address
+
+    @model_validator(mode="after")
+    def _one_way(self) -> HostTable:
+        ways = [name for name, given in (("here", self.here), ("ssh", self.ssh), ("by", self.by)) if given]
+        if len(ways) != 1:
+            told = " and ".join(ways) or "none"
+            raise ValueError(f"host {self.name!r} is reached by one of here, ssh and by; given: {told}")
+        return self
+
+    @property
+    def consented(self) -> bool:
+        """Whether it is said who has allowed what is done to it."""
+        return self.authorised and bool(self.owner.strip())
+
+
+class AboutFleet(Table):
+    """What the fleet is called, and the configuration of the user's SSH client for it, where it has its own."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+    ssh_config: Path | None = None
+
+
+class Fleet(Table):
+    """The hosts, in the order of the file."""
+
+    fleet: AboutFleet
+    host: Annotated[list[HostTable], Field(min_length=1, max_length=MOST_HOSTS)]
+
+    @field_validator("host")
+    @classmethod
+    def _named_once(cls, hosts: list[HostTable]) -> list[HostTable]:
+        names = [each.name for each in hosts]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
+        if sum(each.here for each in hosts) > 1:
+            raise ValueError("two hosts are here; this machine is one host")
+        return hosts
+
+    def with_role(self, role: Role) -> tuple[HostTable, ...]:
+        """Those hosts."""
+        return tuple(each for each in self.host if role in each.roles)
+
+
+def load(path: Path) -> Fleet:
+    """The fleet in this file. StudyError for what is none, and for a host without the word of its owner."""
+    fleet = load_as(Fleet, path, REMEDY)
+    _check_consent(fleet)
+    return fleet
+
+
+def _check_consent(fleet: Fleet) -> None:
+    """Before anything is sent: a host other than this machine needs the word of its owner."""
+    for host in fleet.host:
+        away = not host.here or bool(host.address and not is_here(host.address))
+        if away and not host.consented:
+            raise StudyError(
+                f"host {host.name!r} is not this machine, and the fleet file does not say that its owner has "
+                "authorised what is done to it",
+                remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+            )

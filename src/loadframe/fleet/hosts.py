@@ -1,0 +1,169 @@
+"""The hosts of a fleet while a study runs over them: agents reached, versions alike, each with its part set up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from loadframe.connections.address import look_up
+from loadframe.connections.host_port import parted
+from loadframe.errors import FleetError, StepVoid
+from loadframe.fleet.check import MOST_AT_ONCE
+from loadframe.fleet.connection import Agent
+from loadframe.fleet.coordinator import REMEDY, Coordinator
+from loadframe.fleet.declaration import Fleet, HostTable
+from loadframe.fleet.load import secrets_named
+from loadframe.fleet.looking import facts
+from loadframe.fleet.over_agents import OverAgents
+from loadframe.study import Study
+
+SET_UP_WITHIN_S = 60.0
+FLUSHED_WITHIN_S = 30.0
+MOST_RECORDED_BYTES = 64 << 20
+"""Of one host since the last step."""
+ALIKE = ("loadframe", "python")
+"""Facts in which hosts that differ are refused: one of them would be a treatment that was not asked for."""
+
+
+class Hosts:
+    """Enter it before the bench; when it is left, every agent has ended, and with it all that it did."""
+
+    def __init__(self, fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> None:
+        """FleetError where no host drives."""
+        self._fleet = fleet
+        self._study = study
+        self._say = say
+        self._stack = ExitStack()
+        self._agents: dict[str, Agent] = {}
+        self._drivers = [host for host in fleet.host if "driver" in host.roles]
+        self._targets = [host for host in fleet.host if "target" in host.roles]
+        if not self._drivers:
+            raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
+        self.target: str | None = None
+        self._watching = ""
+        self.coordinator: Coordinator
+
+    def __enter__(self) -> Self:
+        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers)]
+        with ExitStack() as stack:
+            self._say(f"Reaching {len(wanted)} hosts")
+            self._agents = {agent.host.name: stack.enter_context(agent) for agent in self._reached(wanted)}
+            check_alike({name: agent.facts for name, agent in self._agents.items()})
+            self._stack = stack.pop_all()
+        watched = [host.name for host in self._targets]
+        self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
+        try:
+            self._set_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._stack.close()
+
+    def notes(self) -> tuple[str, ...]:
+        """For the report: who drives, and on which host what is said of the target was seen."""
+        names = ", ".join(host.name for host in self._drivers)
+        seen = (
+            f"What is said of the target and its machine was recorded on the host {self.target}."
+            if self.target is not None
+            else "The target is on no host of the fleet, so nothing of its machine is recorded."
+        )
+        kernels = {agent.facts.get("boot") for agent in self._agents.values()}
+        shared = len(kernels) < len(self._agents)
+        together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
+        return (f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.", seen, *together)
+
+    def of_one_kernel(self, one: str, other: str) -> bool:
+        """Whether two hosts share their CPUs."""
+        boots = [self._agents[name].facts.get("boot") for name in (one, other)]
+        return bool(boots[0]) and boots[0] == boots[1]
+
+    def watch(self, address: str) -> None:
+        """Find the host that has the target's address, and record what listens there; once for an address. StepVoid
+        where it is not seen."""
+        if address == self._watching:
+            return
+        self._watching = address
+        host, port = parted(address, "80")
+        chosen = next((each for each in self._targets if each.address and host in look_up(each.address)), None)
+        if chosen is None:
+            self.target = None
+            return
+        self.target = chosen.name
+        self.coordinator.ask_all(
+            {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
+        )
+
+    def recorded(self, hosts: Sequence[str], offsets: Mapping[str, int]) -> dict[str, bytes]:
+        """What each has recorded from its offset on. StepVoid."""
+        asked = {host: ("flush", dict[str, Any]()) for host in hosts}
+        sizes = self.coordinator.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed")
+        wanted = {}
+        for host, answer in sizes.items():
+            begin, end = offsets.get(host, 0), answer.get("bytes")
+            if not isinstance(end, int) or not begin <= end <= begin + MOST_RECORDED_BYTES:
+                fact = f"host {host!r} has recorded {end!r} bytes after {begin:,}"
+                raise StepVoid(host, "recorder-failed", fact, remedy=REMEDY)
+            wanted[host] = "recording", begin, end
+        return self.coordinator.read_all(wanted, "recorder-failed")
+
+    def _reached(self, hosts: Sequence[HostTable]) -> list[Agent]:
+        """All of them, at the same time. FleetError for the first that is not; then none stays."""
+        with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, len(hosts))) as pool:
+            found = list(pool.map(lambda host: _try(host, self._fleet.fleet.ssh_config), hosts))
+        errors = [each for each in found if isinstance(each, FleetError)]
+        agents = [each for each in found if isinstance(each, Agent)]
+        if errors:
+            for agent in agents:
+                agent.close()
+            raise errors[0]
+        return agents
+
+    def _set_up(self) -> None:
+        self._say("Setting up each host")
+        drivers = {host.name for host in self._drivers}
+        told = {"study": self._study.resolved(), "folder": str(Path.cwd())}
+        secrets = {name: os.environ[name] for name in secrets_named(self._study) if name in os.environ}
+        self.coordinator.ask_all(
+            {
+                name: (
+                    "set_up",
+                    {
+                        **told,
+                        "name": name,
+                        "drives": name in drivers,
+                        "environment": secrets if name in drivers else {},
+                    },
+                )
+                for name in self._agents
+            },
+            SET_UP_WITHIN_S,
+            "not-ready",
+        )
+
+
+def _try(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:
+    try:
+        return Agent(host, ssh_config)
+    except FleetError as error:
+        return error
+
+
+def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
+    """FleetError for a host whose versions are not those of this program: hosts are refused by what they run."""
+    mine = facts()
+    for name, theirs in known.items():
+        for what in ALIKE:
+            if theirs.get(what) != mine[what]:
+                title = what.capitalize()
+                raise FleetError(
+                    f"host {name!r} has {title} {theirs.get(what)}, and this machine {mine[what]}",
+                    remedy=f"Install the same {title} on all hosts.",
+                )

@@ -1,0 +1,206 @@
+"""What a link between two hosts carries: round trips, and throughput in each direction, through one TLS connection.
+
+The one host listens on an address of its own for as long as that takes, the other connects; whoever has no certificate
+of this check is cut off before anything is read from it. The receiver counts. Encryption takes a CPU: the use of the
+busier end's is told, and where it is nearly a whole one, it and not the link has set the figure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import statistics
+import struct
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from loadframe.fleet.identity import Identity
+
+PINGS = 200
+PINGS_FOR_S = 2.0
+SEND_FOR_S = 1.0
+PIECE = bytes(1 << 18)
+HANDSHAKE_S = 5.0
+SILENCE_S = 10.0
+"""A link that carries nothing for so long has failed."""
+MOST_AT_ONCE = 16
+"""Connections whose handshake is going on: whoever else knocks waits."""
+PING, DOWN, UP, DONE = b"P", b"D", b"U", b"E"
+_HEADER = struct.Struct("!cI")
+_COUNTED = struct.Struct("!Qdd")
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Round trips in seconds: the shortest, the median, and the 99th percentile of `pings`. Bytes per second that
+    arrived there and back, and the share of a CPU that the busier end used for each."""
+
+    round_trip_s: float
+    median_s: float
+    p99_s: float
+    pings: int
+    there_bytes_per_s: float
+    back_bytes_per_s: float
+    there_cpu: float
+    back_cpu: float
+
+
+class Listener:
+    """Listens on one address of this host until it is closed, or its time is over."""
+
+    def __init__(self, address: str, identity: Identity, for_s: float) -> None:
+        """OSError where the address is none of this host; ValueError for an identity that is none."""
+        self._context = identity.context(server=True)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._ends = threading.Timer(for_s, self.close)
+        self._ends.daemon = True
+        self._room = threading.Semaphore(MOST_AT_ONCE)
+        try:
+            self._socket.bind((address, 0))
+            self._socket.listen(MOST_AT_ONCE)
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        self._ends.start()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._ends.cancel()
+        with contextlib.suppress(OSError):  # it was closed
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            self._room.acquire()
+            try:
+                peer, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._speak, args=(peer,), daemon=True).start()
+
+    def _speak(self, peer: socket.socket) -> None:
+        try:
+            peer.settimeout(HANDSHAKE_S)
+            with self._context.wrap_socket(peer, server_side=True) as link:
+                link.settimeout(SILENCE_S)
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                while _answered(link):
+                    pass
+        except OSError:  # a stranger, or the other end has gone: that end tells of it
+            peer.close()
+        finally:
+            self._room.release()
+
+
+def measure(address: str, port: int, identity: Identity) -> Carried:
+    """The link from here to a listener. OSError (also ssl.SSLError) where it does not carry this."""
+    with (
+        socket.create_connection((address, port), timeout=HANDSHAKE_S) as plain,
+        identity.context(server=False).wrap_socket(plain) as link,
+    ):
+        link.settimeout(SILENCE_S)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        round_trips = sorted(_pinged(link))
+        there, there_cpu = _sent_there(link)
+        back, back_cpu = _sent_back(link)
+        link.sendall(_HEADER.pack(DONE, 0))
+    return Carried(
+        round_trips[0],
+        statistics.median(round_trips),
+        round_trips[int(0.99 * (len(round_trips) - 1))],
+        len(round_trips),
+        there,
+        back,
+        there_cpu,
+        back_cpu,
+    )
+
+
+def carried_json(carried: Carried) -> dict[str, Any]:
+    """For the wire."""
+    return asdict(carried)
+
+
+def _pinged(link: ssl.SSLSocket) -> list[float]:
+    found: list[float] = []
+    begun = time.monotonic()
+    while len(found) < PINGS and (not found or time.monotonic() - begun < PINGS_FOR_S):
+        at = time.perf_counter()
+        link.sendall(_HEADER.pack(PING, 0))
+        _exactly(link, 1)
+        found.append(time.perf_counter() - at)
+    return found
+
+
+def _sent_there(link: ssl.SSLSocket) -> tuple[float, float]:
+    link.sendall(_HEADER.pack(DOWN, 0))
+    cpu = _send(link)
+    size, lasted, their_cpu = _COUNTED.unpack(_exactly(link, _COUNTED.size))
+    return size / lasted if lasted > 0 else 0.0, max(cpu, their_cpu)
+
+
+def _sent_back(link: ssl.SSLSocket) -> tuple[float, float]:
+    link.sendall(_HEADER.pack(UP, 0))
+    size, lasted, cpu = _receive(link)
+    (their_cpu,) = struct.unpack("!d", _exactly(link, 8))
+    return size / lasted if lasted > 0 else 0.0, max(cpu, their_cpu)
+
+
+def _answered(link: ssl.SSLSocket) -> bool:
+    """Answer one request of the other end; False once it has no more."""
+    command, _ = _HEADER.unpack(_exactly(link, _HEADER.size))
+    match command:
+        case b"P":
+            link.sendall(b"p")
+        case b"D":
+            link.sendall(_COUNTED.pack(*_receive(link)))
+        case b"U":
+            link.sendall(struct.pack("!d", _send(link)))
+        case _:
+            return False
+    return True
+
+
+def _send(link: ssl.SSLSocket) -> float:
+    """Pieces for SEND_FOR_S, each with its size before it, and one of size 0; the share of a CPU that it took."""
+    begun, cpu = time.monotonic(), time.thread_time()
+    while time.monotonic() - begun < SEND_FOR_S:
+        link.sendall(struct.pack("!I", len(PIECE)))
+        link.sendall(PIECE)
+    link.sendall(struct.pack("!I", 0))
+    return (time.thread_time() - cpu) / max(1e-9, time.monotonic() - begun)
+
+
+def _receive(link: ssl.SSLSocket) -> tuple[int, float, float]:
+    """Bytes, the seconds from the first to the last of them, and the share of a CPU that it took."""
+    buffer = memoryview(bytearray(len(PIECE)))
+    (left,) = struct.unpack("!I", _exactly(link, 4))
+    begun, cpu, size = time.monotonic(), time.thread_time(), 0
+    while left:
+        if left > len(PIECE):
+            raise OSError(f"a piece of {left:,} bytes")
+        while left:
+            got = link.recv_into(buffer[:left])
+            if not got:
+                raise ConnectionError("the other end has closed the link")
+            left -= got
+            size += got
+        (left,) = struct.unpack("!I", _exactly(link, 4))
+    lasted = time.monotonic() - begun
+    return size, lasted, (time.thread_time() - cpu) / max(1e-9, lasted)
+
+
+def _exactly(link: ssl.SSLSocket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        if not (more := link.recv(size - len(found))):
+            raise ConnectionError("the other end has closed the link")
+        found += more
+    return found

@@ -1,0 +1,248 @@
+"""The load of a study, made by the drivers of a fleet: to the bench a workload and a driver like any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import StudyError
+from loadframe.fleet.coordinator import Begun, Coordinator, LogOf, shares_of
+from loadframe.fleet.merging import Merged, merge
+from loadframe.model import CLIENT_AXES, RATE_AXES, WORK, Endpoint, SettingValue
+from loadframe.runs.folder import MOST_REQUESTS_BYTES
+from loadframe.study import Study
+from loadframe.workloads import registry
+from loadframe.workloads.base import CountsWork, HasUsers, SendsRequests, TellsMore, Workload
+from loadframe.workloads.from_environment import NAMED
+from loadframe.workloads.request_log import Requests
+
+KINDS = ("command", "http")
+"""Workloads whose drivers wait for a common start, and whose level can be shared out."""
+ASKED_WITHIN_S = 30.0
+
+
+class FleetLoad:
+    """See workloads.base.Workload; `inner` is the same on one machine."""
+
+    one_lock = False
+    runs_to_completion = False
+
+    def __init__(
+        self, study: Study, inner: Workload, coordinator: Coordinator, watch: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """watch: is told the address that is to be loaded, before it is. StudyError for a load that cannot be shared
+        out."""
+        self._watch = watch
+        self._study = study
+        self._inner = inner
+        self._coordinator = coordinator
+        self.kind = inner.kind
+        self.target_kinds = inner.target_kinds
+        self.axes = inner.axes
+        self.axis_unit = inner.axis_unit
+        self.work_unit = inner.work_unit if isinstance(inner, CountsWork) else WORK
+        self._names: tuple[str, ...] = tuple(inner.operations)
+        self._warmup_s = 0.0
+        self._steps = 0
+        self.drivers: tuple[str, ...] = coordinator.drivers
+        """Who takes part in the steps to come."""
+        self.last: FleetDriver | None = None
+        check_shared(study)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Those of all hosts, as far as they have told them."""
+        return self._names
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """See Workload."""
+        return self._names if tuple(self._inner.judged) == tuple(self._inner.operations) else self._inner.judged
+
+    def check_level(self, level: float) -> int:
+        """See Workload."""
+        return self._inner.check_level(level)
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """None: no driver runs on this machine but as an agent's."""
+        return ()
+
+    def think_s(self) -> float:
+        """See HasUsers."""
+        return self._inner.think_s() if isinstance(self._inner, HasUsers) else 0.0
+
+    def expect(self, warmup_s: float) -> None:
+        """See ToldTheWarmUp."""
+        self._warmup_s = warmup_s
+
+    def notes(self) -> tuple[str, ...]:
+        """See TellsMore."""
+        return self._inner.notes() if isinstance(self._inner, TellsMore) else ()
+
+    def check_requests(self, *, running: bool) -> None:
+        """See SendsRequests."""
+        if isinstance(self._inner, SendsRequests):
+            self._inner.check_requests(running=running)
+
+    def unchecked(self, target_kind: str) -> str:
+        """See SendsRequests."""
+        return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
+
+    def install(self, endpoint: Endpoint) -> None:
+        """From here, so that what is wrong is told before any host begins; each host learns the pages by itself."""
+        if "files" in endpoint.options:
+            raise StudyError(
+                f"a fleet loads a server that runs already, not a private one ({endpoint.kind})",
+                remedy='Start it on its host, and name its address: kind = "url", target.settings.url.',
+            )
+        self._inner.install(endpoint)
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """See Workload."""
+        self._inner.set_level(endpoint, level)
+
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> FleetDriver:
+        """Let all drivers begin at one instant. StepVoid."""
+        whole = self.check_level(level)
+        shares = shares_of(whole, self.drivers)
+        self._steps += 1
+        more = {
+            "endpoint": asdict(endpoint),
+            "warmup_s": min(self._warmup_s, duration_s),
+            "level": float(level),
+            "treatment": folder.name,
+        }
+        self._watch(endpoint.address)
+        mark = {**more, "kind": "step-start", "step": folder.name, "duration_s": duration_s}
+        self._coordinator.ask_all(
+            dict.fromkeys(self._coordinator.watched, ("mark", mark)), ASKED_WITHIN_S, "recorder-failed"
+        )
+        begun = self._coordinator.begin(folder.name, shares, duration_s, more, self._each(shares))
+        self.last = FleetDriver(self._coordinator, begun, self)
+        return self.last
+
+    def merged(self, logs: Sequence[LogOf]) -> Merged:
+        """All requests; the names of operations are known from then on."""
+        found = merge(logs, self._names)
+        self._names = found.operations
+        return found
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """See Workload."""
+        self._inner.after_step(endpoint)
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """See Workload."""
+        self._inner.remove(endpoint)
+
+    def _each(self, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+        """Options of each host. Connections that serve a rate are shared out as the rate is; a driver of the user's own
+        draws from another seed on each."""
+        options = registry.options(self.kind, self._study.workload.options)
+        found: dict[str, Mapping[str, Any]] = {}
+        for number, host in enumerate(shares):
+            own: dict[str, SettingValue] = {}
+            if self.kind == "command":
+                own["seed"] = (int(options["seed"]) + number) % 2**32
+            elif self._study.load.axis in RATE_AXES:
+                own["connections"] = math.ceil(int(options["connections"]) * shares[host] / sum(shares.values()))
+            found[host] = {"options": own}
+        return found
+
+
+class FleetDriver:
+    """See workloads.base.Driver: the drivers of all hosts as one, in one step."""
+
+    def __init__(self, coordinator: Coordinator, begun: Begun, load: FleetLoad) -> None:
+        self._coordinator = coordinator
+        self._load = load
+        self.begun = begun
+        self.logs: list[LogOf] = []
+        self.merged: Merged | None = None
+        self._over = False
+        self._killed = False
+
+    def pids(self) -> tuple[int, ...]:
+        """None of this machine."""
+        return ()
+
+    def running(self) -> bool:
+        """See Driver. StepVoid."""
+        return not self.wait(0.0)
+
+    def wait(self, timeout_s: float) -> bool:
+        """See Driver. StepVoid."""
+        self._over = self._over or self._killed or self._coordinator.wait(timeout_s)
+        return self._over
+
+    def waiting(self) -> int:
+        """See Driver. StepVoid."""
+        asked = {host: ("waiting", dict[str, Any]()) for host in self.begun.shares}
+        answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
+        return sum(int(answer.get("waiting", 0)) for answer in answers.values())
+
+    def offered(self, start_s: float, end_s: float) -> int | None:
+        """See Driver. StepVoid."""
+        return self._counted("offered", start_s, end_s)
+
+    def moved_bytes(self, start_s: float, end_s: float) -> int | None:
+        """See Driver. StepVoid."""
+        return self._counted("moved_bytes", start_s, end_s)
+
+    def requests(self) -> Requests:
+        """What all did, by the coordinator's clock. StepVoid."""
+        if self.merged is None:
+            self.logs = self._coordinator.collect(MOST_REQUESTS_BYTES)
+            self.merged = self._load.merged(self.logs)
+        return self.merged.requests
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """See Marked."""
+        return tuple(dict.fromkeys(str(mark) for log in self.logs for mark in log.told.get("marks") or ()))
+
+    def kill(self) -> None:
+        """See Driver."""
+        if not self._over:
+            self._killed = True
+            self._coordinator.cancel()
+
+    def _counted(self, what: str, start_s: float, end_s: float) -> int | None:
+        asked = {
+            log.host: ("counted", {"from_s": log.clock.theirs_s(start_s), "to_s": log.clock.theirs_s(end_s)})
+            for log in self.logs
+        }
+        answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
+        counts = [answer.get(what) for answer in answers.values()]
+        known = [count for count in counts if isinstance(count, int)]
+        return sum(known) if known and len(known) == len(counts) else None
+
+
+def check_shared(study: Study) -> None:
+    """StudyError for a load that cannot be shared out over hosts."""
+    if study.workload.kind not in KINDS:
+        raise StudyError(
+            f"the workload {study.workload.kind!r} cannot be driven from a fleet",
+            remedy=f"Those that can: {', '.join(KINDS)}.",
+        )
+    if study.load.axis not in CLIENT_AXES | RATE_AXES:
+        raise StudyError(
+            f"load.axis = {study.load.axis!r} cannot be shared out over hosts",
+            remedy=f"Choose one of {', '.join(sorted(CLIENT_AXES | RATE_AXES))}.",
+        )
+
+
+def secrets_named(study: Study) -> frozenset[str]:
+    """The variables of the environment from which the study takes secrets ({ENV:NAME})."""
+
+    def texts(value: Any) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        if isinstance(value, Mapping):
+            return [text for each in value.values() for text in texts(each)]
+        return [text for each in value for text in texts(each)] if isinstance(value, list | tuple) else []
+
+    return frozenset(name for text in texts(study.resolved()["workload"]) for name in NAMED.findall(text))

@@ -1,0 +1,85 @@
+"""What an agent sees of its own machine: what it is, and who uses its CPUs at this moment."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+from loadframe.version import __version__
+
+FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
+
+
+def facts(root: Path = Path("/")) -> dict[str, Any]:
+    """Versions, kernel, CPUs that this process may use, memory in bytes; boot: one kernel has one."""
+    memory = next(
+        (line.split() for line in _text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
+    )
+    return {
+        "loadframe": __version__,
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "kernel": os.uname().release,
+        "machine": os.uname().machine,
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": int(memory[1]) * 1024 if len(memory) > 1 else None,
+        "boot": _text(root / "proc/sys/kernel/random/boot_id").strip(),
+    }
+
+
+def use_of_cpus(seconds: float, root: Path = Path("/")) -> dict[str, Any]:
+    """Who uses the CPUs for so long. busy_cpus: all but this process; steal_cpus: taken by other guests of the same
+    hardware; loudest: of the processes that are there at both ends, the one that used most."""
+    before, mine, begin = _looked(root), time.process_time(), time.monotonic()
+    time.sleep(seconds)
+    after, mine, lasted = _looked(root), time.process_time() - mine, time.monotonic() - begin
+    ticks = os.sysconf("SC_CLK_TCK")
+    spent = {name: (after[0].get(name, 0) - before[0].get(name, 0)) / ticks / lasted for name in FIELDS}
+    busy = sum(spent[name] for name in ("user", "nice", "system", "irq", "softirq"))
+    used = {key: (count - before[1][key]) / ticks / lasted for key, count in after[1].items() if key in before[1]}
+    used.pop((os.getpid(), _started(root, os.getpid())), None)
+    loudest = max(used, key=lambda key: used[key], default=None)
+    return {
+        "busy_cpus": max(0.0, busy - mine / lasted),
+        "steal_cpus": spent["steal"],
+        "loudest": "" if loudest is None or not used[loudest] else _name(root, loudest[0]),
+        "loudest_cpus": 0.0 if loudest is None else used[loudest],
+    }
+
+
+def _looked(root: Path) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
+    """Clock ticks of the machine by state, and of each process (number, start)."""
+    line = next(iter(_text(root / "proc/stat").splitlines()), "").split()[1:]
+    machine = {name: int(each) for name, each in zip(FIELDS, line, strict=False)}
+    processes = {}
+    for folder in (root / "proc").glob("[0-9]*"):
+        fields = _fields(folder)
+        if fields:
+            processes[int(folder.name), int(fields[19])] = int(fields[11]) + int(fields[12])
+    return machine, processes
+
+
+def _fields(folder: Path) -> list[str]:
+    """Of /proc/PID/stat after the name, which may have blanks and brackets: state is the first."""
+    return _text(folder / "stat").rpartition(")")[2].split()
+
+
+def _started(root: Path, number: int) -> int:
+    fields = _fields(root / f"proc/{number}")
+    return int(fields[19]) if fields else 0
+
+
+def _name(root: Path, number: int) -> str:
+    return _text(root / f"proc/{number}/comm").strip()[:40]
+
+
+def _text(path: Path) -> str:
+    """ "" for a process that is gone."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,234 @@
+"""One host's part of the steps of a study: its driver, which is ready and begins when all do, and its recorder.
+
+The code is that of the local bench: the workload, the cage and the user of the driver, the lease, the recorder. Not
+thread-safe; the thread that makes it must live as long as it does, as its processes end with that.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from loadframe.bench.caged import allowance, make_cage
+from loadframe.bench.driver_user import driver_user
+from loadframe.bench.evaluation import TICK_S
+from loadframe.errors import RecordingError, WorkloadError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import make_private
+from loadframe.kinds import registry as targets
+from loadframe.kinds.behind import Behind
+from loadframe.model import Endpoint
+from loadframe.recording.control import Recorder
+from loadframe.study import Study, validate
+from loadframe.workloads import beginning, registry
+from loadframe.workloads.base import Driver, Marked, ToldTheWarmUp, Workload
+from loadframe.workloads.request_log import RECORD
+
+LEAST_ROOM_BYTES = 1 << 20
+"""What a file system must have left after a step: with less, a log may have lost its end without a word."""
+RECORDING = "recording.lfr"
+FOLLOW_S = 0.25
+
+
+class Part:
+    """Made from what the coordinator says of the study; `close` ends and removes everything."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        """told: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
+        self.study: Study = targets.canonical(validate(told["study"], name="the coordinator's study"))
+        self.name = str(told["name"])
+        self._stack = ExitStack()
+        self._driver: Driver | None = None
+        self._workload: Workload | None = None
+        self._installed: Endpoint | None = None
+        self._folder: Path | None = None
+        self._step = ""
+        self._log: bytes | None = None
+        self._target: Behind | None = None
+        self._followed: dict[str, tuple[int, ...]] = {}
+        self._looked_s = 0.0
+        what = f"part of study {self.study.study.name} on host {self.name}"
+        with ExitStack() as stack:
+            self.lease = stack.enter_context(Lease.acquire(what))
+            recorder = Recorder(self.lease.folder / RECORDING, interval_s=TICK_S)
+            self.recorder = stack.enter_context(recorder)
+            self._cage = make_cage("driver", self.study.cage.driver, self.lease)
+            self.recorder.follow_cgroup("driver", self._cage.folders)
+            trial = self._made({})
+            registry_missing = [each.what for each in registry.check(self.study.workload.kind) if each.found is None]
+            if told.get("drives") and registry_missing:
+                raise WorkloadError(
+                    f"the workload needs {', '.join(registry_missing)}, which is not installed there",
+                    remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
+                )
+            self._user = driver_user(self.study, trial, self.lease)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """The load is over, nothing of it is left. Idempotent."""
+        self.cancel()
+        self._stack.close()
+
+    # --- the target, where it is on this host ---------------------------------------------------------------------
+
+    def watch(self, number: str, port: int) -> dict[str, Any]:
+        """Record the processes that listen there. TargetError where they are not seen."""
+        self._target = Behind(number, port)
+        self._follow("target", self._target.pids())
+        return {"pids": list(self._target.pids())}
+
+    def look(self) -> None:
+        """Follow processes that have come; call it now and then. RecordingError where nothing is recorded any more."""
+        if time.monotonic() - self._looked_s < FOLLOW_S:
+            return
+        self._looked_s = time.monotonic()
+        self.recorder.check()
+        if self._driver is not None:
+            self._follow("driver", self._driver.pids())
+        if self._target is not None:
+            self._follow("target", self._target.pids())
+
+    def mark(self, kind: str, told: Mapping[str, Any]) -> None:
+        """Of a step, on a host that does not drive."""
+        if kind == "step-start":
+            self._begin_in_recording(told)
+        else:
+            self.recorder.mark(kind, step=str(told["step"]))
+
+    # --- the driver -------------------------------------------------------------------------------------------------
+
+    def start(self, told: Mapping[str, Any], when: Callable[[], float]) -> None:
+        """Make ready what the share needs, and begin at the instant that `when` answers. UserError; the driver runs
+        when this returns."""
+        self.cancel()
+        endpoint, share = endpoint_of(told["endpoint"]), float(told["share"])
+        self._workload = workload = self._made(told.get("options") or {})
+        if self._installed != endpoint:
+            workload.install(endpoint)
+            self._installed = endpoint
+        workload.set_level(endpoint, share)
+        self._step = str(told["step"])
+        self._folder = self.lease.folder / f"step-{self._step}"
+        make_private(self._folder, self._user.number)
+        if isinstance(workload, ToldTheWarmUp):
+            workload.expect(float(told["warmup_s"]))
+        self._begin_in_recording(told)
+        with beginning.when(when):
+            self._driver = workload.start(endpoint, share, self._folder, float(told["duration_s"]))
+        self._looked_s = 0.0
+        self.look()
+
+    @property
+    def over(self) -> bool:
+        """Whether the driver has ended, or there is none."""
+        return self._driver is None or not self._driver.running()
+
+    def end(self) -> dict[str, Any]:
+        """What the driver did, once it is over. WorkloadError."""
+        driver, workload, folder = self._driver, self._workload, self._folder
+        if driver is None or workload is None or folder is None:
+            raise WorkloadError("no load was begun there", remedy="Run it again.")
+        log = driver.requests().to_bytes()
+        self.recorder.mark("step-end", step=self._step)
+        self.look()
+        if (free := shutil.disk_usage(folder).free) < LEAST_ROOM_BYTES:
+            raise WorkloadError(
+                f"{folder} has {free:,} bytes left, so the request log may lack its end",
+                remedy="Free some space there, or set LOADFRAME_SCRATCH of that host to another place.",
+            )
+        self._log = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(log)
+        return {
+            "log_bytes": len(log),
+            "sent_bytes": len(self._log),
+            "requests": len(log) // RECORD.size,
+            "operations": list(workload.operations),
+            "marks": list(driver.marks if isinstance(driver, Marked) else ()),
+        }
+
+    def counted(self, start_s: float, end_s: float) -> dict[str, Any]:
+        """What should have begun, and what was moved, between these instants of this host's clock."""
+        driver = self._driver
+        if driver is None:
+            return {"offered": None, "moved_bytes": None}
+        return {"offered": driver.offered(start_s, end_s), "moved_bytes": driver.moved_bytes(start_s, end_s)}
+
+    def waiting(self) -> int:
+        """See Driver.waiting."""
+        return 0 if self._driver is None else self._driver.waiting()
+
+    def cancel(self) -> None:
+        """End the load, and remove what the step left."""
+        if self._driver is not None:
+            self._driver.kill()
+            self._driver = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        self._log = None
+
+    # --- what goes back ---------------------------------------------------------------------------------------------
+
+    def flushed(self) -> int:
+        """Bytes of the recording that are on the disk. RecordingError."""
+        self.recorder.flush()
+        return self.recorder.path.stat().st_size
+
+    def piece(self, what: str, offset: int, size: int) -> str:
+        """A part of the log of the last step, or of the recording, in base64."""
+        if what == "log":
+            data = (self._log or b"")[offset : offset + size]
+        elif what == "recording":
+            with self.recorder.path.open("rb") as file:
+                data = os.pread(file.fileno(), size, offset)
+        else:
+            raise ValueError(f"there is no {what!r}")
+        return base64.b64encode(data).decode()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _made(self, options: Mapping[str, Any]) -> Workload:
+        given = self.study.workload
+        user = getattr(self, "_user", None)
+        allowed = allowance(self.study.cage.driver, self._cage, None if user is None else user.number)
+        return registry.make(
+            given.kind,
+            {**given.options, **options},
+            allowed,
+            axis=self.study.load.axis,
+            declared=given.declared,
+        )
+
+    def _begin_in_recording(self, told: Mapping[str, Any]) -> None:
+        warmup_s = float(told["warmup_s"])
+        self.recorder.mark(
+            "step-start",
+            step=str(told["step"]),
+            level=float(told.get("level", 0.0)),
+            treatment=str(told.get("treatment", "")),
+            warmup_s=warmup_s,
+            window_s=float(told["duration_s"]) - warmup_s,
+        )
+
+    def _follow(self, component: str, pids: tuple[int, ...]) -> None:
+        if self._followed.get(component) != pids:
+            self.recorder.follow(component, pids)
+            self._followed[component] = pids
+
+
+def endpoint_of(told: Mapping[str, Any]) -> Endpoint:
+    """From what the coordinator sends of it."""
+    options = {str(name): str(value) for name, value in dict(told.get("options") or {}).items()}
+    return Endpoint(str(told["kind"]), str(told["address"]), options, attached=bool(told.get("attached")))
+
+
+def reason_of(error: Exception, otherwise: str) -> str:
+    """Of model.VoidReason."""
+    return "recorder-failed" if isinstance(error, RecordingError) else otherwise

@@ -1,0 +1,81 @@
+"""Messages between the coordinator and an agent: one JSON object per line, over the two streams of a connection that is
+there already. Either side may be damaged, old or hostile: lines are bounded, and what is no object is refused."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Any
+
+from loadframe.formats.json_text import JsonError, parse_json, write_json
+
+AGENT = "loadframe.agent/1"
+"""Of the greeting: who speaks another one is another Loadframe."""
+LONGEST_LINE = 4 << 20
+"""Bytes."""
+LEASE_S = 5.0
+"""An agent that has not heard from its coordinator for so long ends, and with it all that it does."""
+LOAD_LEASE_S = 4.0
+"""The load itself ends sooner, so that it has ended by then."""
+SILENT_S = 6.0
+"""An agent of which a coordinator has heard nothing for so long has ended its load, or its machine does nothing."""
+BEAT_S = 1.0
+
+
+class WireError(Exception):
+    """What came is no message, in words."""
+
+
+class Closed(Exception):  # noqa: N818 - it is an end, not an error
+    """The other side has closed the stream."""
+
+
+class Silent(Exception):  # noqa: N818
+    """Nothing came in time."""
+
+
+class Lines:
+    """The messages that come through a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting = b""
+
+    def line(self, within_s: float) -> bytes:
+        """The next line, without its end. Silent, Closed, WireError for one without an end."""
+        until = time.monotonic() + within_s
+        while b"\n" not in self._waiting:
+            if len(self._waiting) > LONGEST_LINE:
+                raise WireError(f"a line has more than {LONGEST_LINE:,} bytes")
+            left_s = max(0.0, until - time.monotonic())
+            if not select.select([self._descriptor], [], [], left_s)[0]:
+                raise Silent
+            if not (more := os.read(self._descriptor, 1 << 16)):
+                raise Closed
+            self._waiting += more
+        line, _, self._waiting = self._waiting.partition(b"\n")
+        return line
+
+    def message(self, within_s: float) -> dict[str, Any]:
+        """The next message. Silent, Closed, WireError."""
+        return read(self.line(within_s))
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """The message in a line. WireError for what is none."""
+    try:
+        found = parse_json(line)
+    except JsonError as error:
+        raise WireError(f"{line[:80]!r} is no message: {error}") from error
+    if not isinstance(found, dict):
+        raise WireError(f"{line[:80]!r} is no message: it is no object")
+    return found
+
+
+def written(message: dict[str, Any]) -> bytes:
+    """The line of a message. WireError for one that is too long."""
+    line = write_json(message).encode() + b"\n"
+    if len(line) > LONGEST_LINE:
+        raise WireError(f"the answer has {len(line):,} bytes, more than {LONGEST_LINE:,}")
+    return line

@@ -1,0 +1,318 @@
+"""What carries out a host's part for its agent: `python -P -m loadframe.fleet.worker`, at the other end of two pipes.
+
+A process of its own, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or
+has passed on nothing for LOAD_LEASE_S (the link is cut, the coordinator stands still), this one ends the load and puts
+everything back; where this one is killed, the agent has what it left behind cleaned up (keeping.py). Of both killed,
+leases and the journal on the disk tell the next command on that host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import UserError
+from loadframe.fleet.changing import Changing
+from loadframe.fleet.part import Part, reason_of
+from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, written
+from loadframe.host import identity
+from loadframe.host.leases import mark_of
+from loadframe.host.signals import ignore
+from loadframe.workloads.beginning import LONGEST_S
+
+POLL_S = 0.05
+STUCK_S = 1.5
+"""What was begun may take so long to notice that it is over; then its processes are ended under it."""
+GIVEN_UP_S = 20.0
+"""After that the process ends as it is, and what it leaves is for the next command."""
+LARGEST_PIECE = 1 << 20
+
+
+class Over(Exception):  # noqa: N818 - it is an end, not an error
+    """There is no coordinator any more; why, in words."""
+
+
+class Cancelled(Exception):  # noqa: N818
+    """The coordinator has ended the step before it began."""
+
+
+class Worker:
+    """Answers until it is over; then nothing is left."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._lines = Lines(source)
+        self._sink = sink
+        self._came: queue.SimpleQueue[Mapping[str, Any] | str] = queue.SimpleQueue()
+        self._part: Part | None = None
+        self._changing: Changing | None = None
+        self._why = ""
+        self._closed = threading.Event()
+        self._preparing: int | None = None
+        self._ended: int | None = None
+        self._failed: UserError | None = None
+        self._asked: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
+            "set_up": self._set_up,
+            "prepare": self._prepare,
+            "ended": self._note_end,
+            "cancel": self._cancel,
+            "watch": lambda said: self._mine.watch(str(said["number"]), int(said["port"])),
+            "mark": self._mark,
+            "flush": lambda _: {"bytes": self._mine.flushed()},
+            "read": self._read_piece,
+            "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
+            "waiting": lambda _: {"waiting": self._mine.waiting()},
+            "change": lambda said: self._changes.change(said),
+            "back": lambda said: self._changes.back(said.get("settings")),
+        }
+
+    def work(self) -> str:
+        """Until it is over; why that is."""
+        threading.Thread(target=self._hear, daemon=True).start()
+        try:
+            while True:
+                if (said := self._next(POLL_S if self._busy else 1.0)) is not None:
+                    self._obey(said)
+                self._look()
+        except Over as over:
+            return str(over)
+        finally:
+            self._close()
+
+    # --- what it is asked -------------------------------------------------------------------------------------------
+
+    def _obey(self, said: Mapping[str, Any]) -> None:
+        number = said.get("id")
+        asked = self._asked.get(str(said.get("ask")))
+        try:
+            if asked is None:
+                raise ValueError(f"this agent has no answer to {said.get('ask')!r}")
+            found = asked(said)
+        except (Over, Cancelled):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator is who tells of it
+            self._refuse(number, error)
+        else:
+            if found is not None:
+                self._say({"id": number, "answer": found})
+
+    def _set_up(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        for name, value in dict(said.get("environment") or {}).items():
+            os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
+        if (folder := Path(str(said.get("folder") or "."))).is_dir():
+            os.chdir(folder)
+        clean_up()
+        self._part = Part(said)
+        self._changing = Changing(self._part.study, self._part.name)
+        return {"user": str(self._part.lease.user)}
+
+    def _prepare(self, said: Mapping[str, Any]) -> None:
+        number, self._failed = int(said["id"]), None
+        self._preparing = number
+        try:
+            self._mine.start(said, self._begins(number))
+            if self._preparing is not None:
+                self._mine.cancel()
+                raise ValueError(f"the workload {self._mine.study.workload.kind} waits for no common start")
+        except Cancelled:
+            self._mine.cancel()
+        except UserError as error:
+            self._mine.cancel()
+            if self._preparing is not None:
+                raise
+            self._failed = error  # told when its end is asked for
+        finally:
+            self._preparing = None
+
+    def _begins(self, number: int) -> Callable[[], float]:
+        """Say that all is ready, and wait for the instant."""
+        known: list[float] = []
+
+        def told() -> float:
+            if not known:
+                self._say({"id": number, "answer": {}})
+                self._preparing = None
+                known.append(self._awaited())
+            return known[0]
+
+        return told
+
+    def _awaited(self) -> float:
+        until_s = time.monotonic() + LONGEST_S
+        while time.monotonic() < until_s:
+            said = self._next(1.0)
+            if said is None:
+                continue
+            if said.get("ask") == "start":
+                late_s = time.monotonic() - float(said["at_s"])
+                self._say({"id": said.get("id"), "answer": {"late_s": late_s}})
+                if late_s > 0:
+                    raise Cancelled
+                return float(said["at_s"])
+            if said.get("ask") == "cancel":
+                self._say({"id": said.get("id"), "answer": {}})
+                raise Cancelled
+            self._refuse(said.get("id"), ValueError("it waits for the start of a step"))
+        raise Cancelled
+
+    def _note_end(self, said: Mapping[str, Any]) -> None:
+        self._ended = int(said["id"])
+
+    def _look(self) -> None:
+        """Follow what has come; answer once the load is over."""
+        part = self._part
+        if part is None:
+            return
+        number, self._ended = self._ended, None
+        try:
+            part.look()
+            if number is None or (self._failed is None and not part.over):
+                self._ended = number
+                return
+            if self._failed is not None:
+                raise self._failed
+            self._say({"id": number, "answer": part.end()})
+        except UserError as error:
+            if number is not None:
+                self._refuse(number, error)
+
+    def _cancel(self, _said: Mapping[str, Any]) -> dict[str, Any]:
+        self._ended, self._failed = None, None
+        if self._part is not None:
+            self._part.cancel()
+        return {}
+
+    def _mark(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        self._mine.mark(str(said["kind"]), said)
+        return {}
+
+    def _read_piece(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
+        return {"data": self._mine.piece(str(said["what"]), offset, size)}
+
+    @property
+    def _mine(self) -> Part:
+        if self._part is None:
+            raise ValueError("no study was set up here")
+        return self._part
+
+    @property
+    def _changes(self) -> Changing:
+        if self._changing is None:
+            raise ValueError("no study was set up here")
+        return self._changing
+
+    @property
+    def _busy(self) -> bool:
+        return self._part is not None and not self._part.over
+
+    # --- the pipes ----------------------------------------------------------------------------------------------------
+
+    def _next(self, within_s: float) -> Mapping[str, Any] | None:
+        try:
+            found = self._came.get(timeout=within_s)
+        except queue.Empty:
+            return None
+        if isinstance(found, str):
+            raise Over(found)
+        return found
+
+    def _hear(self) -> None:
+        """Of another thread: what comes, and that nothing does."""
+        while not self._why:
+            try:
+                message = read(self._lines.line(LOAD_LEASE_S))
+            except Silent:
+                self._why = f"The coordinator has said nothing for {LOAD_LEASE_S:g} s."
+            except Closed:
+                self._why = "The agent has ended."
+            except (WireError, OSError) as error:
+                self._why = str(error)
+            else:
+                if "ask" in message:
+                    self._came.put(message)
+        self._came.put(self._why)
+        if not self._closed.wait(STUCK_S):
+            self._end_processes()
+        if not self._closed.wait(GIVEN_UP_S):
+            os._exit(1)
+
+    def _end_processes(self) -> None:
+        """What the main thread may be waiting for."""
+        if (part := self._part) is not None:
+            identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        data = written(message)
+        try:
+            while data:
+                data = data[os.write(self._sink, data) :]
+        except OSError:  # the agent is gone, which reading tells
+            return
+
+    def _refuse(self, number: object, error: Exception) -> None:
+        said = {"error": getattr(error, "fact", "") or f"{type(error).__name__}: {error}"}
+        details = str(getattr(error, "details", "")).strip().rpartition("\n")[2][-300:]
+        said["error"] = f"{said['error']}{details and ': '}{details}"[:2000]
+        told = {"reason": reason_of(error, ""), "remedy": str(getattr(error, "remedy", ""))[:1000]}
+        self._say({"id": number, **said, **told})
+
+    def _close(self) -> None:
+        """First what harms others, then what was changed, then what was kept. One that fails keeps nothing from the
+        others."""
+        try:
+            for each in (self._part and self._part.cancel, self._changing and self._changing.close):
+                if each:
+                    self._tried(each)
+            if self._part is not None:
+                self._tried(self._part.close)
+        finally:
+            self._closed.set()
+
+    def _tried(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except UserError as error:
+            tell(str(error))
+
+
+def clean_up() -> None:
+    """After what was killed here before."""
+    from loadframe.bench.places import revert
+    from loadframe.host.leftovers import sweep
+
+    for swept in sweep():
+        tell(f"An earlier command was killed; cleaned up after it: {swept}")
+    for outcome in revert(again=False, before=tell):
+        tell(f"An earlier command was killed; its changes: {outcome}")
+
+
+def tell(words: str) -> None:
+    """On stderr, which may lead nowhere by now."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{words}\n".encode())
+
+
+def main() -> None:
+    """Speak through the standard streams. What a library prints goes to stderr."""
+    import signal
+
+    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
+        signal.signal(each, ignore)
+    if sys.argv[1:] == ["--clean-up"]:
+        clean_up()
+        return
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    tell(Worker(0, sink).work())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

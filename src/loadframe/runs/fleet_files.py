@@ -1,0 +1,36 @@
+"""What a run over a fleet leaves in its folder besides: a recording of each host, a line for each step, also for one
+that is void, and whether fewer drivers would have done."""
+
+from __future__ import annotations
+
+from loadframe.model.fleet_step import FleetDrivers, FleetStep
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode
+
+STEPS, DRIVERS = "fleet.jsonl", "fleet-drivers.jsonl"
+
+
+def recording_of(host: str) -> str:
+    """The name of a host's recording. host: its name in the fleet file."""
+    return f"raw/host-{host}.lfr"
+
+
+def add_step(run: RunFolder, step: FleetStep) -> None:
+    """One more, on the disk when this returns. RunError."""
+    run.append_line(STEPS, "fleet-step", step)
+
+
+def steps(run: RunFolder) -> list[FleetStep]:
+    """Those of a run, in order; none where it had no fleet. RunError for what is damaged."""
+    return [decode("fleet-step", line, FleetStep, where=where) for line, where in run.lines(STEPS)]
+
+
+def add_drivers(run: RunFolder, found: FleetDrivers) -> None:
+    """All drivers beside fewer of them. RunError."""
+    run.append_line(DRIVERS, "fleet-drivers", found)
+
+
+def drivers(run: RunFolder) -> FleetDrivers | None:
+    """The last such comparison; None where there was none. RunError."""
+    found = [decode("fleet-drivers", line, FleetDrivers, where=where) for line, where in run.lines(DRIVERS)]
+    return found[-1] if found else None

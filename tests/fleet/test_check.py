@@ -1,0 +1,135 @@
+"""A fleet of namespaces, each with addresses of its own; between two of them a real SSH daemon."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import network
+import pytest
+from daemons import SSHD, ssh_daemon
+from network import Network
+
+LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
+
+pytestmark = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
+
+HOST = """
+[[host]]
+name = "{name}"
+roles = ["{role}"]
+address = "{address}"
+loadframe = "{loadframe}"
+authorised = true
+owner = "this test"
+{way}
+"""
+
+
+@pytest.fixture(scope="module")
+def lan() -> Iterator[Network]:
+    with Network(["coordinator", "driver", "target"]) as made:
+        yield made
+
+
+def row(lan: Network, name: str, role: str, way: str = "", loadframe: str = LOADFRAME) -> str:
+    way = way or f"by = {json.dumps(lan.within(name))}"
+    return HOST.format(name=name, role=role, address=lan.address(name), loadframe=loadframe, way=way)
+
+
+def checked(lan: Network, folder: Path, *rows: str, about: str = "", code: int = 0) -> dict[str, Any]:
+    file = folder / "fleet.toml"
+    file.write_text(f'[fleet]\nname = "laboratory"\n{about}\n' + "".join(rows), encoding="utf-8")
+    done = subprocess.run(
+        [*lan.within("coordinator"), LOADFRAME, "fleet", "check", str(file), "--json"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def agent_with(folder: Path, code: str) -> str:
+    """A program that starts the agent after this Python code."""
+    path = folder / "loadframe"
+    main = f"{code}; from loadframe.fleet.agent import main; main()"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -P -c "{main}"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_hosts_and_their_links_are_found(lan: Network, tmp_path: Path) -> None:
+    found = checked(lan, tmp_path, row(lan, "driver", "driver"), row(lan, "target", "target"))
+    assert (found["schema"], found["fit"]) == ("loadframe.fleet/1", True)
+    (link,) = found["links"]
+    assert (link["driver"], link["target"], link["why_not"]) == ("driver", "target", "")
+    assert link["there_bytes_per_s"] > 1e6
+    assert [each["about"] for each in found["problems"] if "one kernel" in each["fact"]] == ["driver, target"]
+
+
+def test_a_slow_link_carries_what_it_can(lan: Network, tmp_path: Path) -> None:
+    with Network(["coordinator", "driver", "target"]) as slow:
+        slow.slow_down("driver", "40mbit")
+        found = checked(slow, tmp_path, row(slow, "driver", "driver"), row(slow, "target", "target"))
+    (link,) = found["links"]
+    assert 1e6 < link["there_bytes_per_s"] < 6e6  # 40 Mbit/s are 5 MB/s
+    assert link["back_bytes_per_s"] > 3 * link["there_bytes_per_s"]
+
+
+def test_another_version_and_a_host_that_is_down_refuse(lan: Network, tmp_path: Path) -> None:
+    other = tmp_path / "loadframe"
+    code = (
+        "import loadframe.fleet.looking as l; l.__version__ = '0.0.1'; from loadframe.fleet.agent import main; main()"
+    )
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} -P -c "{code}"\n', encoding="utf-8")
+    other.chmod(0o755)
+    down = row(lan, "target", "target", 'by = ["false"]')
+    differs = row(lan, "driver", "driver", loadframe=other)
+    found = checked(lan, tmp_path, row(lan, "coordinator", "observer"), differs, down, code=1)
+    told = [each["fact"] for each in found["problems"] if each["refuses"]]
+    assert any("Loadframe is 0.0.1 there" in fact or "and 0.0.1 on driver" in fact for fact in told)
+    assert any("'target' cannot be reached" in fact for fact in told)
+
+
+def test_a_clock_that_is_off_is_told_with_what_it_is_unsure_by(lan: Network, tmp_path: Path) -> None:
+    late = tmp_path / "loadframe"
+    code = (
+        "import time; real = time.time; time.time = lambda: real() - 3; from loadframe.fleet.agent import main; main()"
+    )
+    late.write_text(f'#!/bin/sh\nexec {sys.executable} -P -c "{code}"\n', encoding="utf-8")
+    late.chmod(0o755)
+    found = checked(lan, tmp_path, row(lan, "driver", "driver", loadframe=late))
+    (host,) = found["hosts"]
+    assert abs(host["clock"]["offset_s"] + 3) <= host["clock"]["uncertainty_s"] + 0.05
+    assert any("its wall clock is 3 s behind" in each["fact"] for each in found["problems"])
+
+
+@pytest.fixture
+def daemon(lan: Network, tmp_path: Path) -> Iterator[Path]:
+    """An SSH daemon on the host target; gives the client's configuration."""
+    if SSHD is None:
+        pytest.skip("no sshd is installed")
+    with ssh_daemon(lan, "target", tmp_path) as config:
+        yield config
+
+
+def test_a_host_is_reached_by_the_user_s_own_ssh(lan: Network, daemon: Path, tmp_path: Path) -> None:
+    target = row(lan, "target", "target", 'ssh = "laboratory-target"')
+    found = checked(lan, tmp_path, row(lan, "driver", "driver"), target, about=f'ssh_config = "{daemon}"')
+    assert [each["why_not"] for each in found["hosts"]] == ["", ""]
+    (link,) = found["links"]
+    assert link["pings"] > 0
+
+
+def test_a_host_that_ssh_does_not_know_is_told_with_ssh_s_own_words(lan: Network, daemon: Path, tmp_path: Path) -> None:
+    (tmp_path / "known").write_text("")
+    target = row(lan, "target", "target", 'ssh = "laboratory-target"')
+    found = checked(lan, tmp_path, target, about=f'ssh_config = "{daemon}"', code=1)
+    (host,) = found["hosts"]
+    assert "Host key verification failed" in host["why_not"]
+    assert "Try it by hand: ssh" in host["why_not"]

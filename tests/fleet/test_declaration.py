@@ -1,0 +1,79 @@
+"""The fleet file: what it declares, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadframe.errors import StudyError
+from loadframe.fleet.connection import command
+from loadframe.fleet.declaration import load
+from loadframe.host.environment import python
+
+FLEET = """
+[fleet]
+name = "laboratory"
+[[host]]
+name = "web"
+roles = ["target"]
+ssh = "web.example"
+address = "192.0.2.7"
+authorised = true
+owner = "the operators"
+[[host]]
+name = "here"
+roles = ["driver", "observer"]
+here = true
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
+    fleet = load(written(tmp_path, FLEET))
+    assert [host.name for host in fleet.with_role("driver")] == ["here"]
+    assert fleet.host[0].may_change == []
+    assert command(fleet.host[0], None)[-3:] == ["--", "web.example", "loadframe fleet agent"]
+    assert command(fleet.host[0], Path("/etc/own"))[:3] == ["ssh", "-F", "/etc/own"]
+    assert command(fleet.host[1], None) == python("loadframe.fleet.agent")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("authorised = true\n", "", "'web' is not this machine, and the fleet file does not say"),
+        ('owner = "the operators"', 'owner = " "', "does not say that its owner has authorised"),
+        ('ssh = "web.example"', 'ssh = "-oProxyCommand=x"', "is not [USER@]HOST"),
+        ('ssh = "web.example"', 'ssh = "web.example; x"', "is not [USER@]HOST"),
+        ('ssh = "web.example"', "", "reached by one of here, ssh and by; given: none"),
+        ("here = true", 'here = true\nby = ["x"]', "given: here and by"),
+        ('address = "192.0.2.7"', 'address = "-x"', "is no name or number of a host"),
+        ('address = "192.0.2.7"', 'adress = "192.0.2.7"', "did you mean 'address'?"),
+        ('name = "here"', 'name = "web"', "two hosts are called 'web'"),
+        ('roles = ["target"]', "roles = []", "host.roles"),
+        ('roles = ["target"]', 'roles = ["king"]', "host.roles"),
+        ('ssh = "web.example"', "here = true", "two hosts are here"),
+        ("[fleet]", "[fleet", "is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in FLEET
+    with pytest.raises(StudyError) as error:
+        load(written(tmp_path, FLEET.replace(old, new, 1)))
+    assert told in error.value.fact
+    assert error.value.remedy
+
+
+def test_a_program_s_path_is_one_word_of_the_other_side_s_shell(tmp_path: Path) -> None:
+    fleet = load(written(tmp_path, FLEET.replace("[[host]]", '[[host]]\nloadframe = "/opt/x; rm y"', 1)))
+    assert command(fleet.host[0], None)[-1] == "'/opt/x; rm y' fleet agent"
+
+
+def test_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no fleet"):
+        load(tmp_path / "none.toml")

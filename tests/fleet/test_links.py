@@ -1,0 +1,84 @@
+"""A link is measured by those who have the check's certificates; a stranger gets nothing."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from loadframe.fleet.authority import Authority
+from loadframe.fleet.identity import Identity
+from loadframe.fleet.links import Listener, measure
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def listener(authority: Authority) -> Iterator[Listener]:
+    made = Listener("127.0.0.1", authority.identity("target"), 60.0)
+    yield made
+    made.close()
+
+
+def test_a_link_is_measured_in_both_directions(authority: Authority, listener: Listener) -> None:
+    found = measure("127.0.0.1", listener.port, authority.identity("driver"))
+    assert 0 < found.round_trip_s <= found.median_s <= found.p99_s
+    assert found.there_bytes_per_s > 1e6 and found.back_bytes_per_s > 1e6
+    assert found.there_cpu > 0 and found.back_cpu > 0
+
+
+def test_a_certificate_of_another_check_is_worth_nothing(listener: Listener) -> None:
+    with pytest.raises(OSError):
+        measure("127.0.0.1", listener.port, Authority().identity("driver"))
+
+
+def test_who_has_no_certificate_gets_nothing(listener: Listener) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    plain = socket.create_connection(("127.0.0.1", listener.port), timeout=5)
+    with pytest.raises(OSError), plain, context.wrap_socket(plain) as link:
+        link.sendall(b"P\0\0\0\0")
+        if not link.recv(1):
+            raise ConnectionError("closed")
+
+
+def test_who_speaks_no_tls_gets_nothing(authority: Authority, listener: Listener) -> None:
+    with socket.create_connection(("127.0.0.1", listener.port), timeout=10) as plain:
+        plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        try:
+            received = plain.recv(100)
+        except ConnectionResetError:
+            received = b""
+    assert received == b"" or received[0] == 21  # a TLS alert, RFC 8446 5.1
+    assert measure("127.0.0.1", listener.port, authority.identity("driver")).pings
+
+
+def test_it_listens_on_the_address_that_it_was_given(authority: Authority, listener: Listener) -> None:
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", listener.port), timeout=2).close()
+    with pytest.raises(OSError):
+        Listener("192.0.2.1", authority.identity("target"), 1.0)
+
+
+def test_it_listens_no_longer_than_it_was_given(authority: Authority) -> None:
+    listener = Listener("127.0.0.1", authority.identity("target"), 0.2)
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", listener.port), timeout=2).close()
+        except OSError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("it listens still")
+
+
+def test_what_is_no_identity_is_refused() -> None:
+    with pytest.raises(ValueError, match="no identity"):
+        Identity("x", "y", "z").context(server=True)

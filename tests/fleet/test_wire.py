@@ -1,0 +1,54 @@
+"""Lines between coordinator and agent, also damaged ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.fleet import wire
+from loadframe.fleet.wire import Closed, Lines, Silent, WireError, read, written
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    source, sink = os.pipe()
+    yield source, sink
+    for each in (source, sink):
+        try:
+            os.close(each)
+        except OSError:  # a test has closed it
+            continue
+
+
+def test_messages_come_in_order_however_they_are_cut(pipe: tuple[int, int]) -> None:
+    lines = Lines(pipe[0])
+    data = written({"id": 1, "ask": "clock"}) + written({"id": 2})
+    os.write(pipe[1], data[:9])
+    with pytest.raises(Silent):
+        lines.message(0.01)
+    os.write(pipe[1], data[9:])
+    assert [lines.message(1.0)["id"], lines.message(1.0)["id"]] == [1, 2]
+    os.close(pipe[1])
+    with pytest.raises(Closed):
+        lines.message(1.0)
+
+
+def test_a_line_without_an_end_is_not_kept_for_ever(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LONGEST_LINE", 1000)
+    os.write(pipe[1], b"x" * 2000)
+    with pytest.raises(WireError, match="more than"):
+        Lines(pipe[0]).line(1.0)
+    with pytest.raises(WireError, match="more than"):
+        written({"long": "x" * 2000})
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_refused(line: bytes) -> None:
+    try:
+        assert isinstance(read(line), dict)
+    except WireError as error:
+        assert "is no message" in str(error)
