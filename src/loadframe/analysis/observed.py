@@ -1,0 +1,323 @@
+"""What production data say: rows in time order in, curve, demands, bends and changes out.
+
+    observed_blocks     how long rows resemble one another, and blocks of time that do not
+    observed_regimes    when the system changed: only what came after the last change is learnt from
+    observed_levels     the rows as levels and blocks of a curve
+    observed_demand     what a request needs of each resource, and where that resource would be full
+
+The curve itself, its bend and its cliff are those of measured levels (curve.py): what differs is only where the blocks
+come from. docs/observed.md has the mathematics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from loadframe.analysis import curve as curves
+from loadframe.analysis import observed_blocks as in_blocks
+from loadframe.analysis import observed_demand, observed_levels, observed_regimes
+from loadframe.analysis import scalability as law
+from loadframe.analysis.observed_blocks import Blocks, Floats
+from loadframe.analysis.observed_levels import Level
+from loadframe.model import (
+    Basis,
+    Curve,
+    Learned,
+    LoadInterval,
+    Observation,
+    Observations,
+    Observed,
+    ObservedData,
+    ObservedDemand,
+    RegimeChange,
+)
+
+FEWEST_ROWS = 40
+"""Used rows. Fewer are a handful of measurements: `curve` takes them as such, if they have levels."""
+
+LEAST_RANGE = 1.3
+"""The load must vary by this factor (its 1st to 99th percentile) or nothing can be told of what it does."""
+
+NEAR = 0.7
+"""With a use from here on, at the highest level, nothing is said to be far from its end."""
+
+AFTER_CHANGE = 0.15
+"""At least this share of the rows, after the last change, is learnt from alone."""
+
+SEEN_FULL = 0.97
+"""A use from here on is one without anything left."""
+
+SLOWER = 1.5
+"""A response time that rises by less is no bend worth a word: queues grow a little at any load."""
+
+LONG_MEMORY = 1.0
+"""Blocks of fewer than this many autocorrelation times are too short to be independent."""
+
+
+class TooLittleError(ValueError):
+    """What is missing, in words."""
+
+
+def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
+    """Everything that the rows say. Raises TooLittleError where they say nothing: few rows, a load that does not vary,
+    nothing but the load."""
+    rows = _Rows.of(observed)
+    rows.check(observed)
+    changes = observed_regimes.changes(rows.time_s, rows.load, rows.relations())
+    rows, notes = _last_regime(rows, changes)
+    residuals = [in_blocks.standardised(rows.load, values) for values in rows.columns.values()]
+    blocks = in_blocks.blocks([in_blocks.winsorised(each) for each in residuals], len(rows.load))
+    if blocks.rows < LONG_MEMORY * blocks.tau:
+        notes.append(
+            f"Rows resemble one another over {_span(rows, blocks.tau)}, which is more than a "
+            f"{in_blocks.FEWEST_BLOCKS}th of what was observed: the intervals are too narrow."
+        )
+    rows = rows.without(residuals)
+    levels = rows.levels(blocks)
+    curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
+    of_response = _curve(levels, "response", observed, rows, None)
+    basis: Basis = "throughput" if curve is not None or of_response is None else "response"
+    demands = tuple(_demand(name, rows, blocks, levels, observed) for name in observed.use)
+    highest = levels[-1].load
+    shown = curve if curve is not None else of_response
+    return Learned(
+        name=observed.name,
+        axis=observed.axis,
+        data=_data(observed, rows, blocks, residuals),
+        curve=shown,
+        basis=basis,
+        demands=demands,
+        response_bend=_slower(of_response),
+        regimes=changes,
+        came_near=(shown is not None and shown.knee is not None) or any(one.highest_use >= NEAR for one in demands),
+        highest_load=highest,
+        observations=_ahead(rows, blocks, observed),
+        notes=tuple(notes),
+    )
+
+
+class _Rows:
+    """The used rows: those with a load and anything beside it, in time order."""
+
+    def __init__(self, time_s: Floats, load: Floats, columns: dict[str, Floats], uses: frozenset[str]) -> None:
+        self.time_s, self.load, self.columns, self.uses = time_s, load, columns, uses
+
+    @classmethod
+    def of(cls, observed: Observed) -> _Rows:
+        """From the record; throughput and response under these names, each resource under its own."""
+        columns: dict[str, Floats] = {}
+        if observed.throughput is not None:
+            columns["throughput"] = np.array(observed.throughput, dtype=np.float64)
+        if observed.response_s is not None:
+            columns["response"] = np.array(observed.response_s, dtype=np.float64)
+        columns |= {_use(name): np.array(values, dtype=np.float64) for name, values in observed.use.items()}
+        time_s, load = np.array(observed.time_s, dtype=np.float64), np.array(observed.load, dtype=np.float64)
+        order = np.argsort(time_s, kind="stable")
+        rows = cls(time_s, load, columns, frozenset(_use(name) for name in observed.use)).at(order)
+        anything = np.zeros(len(rows.load), dtype=np.bool_)
+        for values in rows.columns.values():
+            anything |= np.isfinite(values)
+        return rows.at(np.flatnonzero(np.isfinite(rows.load) & (rows.load >= 0) & anything))
+
+    def at(self, indices: np.ndarray) -> _Rows:
+        """Some of them."""
+        picked = {name: values[indices] for name, values in self.columns.items()}
+        return _Rows(self.time_s[indices], self.load[indices], picked, self.uses)
+
+    def check(self, observed: Observed) -> None:
+        """TooLittleError where nothing can be learnt from them."""
+        if not self.columns:
+            raise TooLittleError("there is a load, and nothing beside it: no throughput, no response time, no use")
+        if len(self.load) < FEWEST_ROWS:
+            raise TooLittleError(
+                f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything beside it; at least "
+                f"{FEWEST_ROWS} are needed"
+            )
+        above = self.load[self.load > 0]
+        if not len(above):
+            raise TooLittleError("every load is 0")
+        low, high = (float(end) for end in np.quantile(above, (0.01, 0.99)))
+        if high < LEAST_RANGE * low:
+            raise TooLittleError(
+                f"the load hardly varies: 98 % of the rows lie from {low:g} to {high:g}, less than a factor of "
+                f"{LEAST_RANGE:g}"
+            )
+
+    def without(self, residuals: list[Floats]) -> _Rows:
+        """Outliers as missing cells."""
+        columns = {
+            name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
+            for (name, values), away in zip(self.columns.items(), residuals, strict=True)
+        }
+        return _Rows(self.time_s, self.load, columns, self.uses)
+
+    def relations(self) -> dict[str, Floats]:
+        """The columns that a change of the system shows in, as words name them."""
+        return {_named(name): values for name, values in self.columns.items()}
+
+    def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
+        """As levels and blocks of a curve."""
+        return observed_levels.levels(self.load, self.columns, blocks.label, ahead=ahead, by_mean=self.uses)
+
+
+def _use(name: str) -> str:
+    return f"use.{name}"
+
+
+def _named(column: str) -> str:
+    return f"the use of {column.removeprefix('use.')}" if column.startswith("use.") else f"the {column}"
+
+
+def _span(rows: _Rows, count: float) -> str:
+    usual, _ = in_blocks.pauses(rows.time_s)
+    return f"{count * usual:.3g} s"
+
+
+def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows, list[str]]:
+    """What came after the last change that leaves enough rows; what a reader must know of it."""
+    if not changes:
+        return rows, []
+    for change in reversed(changes):
+        after = rows.at(np.flatnonzero(rows.time_s >= change.at_s))
+        above = after.load[after.load > 0]
+        enough = len(after.load) >= max(FEWEST_ROWS, AFTER_CHANGE * len(rows.load)) and len(above) > 0
+        if enough and float(np.quantile(above, 0.99)) >= LEAST_RANGE * float(np.quantile(above, 0.01)):
+            note = f"Only the {len(after.load):,} rows after the last change were learnt from."
+            return after, [note] if change is changes[-1] else [
+                f"Too few rows follow the last change: the {len(after.load):,} after an earlier one were learnt from."
+            ]
+    return rows, ["Too few rows follow the last change: all rows were learnt from, and they mix several systems."]
+
+
+def _curve(
+    levels: tuple[Level, ...], column: str, observed: Observed, rows: _Rows, within_ms: float | None
+) -> Curve | None:
+    """The curve of the throughput, or of 1 / response time: what one requester would get. None without the column."""
+    if column not in rows.columns:
+        return None
+    samples = []
+    for level in levels:
+        known = level.known(column)
+        if column == "response":
+            known = 1 / known[known > 0]
+        if not len(known):
+            continue
+        slow = level.known("response") if column == "throughput" and "response" in level.cells else np.array([])
+        p95 = 1000 * slow if observed.response_is == "p95" else np.array([])
+        samples.append(curves.LevelSample(level.load, tuple(np.maximum(known, 0.0)), tuple(p95)))
+    if len(samples) < 2:
+        return None
+    scalability = column == "throughput" and sum(max(one.throughputs) > 0 for one in samples) >= law.FEWEST_POINTS
+    found = curves.fit(
+        samples, axis=observed.axis, treatment="observed", within_latency_p95_ms=within_ms, scalability=scalability
+    )
+    knee = None if found.knee is None else _between_levels(found.knee, [one.load for one in samples])
+    return replace(found, knee=knee, warnings=tuple(_said(one) for one in found.warnings))
+
+
+def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
+    """The interval out to the middle between the neighbouring levels: a level holds rows from around its load, and
+    within that nothing is known of where the curve bends."""
+    at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
+    apart = (loads[at] / loads[at - 1]) ** 0.5
+    return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
+
+
+def _slower(of_response: Curve | None) -> LoadInterval | None:
+    """The bend of 1 / response time, where the response is SLOWER times what it was at its best."""
+    if of_response is None or of_response.knee is None:
+        return None
+    rates = [point.throughput for point in of_response.points]
+    return of_response.knee if max(rates) >= SLOWER * rates[-1] else None
+
+
+def _said(warning: str) -> str:
+    """A curve's advice on measuring means nothing where nothing was measured on purpose."""
+    return warning.replace("; load further.", "; no higher load was observed.").replace(
+        "but these levels do not show where: measure more blocks.", "but these rows do not show where."
+    )
+
+
+def _demand(
+    resource: str, rows: _Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed
+) -> ObservedDemand:
+    column = _use(resource)
+    use, weight = in_blocks.means(rows.columns[column], blocks.label, blocks.count)
+    load, _ = in_blocks.means(
+        np.where(np.isfinite(rows.columns[column]), rows.load, np.nan), blocks.label, blocks.count
+    )
+    seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
+    highest, at = max(seen, default=(float("nan"), levels[-1].load))
+    near = next((load_ for use_, load_ in seen if use_ >= observed_demand.FULL), None)
+    found = ObservedDemand(
+        resource,
+        highest,
+        at,
+        full_at=_full(observed_demand.full_at(load, use, weight, reached=near), seen),
+        servers=observed.servers.get(resource, 1.0),
+    )
+    if "throughput" not in rows.columns:
+        return found
+    both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
+    throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
+    use, _ = in_blocks.means(np.where(both, rows.columns[column], np.nan), blocks.label, blocks.count)
+    if near is not None and int((load < near).sum()) >= observed_demand.FEWEST:
+        weight = np.where(load < near, weight, 0.0)
+    line = observed_demand.law(throughput, use, weight)
+    if line is None or line.high <= 0:
+        return found
+    grows = observed_demand.growing(throughput, use, weight)
+    return replace(
+        found,
+        demand_s=line.slope,
+        low_s=max(line.low, 0.0),
+        high_s=line.high,
+        background=line.background,
+        growing=grows,
+    )
+
+
+def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> LoadInterval | None:
+    """A resource that was seen full is so about between the first level that shows it and the one below; what the lower
+    levels say of it widens that, up to the next level."""
+    first = next((at for at, (use, _) in enumerate(seen) if use >= SEEN_FULL), None)
+    if first is None:
+        return crossing
+    loads = [load for _, load in seen]
+    low, high, above = loads[max(first - 1, 0)], loads[first], loads[min(first + 1, len(loads) - 1)]
+    if crossing is None:
+        return LoadInterval((low * high) ** 0.5, low, above)
+    load = min(max(crossing.load, low), above)
+    return LoadInterval(load, min(low, max(crossing.low, low / 2)), max(high, min(crossing.high, above), load))
+
+
+def _ahead(rows: _Rows, blocks: Blocks, observed: Observed) -> Observations | None:
+    """The rows as a forecast takes them; None without a throughput."""
+    if "throughput" not in rows.columns:
+        return None
+    levels = rows.levels(blocks, ahead=True)
+    resources = {name: _use(name) for name in observed.use}
+    found = observed_levels.observations(levels, observed.name, observed.axis, resources, observed.servers)
+    return found if observed.response_is == "p95" else replace(found, rows=tuple(_mean(row) for row in found.rows))
+
+
+def _mean(row: Observation) -> Observation:
+    return replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms)
+
+
+def _data(observed: Observed, rows: _Rows, blocks: Blocks, residuals: list[Floats]) -> ObservedData:
+    usual, gaps = in_blocks.pauses(rows.time_s)
+    away = np.stack(residuals)
+    outliers = np.any(np.abs(np.nan_to_num(away)) > in_blocks.FAR, axis=0)
+    return ObservedData(
+        rows=len(observed.time_s),
+        used=len(rows.load),
+        incomplete=int((~np.isfinite(away)).any(axis=0).sum()),
+        gaps=gaps,
+        span_s=float(rows.time_s[-1] - rows.time_s[0]),
+        block_s=float(blocks.rows * usual),
+        blocks=blocks.count,
+        outliers=int(outliers.sum()),
+    )

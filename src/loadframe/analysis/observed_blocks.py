@@ -1,0 +1,141 @@
+"""Rows in time order as independent observations: what is expected at each load, how long rows resemble one another,
+and the blocks of time that follow from it.
+
+Rows of a running system are no independent measurements: a busy hour is busy for an hour. What is left of a column
+after the typical value at its load is taken away has an integrated autocorrelation time tau = 1 + 2 sum rho_k, summed
+up to the first lag of at least WINDOW tau (Sokal 1997, "Monte Carlo Methods in Statistical Mechanics", 3). Means over
+blocks of BLOCK tau rows are then nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3), and
+each counts as one observation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+WINDOW = 5.0
+BLOCK = 2.0
+MOST_BLOCKS = 400
+"""More say nothing new, and each is left out in turn."""
+
+FEWEST_BLOCKS = 20
+"""A series that resembles itself over more than a twentieth of its length has this many blocks all the same; its
+intervals are then too narrow, and a note says so."""
+
+SHORTEST = 4
+"""Rows of a block, where there are enough rows: what is counted at the edge of one window belongs to the next."""
+
+REFERENCE_BINS, END_PIECES = 24, 4
+FAR = 5.0
+"""Rows further from their neighbours at equal load than this many robust standard deviations are outliers, and left
+out."""
+
+MAD = 1.4826
+"""Of normal values the standard deviation is this many times the median absolute deviation."""
+
+GAP = 5.0
+"""A pause this many times the usual one is a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """label: block of each row, (n,), counted from 0 in time order. count: how many. rows: of a block. tau: how many
+    rows resemble one another."""
+
+    label: Whole
+    count: int
+    rows: int
+    tau: float
+
+
+def reference(load: Floats, value: Floats) -> Floats:
+    """The typical value at the load of each row, (n,): medians of as many bins of equal count as there are rows for,
+    those at both ends cut finer, joined by straight lines. NaN cells are left out of it."""
+    at, typical = _knots(load, value)
+    return np.asarray(np.interp(load, at, typical)) if len(at) else np.full_like(load, np.nan)
+
+
+def _knots(load: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Loads, ascending, and the typical values there."""
+    known = np.isfinite(load) & np.isfinite(value)
+    order = np.argsort(load[known], kind="stable")
+    sorted_load, sorted_value = load[known][order], value[known][order]
+    bins = int(np.clip(len(order) // 8, 1, REFERENCE_BINS))
+    pieces = [piece for piece in np.array_split(np.arange(len(order)), bins) if len(piece)]
+    if len(pieces) > 2:
+        ends = [np.array_split(piece, min(END_PIECES, len(piece) // 4 or 1)) for piece in (pieces[0], pieces[-1])]
+        pieces = [*ends[0], *pieces[1:-1], *ends[1]]
+    at = np.array([np.median(sorted_load[piece]) for piece in pieces])
+    typical = np.array([np.median(sorted_value[piece]) for piece in pieces])
+    places, first = np.unique(at, return_index=True)
+    return places, typical[first] if len(first) else typical
+
+
+def standardised(load: Floats, value: Floats) -> Floats:
+    """Each row's distance from what is typical at its load, in robust standard deviations of its own region of the
+    load, (n,), NaN where the cell is missing: what is left has no load and even noise. 0 beyond the outermost loads at
+    which anything is typical."""
+    at, typical = _knots(load, value)
+    if not len(at):
+        return np.full_like(load, np.nan)
+    away = value - np.interp(load, at, typical)
+    spread = MAD * reference(load, np.abs(away))
+    usual = float(np.nanmedian(spread)) if np.isfinite(spread).any() else 0.0
+    least = max(0.1 * usual, 1e-9 * float(np.nanmax(np.abs(value), initial=0.0)), 1e-300)
+    inside = (load >= at[0]) & (load <= at[-1])
+    return np.asarray(np.where(inside | ~np.isfinite(value), away / np.maximum(spread, least), 0.0))
+
+
+def winsorised(standard: Floats) -> Floats:
+    """The same, cut to FAR: one row that is a thousand deviations away tells no more of time than one that is five."""
+    return np.clip(standard, -FAR, FAR)
+
+
+def autocorrelation_time(values: Floats) -> float:
+    """tau = 1 + 2 sum rho_k of a series, NaN left out, at least 1."""
+    known = values[np.isfinite(values)]
+    if len(known) < 8:
+        return 1.0
+    away = known - known.mean()
+    size = 1 << (2 * len(away) - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(away, size)) ** 2
+    power = np.fft.irfft(spectrum, size)[: len(away)]
+    if power[0] <= 0:
+        return 1.0
+    tau = 2 * np.cumsum(power / power[0]) - 1
+    wide = np.arange(len(tau)) >= WINDOW * tau
+    return float(max(1.0, tau[int(wide.argmax()) if wide.any() else len(tau) - 1]))
+
+
+def blocks(residuals: list[Floats], count: int) -> Blocks:
+    """Blocks of `count` rows that are as long as the column that resembles itself longest asks for, but at least
+    FEWEST_BLOCKS of them. residuals: `winsorised` columns, (count,) each."""
+    tau = max((autocorrelation_time(each) for each in residuals), default=1.0)
+    most = max(1, count // FEWEST_BLOCKS)
+    rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
+    label = np.arange(count) // rows
+    if count % rows and count > rows:  # what is left over at the end belongs to the last whole block
+        label = np.minimum(label, count // rows - 1)
+    return Blocks(label, int(label[-1]) + 1 if count else 0, rows, tau)
+
+
+def means(value: Floats, label: Whole, count: int) -> tuple[Floats, Floats]:
+    """Mean and number of the known cells of each block, (count,) each; NaN where a block has none."""
+    known = np.isfinite(value)
+    number = np.bincount(label[known], minlength=count).astype(np.float64)
+    total = np.bincount(label[known], weights=value[known], minlength=count)
+    return np.divide(total, number, out=np.full(count, np.nan), where=number > 0), number
+
+
+def pauses(time_s: Floats) -> tuple[float, int]:
+    """The usual time between rows, and how many pauses are gaps."""
+    if len(time_s) < 2:
+        return 0.0, 0
+    between = np.diff(time_s)
+    usual = float(np.median(between))
+    return usual, int((between > GAP * usual).sum()) if usual > 0 else 0

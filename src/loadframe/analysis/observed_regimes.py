@@ -1,0 +1,156 @@
+"""When a system changed: at equal load, a column is another one from some moment on (a release, a neighbour).
+
+Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over BATCHES stretches of time. Both sides of a moment are
+compared at equal load: in each of BINS bins of the load the mean logarithms of both sides, weighted by what both have
+of it, as in a stratified comparison (Cochran 1954, Biometrics 10). A moment counts where the sides differ by more than
+LEAST_CHANGE and by THRESHOLD standard errors. These carry the correlation of neighbouring stretches as its upper bound
+(`dependence`), by the residuals *within* the two sides: the change itself does not hide it, and a daily cycle is a
+correlation and no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadframe.analysis import dependence
+from loadframe.analysis.observed_blocks import MAD, Floats, Whole, reference
+from loadframe.model import RegimeChange
+
+BATCHES = 48
+SHORTEST = 6
+"""Batches on either side of a change."""
+
+BINS = 12
+LEAST_CHANGE = 0.08
+THRESHOLD = 4.5
+"""The highest of about forty correlated t-values of equal batches: chosen by simulation, see benchmarks/observed.py."""
+
+LEAST_COMMON = 0.3
+"""Sides that share less than this of their loads cannot be told from a curve that bends."""
+
+MOST_CHANGES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Of each batch and bin the number of rows and the sum of their logarithms, (batches, BINS)."""
+
+    number: Floats
+    total: Floats
+
+    def of(self, first: int, last: int) -> _Sums:
+        """The batches from first up to last."""
+        return _Sums(self.number[first:last], self.total[first:last])
+
+
+def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
+    """Every change that is proven, in time order; of several columns that change together each is named. load and
+    columns: (n,)."""
+    batches = min(BATCHES, len(load) // 4)
+    if batches < 2 * SHORTEST:
+        return ()
+    label = np.arange(len(load)) * batches // len(load)
+    found: list[RegimeChange] = []
+    for name, values in columns.items():
+        logs = _logarithms(load, values)
+        if logs is None:
+            continue
+        sums = _sums(load, logs, label, batches)
+        places = _split(sums, 0)
+        ends = [0, *places, batches]
+        for index, at in enumerate(places, 1):
+            difference, _ = _difference(sums.of(ends[index - 1], at), sums.of(at, ends[index + 1]))
+            moment = float(time_s[int(np.searchsorted(label, at))])
+            found.append(RegimeChange(moment, name, float(np.exp(difference))))
+    return tuple(sorted(found, key=lambda one: one.at_s)[:MOST_CHANGES])
+
+
+def _logarithms(load: Floats, values: Floats) -> Floats | None:
+    """log of each value, cut where it is far from what is typical at its load; None for a column that is hardly above
+    0. NaN where there is none."""
+    typical = reference(load, values)
+    scale = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
+    usable = np.isfinite(values) & (typical > 0.02 * scale) & (load > 0)
+    if not scale > 0 or usable.sum() < 0.5 * len(load):
+        return None
+    usual = np.log(np.where(usable, typical, 1.0))
+    away = np.full(len(load), np.nan)
+    away[usable] = np.log(np.maximum(values[usable], 1e-3 * typical[usable])) - usual[usable]
+    spread = max(5 * MAD * float(np.nanmedian(np.abs(away - np.nanmedian(away)))), 0.7)
+    middle = float(np.nanmedian(away))
+    return np.asarray(np.clip(away, middle - spread, middle + spread) + usual)
+
+
+def _sums(load: Floats, logs: Floats, label: Whole, batches: int) -> _Sums:
+    known = np.isfinite(logs)
+    edges = np.unique(np.quantile(load[known], np.linspace(0, 1, BINS + 1)[1:-1]))
+    cell = label[known] * BINS + np.searchsorted(edges, load[known], side="right")
+    # Within a bin the load still differs: what the curve makes of that is taken away.
+    flat = logs[known] - np.log(np.maximum(load[known], 1e-300)) * _slopes(load[known], logs[known], edges)
+    number = np.bincount(cell, minlength=batches * BINS).astype(np.float64)
+    total = np.bincount(cell, weights=flat, minlength=batches * BINS).astype(np.float64)
+    return _Sums(number.reshape(batches, BINS), total.reshape(batches, BINS))
+
+
+def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
+    """d log value / d log load in the bin of each row."""
+    bins, x = np.searchsorted(edges, load, side="right"), np.log(np.maximum(load, 1e-300))
+    found = np.zeros(BINS)
+    for one in np.unique(bins):
+        mine = bins == one
+        away = x[mine] - x[mine].mean()
+        spread = float((away**2).sum())
+        found[one] = float(np.clip((away * logs[mine]).sum() / spread, -2, 2)) if spread > 1e-9 else 0.0
+    return found[bins]
+
+
+def _split(sums: _Sums, offset: int) -> list[int]:
+    """Where the series changes, as indices of the first batch after it."""
+    count = len(sums.number)
+    places = range(SHORTEST, count - SHORTEST + 1)
+    strengths = [_strength(sums.of(0, at), sums.of(at, count)) for at in places]
+    if not strengths or max(strengths) < THRESHOLD:
+        return []
+    at = places[int(np.argmax(strengths))]
+    return [*_split(sums.of(0, at), offset), offset + at, *_split(sums.of(at, count), offset + at)]
+
+
+def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
+    """How much higher the side after is at equal load, and which share of the rows' weight the loads of both have in
+    common (0..1)."""
+    one, two = before.number.sum(axis=0), after.number.sum(axis=0)
+    weight = np.divide(one * two, one + two, out=np.zeros(BINS), where=(one > 0) & (two > 0))
+    means = [
+        np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
+        for side, number in ((before, one), (after, two))
+    ]
+    total = float(weight.sum())
+    whole = float(one.sum() * two.sum() / max(one.sum() + two.sum(), 1.0))
+    if total <= 0 or whole <= 0:
+        return 0.0, 0.0
+    return float((weight * (means[1] - means[0])).sum()) / total, total / whole
+
+
+def _strength(before: _Sums, after: _Sums) -> float:
+    """Standard errors between two sides; 0 where they differ by less than LEAST_CHANGE, or share few loads."""
+    difference, common = _difference(before, after)
+    if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
+        return 0.0
+    left = [_residuals(side) for side in (before, after)]
+    if min(len(each) for each in left) < SHORTEST:
+        return 0.0
+    one, two = dependence.means(*left)
+    error = float(np.sqrt((one.variance + two.variance) / common))
+    return abs(difference) / error if error > 0 else float("inf")
+
+
+def _residuals(side: _Sums) -> Floats:
+    """Of each batch with rows the mean of what is left of them around the side's own means of the bins."""
+    number = side.number.sum(axis=0)
+    means = np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
+    rows = side.number.sum(axis=1)
+    left = (side.total - side.number * means).sum(axis=1)
+    return np.asarray(left[rows > 0] / rows[rows > 0])

@@ -1,0 +1,179 @@
+"""CSV in time order: a column of times, a load, and what was seen at each moment; empty cells are missing.
+
+Also what `pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from loadframe.errors import SampleError
+from loadframe.formats.csv_text import Row, beginning, header, rows
+from loadframe.formats.observed_series import MOST_CELLS, MOST_ROWS, MOST_SERIES, Series, Table
+from loadframe.formats.plain_numbers import finite
+from loadframe.model import ObservedMapping
+
+TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime", "time_ms", "timestamp_ms")
+"""Names of the column of times."""
+
+MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
+MILLISECONDS_FROM = 1e11
+"""Seconds since 1970 have ten digits for centuries yet: what is larger counts milliseconds."""
+
+REMEDY = (
+    "The first line names the columns: time,load[,throughput][,response_s or latency_p95_ms][,util.NAME...]; other "
+    "names are said with --load, --throughput, --response and --use."
+)
+RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("latency_p95_ms", 1000.0, "p95"))
+"""Columns of response times: name, parts of a second, what of the window's response times it is."""
+
+
+def is_timed(text: str) -> bool:
+    """Whether the first line of CSV text names a column of times."""
+    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
+    return any(cell.strip().strip('"').lower() in TIMES for cell in first.split(","))
+
+
+def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
+    """The series in CSV text. untimed: rows without a column of times are one second apart, in the order of the file.
+    SampleError names the line and the value that is wrong."""
+    lines = rows(text, name)
+    if not lines:
+        raise SampleError(f"{name} is empty", remedy=REMEDY)
+    names, body = list(lines[0].cells), lines[1:]
+    lower = header(lines)
+    twice = next((one for one in lower if one and lower.count(one) > 1), None)
+    if twice is not None:
+        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
+    if not body:
+        raise SampleError(f"{name} has no rows below its first line", remedy="Export a longer range.")
+    if len(body) > MOST_ROWS or len(names) > MOST_SERIES or len(names) * len(body) > MOST_CELLS:
+        raise SampleError(
+            f"{name} has {len(body):,} rows of {len(names):,} columns; at most {MOST_ROWS:,} rows, {MOST_SERIES:,} "
+            f"columns and {MOST_CELLS:,} cells are read",
+            remedy="Choose a longer step, or fewer columns.",
+        )
+    at = next((index for index, one in enumerate(lower) if one in TIMES), None)
+    if at is None and not untimed:
+        raise SampleError(f"{name}, line 1 has no column of times; it begins with {beginning(lower)}", remedy=REMEDY)
+    for row in body:
+        if len(row.cells) != len(names):
+            raise SampleError(
+                f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+                remedy="Give every row a cell for each column; leave it empty where the value is missing.",
+            )
+    whole = len(body)
+    body = body if at is None else [row for row in body if row.cells[at].lower() not in MISSING]
+    if not body:
+        raise SampleError(f"{name} has no row with a time", remedy=REMEDY)
+    times = [float(index) for index in range(len(body))] if at is None else [_time(row, at, lower[at]) for row in body]
+    order = sorted(range(len(body)), key=times.__getitem__)
+    kept = [index for place, index in enumerate(order) if place == 0 or times[index] > times[order[place - 1]]]
+    ordered = tuple(times[index] for index in kept)
+    series = tuple(
+        Series(_plain(names[column]), {}, ordered, tuple(_cell(body[index], column, names[column]) for index in kept))
+        for column in range(len(names))
+        if column != at and names[column]
+    )
+    return Table(
+        name,
+        series,
+        _usual(lower),
+        _servers(series, name),
+        _notes(at is None, order, len(body) - len(kept), whole - len(body)),
+    )
+
+
+def _plain(name: str) -> str:
+    """Our own columns in any case; the names of others as they are."""
+    lower = name.lower()
+    known = lower in ("load", "throughput", *(one[0] for one in RESPONSES))
+    return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
+
+
+def _usual(lower: Sequence[str]) -> ObservedMapping:
+    response = next((one for one in RESPONSES if one[0] in lower), None)
+    return ObservedMapping(
+        load="load" if "load" in lower else None,
+        throughput="throughput" if "throughput" in lower else None,
+        response=None if response is None else f"{response[0]} / {response[1]:g}",
+        use={
+            one.partition(".")[2]: one for one in lower if one.startswith(("util.", "use.")) and one.partition(".")[2]
+        },
+        response_is="p95" if response is not None and response[2] == "p95" else "mean",
+    )
+
+
+def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
+    """Of each resource how many equal servers it has: the column's first number."""
+    found: dict[str, float] = {}
+    for one in series:
+        if not one.name.startswith("servers."):
+            continue
+        counts = {value for value in one.values if math.isfinite(value)}
+        if len(counts) > 1 or any(value < 1 for value in counts):
+            raise SampleError(
+                f"{name}: {one.name[:100]} is {min(counts):g} to {max(counts):g}",
+                remedy="A count of 1 or more, the same in every row; split the file where it changes.",
+            )
+        found |= {one.name.partition(".")[2]: value for value in counts}
+    return found
+
+
+def _notes(untimed: bool, order: list[int], twice: int, timeless: int) -> tuple[str, ...]:
+    notes = []
+    if untimed:
+        notes.append("There is no column of times: the rows were taken as equal steps in the order of the file.")
+    if order != sorted(order):
+        notes.append("The rows were not in time order, and were sorted.")
+    if twice:
+        notes.append(f"{twice:,} rows have the time of another one, and were left out.")
+    if timeless:
+        notes.append(f"{timeless:,} row{'s' if timeless > 1 else ''} without a time left out.")
+    return tuple(notes)
+
+
+def _cell(row: Row, column: int, name: str) -> float:
+    text = row.cells[column]
+    if text.lower() in MISSING:
+        return math.nan
+    value = finite(text)
+    if value is None:
+        if text.lower().lstrip("+-") in ("inf", "infinity"):
+            return math.nan
+        return _text(row, name, text)
+    return value
+
+
+def _text(row: Row, name: str, text: str) -> float:
+    """A column of words is none that is looked for; a word among the numbers of ours is a fault."""
+    if _plain(name) == name.lower() and (name.lower() in ("load", "throughput") or name.lower().startswith("util.")):
+        raise SampleError(
+            f"{row.where}: {name[:60]} is {text[:100]!r}, not a number",
+            remedy="Write numbers as 1234.5, and leave a cell empty where the value is missing.",
+        )
+    return math.nan
+
+
+def _time(row: Row, column: int, name: str) -> float:
+    text = row.cells[column]
+    value = finite(text)
+    if value is None:
+        value = moment(text)
+    if value is None:
+        raise SampleError(
+            f"{row.where}: {name} is {text[:60]!r}, not a time",
+            remedy="Write seconds (or milliseconds) since 1970, seconds from the start, or 2026-11-25T04:30:00Z.",
+        )
+    return value / 1000 if name.endswith("_ms") or abs(value) >= MILLISECONDS_FROM else value
+
+
+def moment(text: str) -> float | None:
+    """Seconds since 1970 of a date and time in ISO 8601, UTC where it names no zone; None for other text."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,282 @@
+"""Series of any file that has some in time order, and which of them is load, throughput, response time and use.
+
+    load         requests_in_flight
+    throughput   http_requests_total{job="api"}              a counter: becomes a rate, and starts again after a reset
+    response     http_seconds_sum / http_seconds_count       the mean over each interval
+    use cpu      process_cpu_seconds_total / 4               a share of four CPUs
+
+Series that match one name are added up. Times are those of the load; other series are taken at the same times, on the
+line between their neighbours, and are missing where those lie further apart than MOST_APART usual steps.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from loadframe.errors import SampleError
+from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite
+from loadframe.formats.said import words
+from loadframe.model import Observed, ObservedMapping
+
+MOST_ROWS = 200_000
+MOST_SERIES = 2_000
+MOST_CELLS = 4_000_000
+COUNTS = ("_total", "_count", "_sum", "_bucket")
+"""Endings of the names of counters (OpenMetrics 1.0, 5.1)."""
+
+MOST_APART = 2.5
+EXAMPLES = 6
+_TERM = re.compile(r'\s*(?P<name>[^\s{}/"]*)\s*(?:\{(?P<labels>[^{}]*)\})?\s*')
+_LABEL = re.compile(r'\s*(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"(?P<value>[^"]*)"\s*(?:,|$)')
+
+ROLES = ("load", "throughput", "response", "use")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """times_s ascending, values beside them (NaN: missing). counts: whether it counts up."""
+
+    name: str
+    labels: Mapping[str, str]
+    times_s: tuple[float, ...]
+    values: tuple[float, ...]
+    counts: bool = False
+
+    def __str__(self) -> str:
+        inside = ", ".join(f'{key}="{value}"' for key, value in self.labels.items())
+        return words(f"{self.name}{{{inside}}}" if inside else self.name or "{}", 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What one file has: its series, and which of them is what by their usual names. servers: of resources."""
+
+    name: str
+    series: tuple[Series, ...]
+    usual: ObservedMapping = field(default_factory=ObservedMapping)
+    servers: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Values by their time. counted: whether they are rates of a counter, so that each belongs to the time before."""
+
+    times_s: Sequence[float]
+    values: Sequence[float]
+    counted: bool = False
+
+
+def assemble(table: Table, mapping: ObservedMapping) -> Observed:
+    """The rows that the mapping, or without it the usual names, make of the series. SampleError names the term that
+    matches nothing, and what there is."""
+    load_term = mapping.load or table.usual.load
+    if load_term is None:
+        raise SampleError(
+            f"which series of {table.name} is the load is not known; it has {_examples(table)}",
+            remedy="Say it: --load NAME, and --throughput NAME, --response NAME, --use cpu=NAME for the others.",
+        )
+    notes = list(table.notes)
+    load = _column(table, load_term, "--load", mapping, notes)
+    found: dict[str, _Column] = {}
+    for role in ("throughput", "response"):
+        term = getattr(mapping, role) or getattr(table.usual, role)
+        if term is not None:
+            found[role] = _column(table, term, f"--{role}", mapping, notes)
+    uses = {**table.usual.use, **mapping.use}
+    for resource, term in uses.items():
+        found[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
+    if not found:
+        raise SampleError(
+            f"{table.name} has a load, and nothing beside it", remedy="Add --throughput, --response or --use."
+        )
+    times = list(load.times_s)
+    if len(times) > MOST_ROWS:
+        raise SampleError(
+            f"{table.name} has {len(times):,} rows; at most {MOST_ROWS:,} are read",
+            remedy="Choose a longer step, or a shorter range.",
+        )
+    averaged = any(one.counted for one in found.values()) and not load.counted
+    at = {role: _at(times, one) for role, one in found.items()}
+    loads = _over_the_step(load.values) if averaged else list(load.values)
+    return Observed(
+        name=table.name,
+        time_s=tuple(times),
+        load=_plausible(loads, "the load", notes),
+        throughput=_plausible(at["throughput"], "the throughput", notes) if "throughput" in at else None,
+        response_s=_plausible(at["response"], "the response time", notes) if "response" in at else None,
+        use={resource: _shares(at[f"use {resource}"], resource, table.name) for resource in uses},
+        servers=dict(table.servers),
+        axis=mapping.axis,
+        response_is=mapping.response_is if mapping.response else table.usual.response_is,
+        notes=tuple(notes),
+    )
+
+
+def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> _Column:
+    """The series that a term means. A series' own name may have a slash in it."""
+    whole = _matching(table, term)
+    if whole:
+        return _summed(whole, mapping, notes)
+    above, slash, below = _divided(term)
+    series = _matching(table, above)
+    if not series:
+        raise SampleError(
+            f"{flag} {words(above, 100)!r} matches no series of {table.name}; it has {_examples(table)}",
+            remedy='Give a name, with labels perhaps: NAME{label="value"}, and / NUMBER to change its unit.',
+        )
+    top = _summed(series, mapping, notes)
+    if not slash:
+        return top
+    number = finite(below.strip())
+    if number is not None:
+        if not number > 0:
+            raise SampleError(f"{flag} is divided by {words(below, 40)}", remedy="Divide by a number above zero.")
+        return _Column(top.times_s, [value / number for value in top.values], top.counted)
+    others = _matching(table, below)
+    if not others:
+        raise SampleError(
+            f"{flag} is divided by {words(below, 100)!r}, which is neither a number nor a series of {table.name}",
+            remedy=f"It has {_examples(table)}.",
+        )
+    under = _at(top.times_s, _summed(others, mapping, notes))
+    ratio = [one / two if two > 0 else math.nan for one, two in zip(top.values, under, strict=True)]
+    return _Column(top.times_s, ratio, top.counted)
+
+
+def _divided(term: str) -> tuple[str, str, str]:
+    """The part before the last slash outside quotes and braces, the slash, and what comes after."""
+    depth, quoted = 0, False
+    for at in range(len(term) - 1, -1, -1):
+        one = term[at]
+        quoted ^= one == '"'
+        depth += 0 if quoted else (one == "}") - (one == "{")
+        if one == "/" and not quoted and depth == 0:
+            return term[:at], "/", term[at + 1 :]
+    return term, "", ""
+
+
+def _matching(table: Table, term: str) -> list[Series]:
+    """The series that a name with labels means; none for what is no such thing."""
+    plain = [one for one in table.series if one.name == term.strip() and term.strip()]
+    if plain:
+        return plain
+    match = _TERM.fullmatch(term)
+    if match is None or not (match["name"] or match["labels"]):
+        return []
+    wanted = _labels(match["labels"] or "")
+    if wanted is None:
+        return []
+    return [
+        one
+        for one in table.series
+        if (not match["name"] or one.name == match["name"])
+        and all(one.labels.get(key) == value for key, value in wanted.items())
+    ]
+
+
+def _labels(text: str) -> dict[str, str] | None:
+    found, at = {}, 0
+    while at < len(text.rstrip()):
+        match = _LABEL.match(text, at)
+        if match is None:
+            return None
+        found[match["key"]], at = match["value"], match.end()
+    return found
+
+
+def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
+    """One column of all series that match: their sum at the times of the longest. What one of them lacks is missing."""
+    columns = [_rated(one, mapping, notes) for one in series]
+    longest = max(columns, key=lambda one: len(one.times_s))
+    total = [sum(pair) for pair in zip(*(_at(longest.times_s, one) for one in columns), strict=True)]
+    return _Column(longest.times_s, total, longest.counted)
+
+
+def _rated(one: Series, mapping: ObservedMapping, notes: list[str]) -> _Column:
+    """A gauge as it is; a counter as its rate per second over the time before each value. Where it falls it was reset:
+    what it counted since then is what it shows (as Prometheus' rate() has it)."""
+    if not (one.counts or one.name.endswith(COUNTS) or one.name in mapping.counters):
+        return _Column(one.times_s, one.values)
+    rates, resets, last = [math.nan], 0, (math.nan, math.nan)
+    known = next(((t, v) for t, v in zip(one.times_s, one.values, strict=True) if math.isfinite(v)), last)
+    last = known
+    for time_s, value in zip(one.times_s[1:], one.values[1:], strict=True):
+        if not math.isfinite(value) or not time_s > last[0]:
+            rates.append(math.nan)
+            continue
+        resets += value < last[1]
+        grown = value - last[1] if value >= last[1] else value
+        rates.append(grown / (time_s - last[0]))
+        last = (time_s, value)
+    if resets:
+        notes.append(f"The counter {one} was reset {resets:,} time{'s' if resets > 1 else ''}.")
+    return _Column(one.times_s, rates, True)
+
+
+def _at(times: Sequence[float], column: _Column) -> list[float]:
+    """The column's values at these times, on the line between its neighbours; NaN beyond its ends, and in pauses."""
+    if list(column.times_s) == list(times):
+        return list(column.values)
+    known = [(t, v) for t, v in zip(column.times_s, column.values, strict=True) if math.isfinite(v)]
+    if not known:
+        return [math.nan] * len(times)
+    at_s = [pair[0] for pair in known]
+    steps = [after - before for before, after in pairwise(at_s)]
+    farthest = MOST_APART * median(steps) if steps else 0.0
+    found = []
+    for time_s in times:
+        right = bisect_left(at_s, time_s)
+        if right < len(at_s) and at_s[right] == time_s:
+            found.append(known[right][1])
+        elif 0 < right < len(at_s) and at_s[right] - at_s[right - 1] <= farthest:
+            share = (time_s - at_s[right - 1]) / (at_s[right] - at_s[right - 1])
+            found.append(known[right - 1][1] * (1 - share) + known[right][1] * share)
+        else:
+            found.append(math.nan)
+    return found
+
+
+def _over_the_step(values: Sequence[float]) -> list[float]:
+    """A gauge beside rates: the mean of both ends of the interval that a rate is of."""
+    return [values[0], *((before + after) / 2 for before, after in pairwise(values))]
+
+
+def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:
+    """NaN for what is below zero, or beyond what can be measured, with a note."""
+    right = [value if value == 0 or SMALLEST <= value <= LARGEST else math.nan for value in values]
+    left_out = sum(math.isnan(new) and not math.isnan(old) for new, old in zip(right, values, strict=True))
+    if left_out:
+        notes.append(f"{left_out:,} values of {what} are below zero or beyond all measure, and were left out.")
+    return tuple(right)
+
+
+MOST_ABOVE = 0.02
+"""A share of rows with a use above this times 1 is noise of the windows' edges; more has another unit."""
+
+ABOVE = 1.1
+
+
+def _shares(values: Sequence[float], resource: str, name: str) -> tuple[float, ...]:
+    """Shares from 0 to 1: a little above is cut. SampleError where many are above: it has another unit."""
+    known = [value for value in values if math.isfinite(value)]
+    above = [value for value in known if value > ABOVE]
+    if len(above) > MOST_ABOVE * len(known):
+        unit = "per cent" if max(known) <= 100 * ABOVE else "no share"
+        raise SampleError(
+            f"the use of {words(resource, 60)} in {name} goes up to {max(known):g}: {unit}, not a share from 0 to 1",
+            remedy=f"Divide it: --use {words(resource, 60)}='NAME / 100' for per cent, or by the number of servers.",
+        )
+    return tuple(min(value, 1.0) if 0 <= value < math.inf else math.nan for value in values)
+
+
+def _examples(table: Table) -> str:
+    names = list(dict.fromkeys(str(one) for one in table.series))
+    more = f" and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else ""
+    return (", ".join(names[:EXAMPLES]) or "no series") + more

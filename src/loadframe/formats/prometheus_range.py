@@ -1,0 +1,97 @@
+"""What Prometheus answers to a range query, as JSON: a matrix of series with labels (its HTTP API, `query_range`).
+
+Also a list of such answers, of several queries. A series of an expression, such as rate(...), has no name: it is called
+by the name of its file without the ending.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from loadframe.errors import SampleError
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.observed_series import MOST_CELLS, MOST_SERIES, Series, Table
+from loadframe.formats.plain_numbers import finite
+from loadframe.formats.said import words
+
+REMEDY = "Give the whole answer of /api/v1/query_range, or a list of such answers."
+SHORTER = "Ask for a longer step, a shorter range, or fewer series."
+_NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
+
+
+def parse_table(text: str, name: str) -> Table:
+    """The series of one answer, or of a list of answers. SampleError for what is none, for an answer that is an error,
+    and for more than MOST_SERIES series or MOST_CELLS values."""
+    try:
+        found = parse_json(text.removeprefix("\ufeff"))
+    except JsonError as error:
+        raise SampleError(f"{name} is not JSON that can be read: {error}", remedy=REMEDY) from None
+    answers = found if isinstance(found, list) else [found]
+    series: list[Series] = []
+    cells = left_out = 0
+    for answer in answers:
+        for one in _results(answer, name):
+            metric, values = one.get("metric", {}), one.get("values", [])
+            if not isinstance(metric, dict) or not isinstance(values, list):
+                raise SampleError(f"{name} has a series without `metric` and `values`", remedy=REMEDY)
+            if not values:
+                left_out += 1
+                continue
+            cells += len(values)
+            if len(series) >= MOST_SERIES or cells > MOST_CELLS:
+                raise SampleError(
+                    f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=SHORTER
+                )
+            series.append(_series(metric, values, name))
+    if not series:
+        raise SampleError(
+            f"{name} has no series with values", remedy="The query found nothing: check it and its range."
+        )
+    told = f"{left_out:,} series without plain values (histograms, or empty) were left out."
+    return Table(name, tuple(series), notes=(told,) if left_out else ())
+
+
+def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
+    """The series of one answer."""
+    if not isinstance(answer, dict):
+        raise SampleError(f"{name} has {_kind(answer)} where an answer of Prometheus is expected", remedy=REMEDY)
+    if answer.get("status") == "error":
+        raise SampleError(
+            f"{name} is an error of Prometheus: {words(answer.get('error', ''))}", remedy="Ask again, then export."
+        )
+    data = answer.get("data", answer)
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if kind != "matrix":
+        raise SampleError(
+            f"{name} has a result of the type {words(kind, 40)!r}, not a matrix",
+            remedy="Ask /api/v1/query_range with start, end and step; /api/v1/query gives one moment.",
+        )
+    results = data.get("result")
+    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+        raise SampleError(f"{name} has a matrix whose `result` is no list of series", remedy=REMEDY)
+    yield from results
+
+
+def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
+    labels = {str(key): str(value)[:1000] for key, value in metric.items() if key != "__name__"}
+    own = str(metric.get("__name__", "")) or PurePath(name).stem
+    found: dict[float, float] = {}
+    for pair in values:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise SampleError(f"{name}: a value of {words(own, 60)} is no pair of time and number", remedy=REMEDY)
+        time_s = float(pair[0]) if isinstance(pair[0], int | float) and not isinstance(pair[0], bool) else math.nan
+        value = math.nan if pair[1] in _NOT_NUMBERS else finite(str(pair[1]))
+        if value is None or not math.isfinite(time_s):
+            raise SampleError(
+                f'{name}: {words(own, 60)} has {words(pair, 60)} where [seconds, "number"] is expected', remedy=REMEDY
+            )
+        found[time_s] = value
+    times = sorted(found)
+    return Series(own, labels, tuple(times), tuple(found[time_s] for time_s in times))
+
+
+def _kind(value: Any) -> str:
+    return {str: "text", list: "a list", type(None): "null"}.get(type(value), "a number")

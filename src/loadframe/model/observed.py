@@ -1,0 +1,131 @@
+"""What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from loadframe.model.curve import Curve, LoadInterval
+from loadframe.model.step import Observations
+
+ResponseIs = Literal["mean", "p95"]
+Basis = Literal["throughput", "response"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMapping:
+    """Which series of a file is what; None: the one with the usual name.
+
+    A term is NAME, NAME{label="value", ...} (several series that match are added up), TERM / NUMBER, or TERM / TERM.
+    Series whose name says that they count (_total, _count, _sum, _bucket), and those of `counters`, become rates per
+    second. use: terms by resource, each a share from 0 to 1. axis: what the load counts, in words.
+    """
+
+    load: str | None = None
+    throughput: str | None = None
+    response: str | None = None
+    use: Mapping[str, str] = field(default_factory=dict)
+    counters: tuple[str, ...] = ()
+    response_is: ResponseIs = "mean"
+    axis: str = "load"
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was said at all."""
+        return bool(self.load or self.throughput or self.response or self.use or self.counters)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Rows in time order, (n,) each; NaN where a cell is missing.
+
+    time_s: seconds, of the clock of the file. load: in the unit of the axis. throughput: 1/s. response_s: seconds, the
+    mean or the p95 of the row's window. use: share of each resource in use, 0 to 1. servers: as in `Observations`.
+    notes: what reading them has left out or changed, in sentences.
+    """
+
+    name: str
+    time_s: tuple[float, ...]
+    load: tuple[float, ...]
+    throughput: tuple[float, ...] | None = None
+    response_s: tuple[float, ...] | None = None
+    use: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    servers: Mapping[str, float] = field(default_factory=dict)
+    axis: str = "load"
+    response_is: ResponseIs = "mean"
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDemand:
+    """One resource by the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks.
+
+    demand_s: seconds of the whole resource per request; None without a throughput. background: its use without any.
+    highest_use: of the highest level, at highest_load. full_at: the load at which the use would reach 1, with an
+    interval that also covers a use that does not grow in a straight line; None where it does not rise with the load.
+    growing: whether the demand of the upper half of the loads is proven to differ from that of the lower half, as its
+    ratio; None where it is not.
+    """
+
+    resource: str
+    highest_use: float
+    highest_load: float
+    demand_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    background: float | None = None
+    full_at: LoadInterval | None = None
+    growing: float | None = None
+    servers: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeChange:
+    """From at_s (seconds, as in Observed) on `what` (in words: "the throughput", "the use of cpu") is, at equal load,
+    `ratio` times what it was before."""
+
+    at_s: float
+    what: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedData:
+    """How much there was to learn from. rows: all; used: those of the last regime with a load and anything beside it;
+    incomplete: used rows with an empty cell; gaps: pauses of more than a few rows; span_s: from the first used row to
+    the last; block_s, blocks: rows closer than block_s resemble one another, and count as one; outliers: rows far from
+    their neighbours at equal load."""
+
+    rows: int
+    used: int
+    incomplete: int
+    gaps: int
+    span_s: float
+    block_s: float
+    blocks: int
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What production data say of the system behind them.
+
+    curve: over levels of the load; None without throughput and response. basis: what its throughput is: requests per
+    second, or, where no throughput was observed, 1 / response time. response_bend: the load from which on the
+    response time rises. came_near: whether any resource was near its end, or the throughput bent. observations: the
+    same rows by level and time block, for a forecast; None where no forecast can be made of them.
+    """
+
+    name: str
+    axis: str
+    data: ObservedData
+    curve: Curve | None
+    basis: Basis
+    demands: tuple[ObservedDemand, ...]
+    response_bend: LoadInterval | None
+    regimes: tuple[RegimeChange, ...]
+    came_near: bool
+    highest_load: float
+    observations: Observations | None = None
+    notes: tuple[str, ...] = ()

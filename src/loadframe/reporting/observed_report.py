@@ -1,0 +1,156 @@
+"""What was learnt from production data, as text: the answer, the curve, the resources, and what the data were like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from loadframe.model import Curve, Learned, LoadInterval, ObservedDemand, RegimeChange
+from loadframe.reporting import rounding, words
+from loadframe.reporting.layout import columns, wrapped
+from loadframe.reporting.text import render_curve
+
+SINCE_1970 = 1e8
+"""Times from here on are seconds since 1970; smaller ones count from the start."""
+
+BAR_WIDTH = 40
+
+LEAST_IDLE = 0.01
+"""A use without load that is worth a word."""
+
+SEEN_FULL = 0.97
+"""A use from here on is one without anything left."""
+
+
+def render_learned(learned: Learned, *, unit: str = "", width: int = 100) -> str:
+    """What production data say. unit: what the load counts; the axis' own name where it is left out."""
+    unit = unit or learned.axis.replace("_", " ")
+    lines = wrapped(answer(learned, unit), width, 0, 0)
+    if learned.curve is not None:
+        table = render_curve(_unwarned(learned.curve), unit=unit)
+        lines += ["", *(_response_table(learned.curve, unit) if learned.basis == "response" else table.splitlines())]
+    for head, items in (
+        ("Resources", [resource(one, unit) for one in learned.demands]),
+        ("Changes", [change(one) for one in learned.regimes]),
+        ("Data", data(learned)),
+        ("Mind", [words.sentence(one) for one in (*_warnings(learned), *learned.notes)]),
+    ):
+        if items:
+            lines += ["", f"{head}:", *(line for item in items for line in wrapped(f"- {item}", width))]
+    return "\n".join(lines)
+
+
+def answer(learned: Learned, unit: str) -> str:
+    """Where it bends, or that the load never came near; and which resource would be full first."""
+    first, curve, top = _first_full(learned.demands), learned.curve, _load(learned.highest_load, unit)
+    said = []
+    if curve is not None and curve.knee is not None and learned.basis == "throughput":
+        said.append(f"The throughput {words.curve_phrase(curve, unit)}: knee at {_interval(curve.knee, unit)}.")
+    elif learned.response_bend is not None and learned.basis == "response":
+        said.append(f"The response time rises from {_interval(learned.response_bend, unit)} on.")
+    elif learned.came_near:
+        said.append(f"No bend was seen up to {top}.")
+    elif learned.demands:
+        said.append(f"The load never came near a limit that is seen: no bend up to {top}.")
+    else:
+        said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
+    if first is not None and first.full_at is not None:
+        said.append(_full(first, first.full_at, unit))
+    elif learned.demands:
+        most = max(learned.demands, key=lambda one: one.highest_use)
+        use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
+        said.append(f"No resource is seen to run out; {use} at {_load(most.highest_load, unit)}.")
+    return " ".join(said)
+
+
+def _full(one: ObservedDemand, at: LoadInterval, unit: str) -> str:
+    if one.highest_use >= SEEN_FULL:
+        return f"{one.resource} is full from {_interval(at, unit)} on."
+    use = f"{rounding.percent(one.highest_use)} used at {_load(one.highest_load, unit)}"
+    return f"{one.resource} would be full first: {use}, 100 % at {_interval(at, unit)}."
+
+
+def resource(one: ObservedDemand, unit: str) -> str:
+    """One line of a resource: use, demand, where it would be full."""
+    parts = [f"{one.resource}: {rounding.percent(one.highest_use)} used at {_load(one.highest_load, unit)}"]
+    if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
+        value, low, high = rounding.with_interval(
+            *(1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s))
+        )
+        at_rest = one.background or 0.0
+        idle = f" beside {rounding.percent(at_rest)} without load" if at_rest >= LEAST_IDLE else ""
+        parts.append(f"{value} ms per request ({low} to {high}){idle}")
+    if one.growing is not None:
+        parts.append(f"at the higher loads {rounding.plain(one.growing)} times as much as at the lower ones")
+    full = "not seen to rise with the load" if one.full_at is None else f"full at {_interval(one.full_at, unit)}"
+    return "; ".join([*parts, full])
+
+
+def change(one: RegimeChange) -> str:
+    """When the system became another one, and by how much."""
+    way = "higher" if one.ratio > 1 else "lower"
+    return f"{moment(one.at_s)}: at equal load {one.what} is {rounding.percent(abs(one.ratio - 1))} {way} from then on"
+
+
+def data(learned: Learned) -> list[str]:
+    """How much there was, and how the intervals were made."""
+    found = learned.data
+    said = [
+        f"{found.used:,} of {found.rows:,} rows were used, over {rounding.seconds(found.span_s)}; intervals of 95 % "
+        f"from {found.blocks:,} blocks of {rounding.seconds(found.block_s)}."
+    ]
+    counted = [
+        f"{count:,} {name}{'' if count == 1 else 's'}"
+        for count, name in ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
+        if count
+    ]
+    return [*said, *([f"{words.and_list(counted)}."] if counted else [])]
+
+
+def moment(at_s: float) -> str:
+    """A time as a date, or as a time from the start."""
+    if at_s < SINCE_1970:
+        return f"After {rounding.seconds(at_s)}"
+    return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _first_full(demands: Sequence[ObservedDemand]) -> ObservedDemand | None:
+    known = [one for one in demands if one.full_at is not None]
+    return min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
+
+
+def _load(value: float, unit: str) -> str:
+    return words.load(value, unit)
+
+
+def _interval(found: LoadInterval, unit: str) -> str:
+    if math.isfinite(found.high):
+        return words.load_interval(found, unit)
+    return f"{rounding.plain(found.load)} {unit} ({rounding.plain(found.low)} or more)"
+
+
+def _unwarned(curve: Curve) -> Curve:
+    return replace(curve, warnings=())
+
+
+def _warnings(learned: Learned) -> tuple[str, ...]:
+    return () if learned.curve is None else learned.curve.warnings
+
+
+def _response_table(curve: Curve, unit: str) -> list[str]:
+    """Response times in the place of throughputs, which are their reciprocals."""
+    slowest = max(1 / point.throughput for point in curve.points if point.throughput > 0)
+    rows = []
+    for point in curve.points:
+        if not point.throughput > 0:
+            continue
+        ends = [1000 / end if end > 0 else math.inf for end in (point.throughput_high, point.throughput_low)]
+        value, low, high = rounding.with_interval(1000 / point.throughput, *ends)
+        rows.append((rounding.plain(point.load), f"{value} ms ({low} to {high})", _bar(1 / point.throughput / slowest)))
+    return columns([(unit, "response time", ""), *rows], "><<")
+
+
+def _bar(share: float) -> str:
+    return "#" * max(0, round(BAR_WIDTH * share))

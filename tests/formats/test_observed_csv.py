@@ -1,0 +1,135 @@
+"""CSV in time order is read as it was meant, with what is missing, or refused with the line and the value."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadframe.errors import SampleError
+from loadframe.formats.observed import import_observed, read_data
+from loadframe.formats.observed_csv import parse_table
+from loadframe.formats.observed_series import assemble
+from loadframe.model import Observations, Observed, ObservedMapping
+
+CELLS = st.none() | st.floats(1e-9, 1e12)
+NOTHING = ObservedMapping()
+
+
+def observed(text: str, mapping: ObservedMapping = NOTHING) -> Observed:
+    return assemble(parse_table(text, "x"), mapping)
+
+
+def same(one: float, other: float | None) -> bool:
+    return math.isnan(one) if other is None else one == other
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, st.none() | st.floats(0, 1)), min_size=1, max_size=30))
+def test_what_was_written_is_read_back(rows: list[tuple[float | None, ...]]) -> None:
+    text = "time,load,throughput,util.cpu\n"
+    text += "".join(
+        f"{at}," + ",".join("" if cell is None else repr(cell) for cell in row) + "\n" for at, row in enumerate(rows)
+    )
+    found = observed(text)
+    assert found.time_s == tuple(range(len(rows)))
+    assert found.throughput is not None
+    columns = (found.load, found.throughput, found.use["cpu"])
+    assert all(same(column[at], row[index]) for at, row in enumerate(rows) for index, column in enumerate(columns))
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
+    try:
+        observed(text)
+    except SampleError as error:
+        assert error.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "between_s"),
+    [
+        ("time", ("1700000000", "1700000060"), 60),
+        ("timestamp", ("1700000000000", "1700000060000"), 60),
+        ("time_ms", ("0", "500"), 0.5),
+        ("Time", ("2026-11-25 04:30:00", "2026-11-25 04:31:00"), 60),
+        ("date", ("2026-11-25T04:30:00Z", "2026-11-25T05:31:00+01:00"), 60),
+    ],
+)
+def test_times_as_others_write_them(name: str, cells: tuple[str, str], between_s: float) -> None:
+    found = observed(f"{name},load,throughput\n{cells[0]},1,1\n{cells[1]},2,2\n")
+    assert found.time_s[1] - found.time_s[0] == pytest.approx(between_s)
+
+
+def test_what_pmrep_writes() -> None:
+    text = (
+        'Time,"nginx.requests","kernel.all.cpu.user","kernel.all.cpu.sys"\n'
+        "2026-11-25 04:30:00,,,\n2026-11-25 04:30:10,120.0,0.25,0.1\n2026-11-25 04:30:20,140.0,0.28,0.12\n"
+    )
+    found = observed(text, ObservedMapping(load="nginx.requests", use={"cpu": "kernel.all.cpu.user"}))
+    assert math.isnan(found.load[0]) and found.load[1:] == (120, 140)
+    assert found.use["cpu"][1:] == (0.25, 0.28)
+
+
+def test_rows_out_of_order_are_sorted_and_the_second_of_one_time_is_left_out() -> None:
+    found = observed("time,load,throughput\n2,20,200\n1,10,100\n2,99,999\n")
+    assert (found.time_s, found.load, found.throughput) == ((1, 2), (10, 20), (100, 200))
+    assert len(found.notes) == 2
+
+
+def test_rows_without_a_time_are_left_out() -> None:
+    found = observed("time,load,throughput\n1,10,100\n,20,200\n3,30,300\n")
+    assert found.time_s == (1, 3) and found.notes == ("1 row without a time left out.",)
+
+
+def test_units_of_response_times() -> None:
+    assert observed("time,load,response_ms\n0,1,250\n1,2,500\n").response_s == (0.25, 0.5)
+    found = observed("time,load,latency_p95_ms\n0,1,250\n1,2,500\n")
+    assert (found.response_s, found.response_is) == ((0.25, 0.5), "p95")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["empty"]),
+        ("time,load\n", ["no rows"]),
+        ("load,throughput\n1,1\n", ["no column of times", "load, throughput"]),
+        ("time,load,load\n1,1,1\n", ["'load' twice"]),
+        ("time,load,throughput\n1,1\n", ["line 2", "2 cells", "3 columns"]),
+        ("time,load,throughput\nnoon,1,1\n", ["line 2", "'noon'"]),
+        ("time,load,throughput\n1,many,1\n", ["line 2", "load", "'many'"]),
+        ("time,load\n1,1\n2,2\n", ["nothing beside it"]),
+        ("time,jobs,rate\n1,1,1\n2,2,2\n", ["the load is not known", "jobs, rate"]),
+        ("time,load,util.cpu\n1,1,35\n2,2,60\n", ["use of cpu", "60", "per cent"]),
+        ("time,load,util.cpu,servers.cpu\n1,1,0.3,4\n2,2,0.6,8\n", ["servers.cpu", "4 to 8"]),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, words: list[str]) -> None:
+    with pytest.raises(SampleError) as raised:
+        observed(text)
+    assert all(word in str(raised.value) for word in words), raised.value
+    assert raised.value.remedy
+
+
+def test_levels_stay_levels_and_many_loads_are_a_time_series(tmp_path: Path) -> None:
+    levels, many, rising = tmp_path / "levels.csv", tmp_path / "many.csv", tmp_path / "sorted.csv"
+    levels.write_text("load,throughput\n" + "1,10\n2,20\n" * 40)
+    many.write_text("load,throughput\n" + "".join(f"{1 + at * 37 % 97},{at}\n" for at in range(97)))
+    rising.write_text("load,throughput\n" + "".join(f"{1 + at},{at}\n" for at in range(97)))
+    assert isinstance(read_data(str(levels)), Observations)
+    found = read_data(str(many))
+    assert isinstance(found, Observed) and found.notes and len(found.load) == 97
+    with pytest.raises(SampleError, match="97 different loads, sorted"):
+        read_data(str(rising))
+
+
+def test_files_are_joined_by_their_times(tmp_path: Path) -> None:
+    load, use = tmp_path / "load.csv", tmp_path / "use.csv"
+    load.write_text("time,load,throughput\n" + "".join(f"{at},{at + 1},{10 * at}\n" for at in range(0, 100, 10)))
+    use.write_text("time,util.cpu\n" + "".join(f"{at + 5},{at / 1000}\n" for at in range(0, 50, 10)))
+    found = import_observed(str(load), also=[str(use)])
+    assert found.load == tuple(range(1, 101, 10))
+    assert found.use["cpu"][1] == pytest.approx(0.005)  # halfway between 0 s and 10 s of the other file
+    assert math.isnan(found.use["cpu"][0]) and math.isnan(found.use["cpu"][-1])
