@@ -1,0 +1,157 @@
+"""Whether the load is on its way to a limit, and when it gets there. That it rises every morning is no such way.
+
+Within a day: the load has risen since its lowest, and at its latest pace it would reach the limit within half of the
+time again (within the same time again, where it took less than an hour; within a quarter, where it took hours on the
+first day: it may be a morning). Over days: the daily maxima
+rise (least squares, Student's t), and the line reaches the limit within HORIZON_S, or within FAR times the days that
+were watched where the rise is proven at FIRM. In both cases the load is above half of that at the limit, and above all
+that it was on the days before. The standard library alone: the lasting process of a watch imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadframe.analysis import kept, student
+
+DAY_S = 86400.0
+HORIZON_S = 7 * DAY_S
+HALF = 0.5
+"""Of the load at the limit, below which nothing is said; and of the time of the rise, within which it must be met."""
+QUARTER, QUICK_S = 0.25, 4 * 3600.0
+"""On the first day, for a rise that took longer than this."""
+WHOLE, HOUR_S = 1.0, 3600.0
+"""For a rise within so short a time: no morning is as steep, and at half of the time again it is nearly over."""
+ABOVE = 1.1
+"""Within a day, where nothing but the pace speaks for more, the load must be above this many times the highest of the
+days before. Over days the test of the rise speaks: a peak that grows by 4 % a day is never 1.1 times the last."""
+LATEST = 3
+"""The latest pace is that of the last third of the rise."""
+SMOOTHED, FEWEST_RISING = 3, 6
+"""Rows of which the load is the mean, so that it lags behind by one; rows that a rise within a day takes."""
+FEWEST_DAYS, MOST_DAYS = 3, 14
+LEVEL = 0.01
+"""Of the test that daily maxima rise, once a day: together with the other conditions rarer than once a month."""
+FIRM, FAR, WEEK = 0.001, 2.0, 7
+"""A slow rise: at 2 % a day the last fifth before a limit takes ten days and more. It is told so far ahead only once a
+whole week has been watched, as a week rises from its weekend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """in_s, low_s, high_s: seconds until the load is that of the limit. words: why that is expected."""
+
+    in_s: float
+    low_s: float
+    high_s: float
+    words: str
+
+
+@dataclass(slots=True)
+class Days:
+    """The load of the last days, by what is needed of it. maxima: one for each day, the day in progress last."""
+
+    maxima: list[float] = field(default_factory=list)
+    day: int | None = None
+    recent: list[float] = field(default_factory=list)
+    today: list[tuple[float, float]] = field(default_factory=list)
+    began_s: float = 0.0
+
+    def take(self, at_s: float, load: float) -> None:
+        """A row. at_s: seconds, rising; days are counted from its zero."""
+        if self.today and at_s <= self.today[-1][0]:  # the clock was set back, and the folder's days are gone
+            self.today.clear()
+        self.recent = [*self.recent[1 - SMOOTHED :], load]
+        if len(self.recent) < SMOOTHED:
+            return
+        smooth = sum(self.recent) / len(self.recent)
+        self.began_s = self.began_s or at_s
+        day = int(at_s // DAY_S)
+        if day != self.day:
+            self.day = day
+            self.maxima = [*self.maxima[1 - MOST_DAYS :], smooth]
+        else:
+            self.maxima[-1] = max(self.maxima[-1], smooth)
+        self.today.append((at_s, smooth))
+        while self.today[0][0] < at_s - DAY_S:
+            self.today.pop(0)
+
+    def approach(self, limit: float, low: float, high: float) -> Approach | None:
+        """Of a limit that is reached at this load (with its interval)."""
+        if not self.today or not self.maxima:
+            return None
+        now = self.today[-1][1]
+        before = max(self.maxima[:-1], default=0.0)
+        if now < HALF * limit or now >= limit or now <= before:
+            return None
+        within = self._within_a_day(now, limit, low, high) if now > ABOVE * before else None
+        return within or self._over_days(now, limit, low, high)
+
+    def _within_a_day(self, now: float, limit: float, low: float, high: float) -> Approach | None:
+        lowest = min(range(len(self.today)), key=lambda at: (self.today[at][1], -at))
+        rows = self.today[lowest:]
+        at_s = rows[-1][0]
+        rise, took_s = now - rows[0][1], at_s - rows[0][0]
+        if len(rows) < FEWEST_RISING or rise < 0.1 * limit or took_s <= 0:
+            return None
+        third = rows[len(rows) - max(2, len(rows) // LATEST)]
+        latest = (now - third[1]) / (at_s - third[0])
+        pace = min(rise / took_s, latest)
+        if pace <= 0:  # it falls again
+            return None
+        lag_s = (SMOOTHED - 1) / 2 * min(at_s - rows[-2][0], rows[-2][0] - rows[-3][0])
+        took_s, in_s = took_s + lag_s, max(0.0, (limit - now) / pace - lag_s)
+        first = at_s < self.began_s + DAY_S
+        again = WHOLE if took_s <= HOUR_S else QUARTER if first and took_s > QUICK_S else HALF
+        if in_s > took_s * again:
+            return None
+        words = f"it has risen from {rows[0][1]:.3g} to {now:.3g} within {_span(took_s)}"
+        soonest, latest = (low - now) / pace / 2 - lag_s, (high - now) / pace * 2 - lag_s
+        return Approach(in_s, max(0.0, soonest), max(0.0, latest), words)
+
+    def _over_days(self, now: float, limit: float, low: float, high: float) -> Approach | None:
+        maxima = self.maxima
+        count = len(maxima)
+        if count < FEWEST_DAYS:
+            return None
+        middle, mean = (count - 1) / 2, sum(maxima) / count
+        sxx = sum((at - middle) ** 2 for at in range(count))
+        slope = sum((at - middle) * (one - mean) for at, one in enumerate(maxima)) / sxx
+        left = sum((one - mean - slope * (at - middle)) ** 2 for at, one in enumerate(maxima))
+        error = math.sqrt(left / (count - 2) / sxx)
+        if slope <= 0 or slope < float(student.quantile(1 - LEVEL, count - 2)) * error:
+            return None
+        in_s = (limit - now) / slope * DAY_S
+        firm = count > WEEK and slope >= float(student.quantile(1 - FIRM, count - 2)) * error
+        if in_s > (max(HORIZON_S, FAR * count * DAY_S) if firm else HORIZON_S):
+            return None
+        reach = float(student.quantile(0.975, count - 2)) * error
+        latest = max(0.0, (high - now) / (slope - reach) * DAY_S) if slope > reach else math.inf
+        words = f"its daily maximum has risen by {slope:.3g} a day for {count} days, to {now:.3g}"
+        return Approach(in_s, max(0.0, (low - now) / (slope + reach) * DAY_S), latest, words)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for `of_json`."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def of_json(cls, data: Any) -> Days:
+        """ValueError where it is not what `as_json` has made."""
+        known = kept.fields(data, cls.__slots__)
+        found = cls(
+            kept.listed(known["maxima"], kept.number),
+            kept.optional(known["day"], kept.whole),
+            kept.listed(known["recent"], kept.number),
+            kept.pairs(known["today"], kept.number, kept.number),
+            kept.number(known["began_s"]),
+        )
+        kept.rising([at_s for at_s, _ in found.today])
+        if bool(found.maxima) != (found.day is not None) or bool(found.maxima) != bool(found.today):
+            raise ValueError("its days do not fit together")
+        return found
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"

@@ -1,0 +1,309 @@
+"""Whether a series is still what it was, row after row, with a stated time between false alarms.
+
+What is expected at a load is learned (straight lines through the medians of BINS ranges of load). What is left is
+made free of its past
+by an autoregression, ranked among the rows learned, and the ranks are taken as normal scores z. For shifts k of several
+sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is an e-detector: without a change the
+expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2), "E-detectors: a
+nonparametric framework for sequential change detection"; the statistic of Shiryaev and Roberts: Pollak 1985, Annals of
+Statistics 13(1)). Scores whose sums vary more than those of independent ones are made smaller by as much (batch means:
+Runger and Willemain 1995, IIE Transactions 27). The standard library alone: the lasting process of a watch imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import NormalDist, median
+from typing import Any
+
+from loadframe.analysis import kept
+
+FEWEST, MOST = 576, 2016
+"""Rows that are learned before anything is judged, and the most that are kept: two days and a week of five minutes. Of
+one day it is not known what the next may have."""
+BINS, ORDER = 8, 6
+"""Ranges of load; the order of the autoregression."""
+SPREAD = 1.2
+"""Of the highest load to the lowest, below which the load was the same all the time."""
+SIZES = (0.7, 1.2, 2.0)
+"""Shifts that are looked for, in standard deviations, beside the smallest one that the rows learned can carry."""
+SMALLEST, ERRORS = 0.35, 7.0
+"""No smaller shift is looked for; ERRORS / sqrt(rows learned): the mean of the scores is known to 1 / sqrt(n), and one
+that is off by half of a shift would count as that shift (3.5 standard errors)."""
+GUARD = 10.0
+"""By which A is multiplied: what the autoregression and the ranks do not hold exactly. Chosen by simulation
+(benchmarks/watch.py --quiet)."""
+LAG = 24
+"""Rows that wait before they are learned: a change must not be learned while it is being noticed."""
+STIRS, RECENT = 10.0, 12
+"""Evidence below this is none: S is about 1 on quiet data. The rows of which a change tells the median."""
+WANDERS = 0.92
+"""The sum of the weights from which on a series wanders: then its steps are judged, not where it is."""
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A series is no longer what it was. rows: since when, about; expected, found: at this load, of the last rows."""
+
+    rows: int
+    expected: float
+    found: float
+    load: float | None
+    evidence: float
+    threshold: float
+
+
+@dataclass(slots=True)
+class Series:
+    """One series. threshold: A without the guard, in rows: the expected time between two false alarms."""
+
+    threshold: float
+    loads: list[float | None] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    fitted: int = 0
+    knots: list[tuple[float, float]] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    innovations: list[float] = field(default_factory=list)
+    widening: float = 1.0
+    range: tuple[float, float] | None = None
+    past: list[float] = field(default_factory=list)
+    sums: list[float] = field(default_factory=list)
+    since: list[tuple[float | None, float]] = field(default_factory=list)
+    waiting: list[tuple[float | None, float]] = field(default_factory=list)
+
+    @property
+    def needed(self) -> int:
+        """Rows that are still to be learned before anything is judged."""
+        return max(0, FEWEST - len(self.values))
+
+    def interrupted(self) -> None:
+        """Rows are missing: what comes next does not follow from what came before."""
+        self.past.clear()
+
+    def take(self, load: float | None, value: float) -> Change | None:
+        """The next row; a Change where it is no longer what it was, and then all is learned again from that row on."""
+        if self.fitted == 0:
+            self._learn(load, value)
+            return None
+        expected = self._expected(load)
+        if expected is None:  # no such load was seen before: it says nothing of a change
+            self.interrupted()
+            self._keep(load, value)
+            return None
+        left = value - expected
+        if len(self.past) < len(self.weights):
+            self.past.append(left)
+            return None
+        score = self._score(left - _followed(self.weights, self.past)) / self.widening
+        self.past = [*self.past[1:], left] if self.weights else []
+        evidence = self._gather(score)
+        self.since = [*self.since, (load, left)] if evidence > STIRS else []
+        if evidence >= GUARD * self.threshold:
+            return self._changed(evidence)
+        self._keep(load, value)
+        return None
+
+    # --- learning ---
+
+    def _learn(self, load: float | None, value: float) -> None:
+        self.loads.append(load)
+        self.values.append(value)
+        if len(self.values) >= FEWEST:
+            self._fit()
+
+    def _keep(self, load: float | None, value: float) -> None:
+        """Learn on, LAG rows late; fit again once twice as much is known, later every day or so."""
+        self.waiting.append((load, value))
+        if len(self.waiting) <= LAG:
+            return
+        load, value = self.waiting.pop(0)
+        self.loads.append(load)
+        self.values.append(value)
+        if load is not None:
+            low, high = self.range or (load, load)
+            self.range = min(low, load), max(high, load)
+        del self.loads[:-MOST], self.values[:-MOST]
+        self.fitted += 1
+        if self.fitted >= 2 * FEWEST and (self.fitted & (self.fitted - 1) == 0 or self.fitted % (MOST // 7) == 0):
+            self._fit()
+
+    def _fit(self) -> None:
+        known = [load for load in self.loads if load is not None]
+        self.range = (min(known), max(known)) if known else None
+        self.knots = _knots(self.loads, self.values)
+        left = [value - self._line(load) for load, value in zip(self.loads, self.values, strict=True)]
+        self.weights = _weights(_winsorised(left))
+        order = len(self.weights)
+        found = [left[at] - _followed(self.weights, left[at - order : at]) for at in range(order, len(left))]
+        self.innovations = sorted(found)
+        learned = (order + len(self.knots)) / len(left)
+        self.widening = widening([self._score(one) for one in found]) * (1 + learned)
+        self.fitted = max(self.fitted, len(self.values))
+        self.sums = self.sums or [0.0] * len(self._sizes())
+        self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
+
+    def _expected(self, load: float | None) -> float | None:
+        """None for a load above or below all that was learned."""
+        if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
+            return None
+        return self._line(load)
+
+    def _line(self, load: float | None) -> float:
+        """Between the knots; beyond the last ones the same line goes on."""
+        if load is None or len(self.knots) == 1:
+            return self.knots[0][1]
+        at = min(max(bisect_right(self.knots, (load, math.inf)), 1), len(self.knots) - 1)
+        (low, first), (high, second) = self.knots[at - 1], self.knots[at]
+        return first + (second - first) * (load - low) / (high - low)
+
+    # --- judging ---
+
+    def _score(self, innovation: float) -> float:
+        """The normal score of its rank among the rows learned, in the middle of its equals."""
+        low, high = bisect_left(self.innovations, innovation), bisect_right(self.innovations, innovation)
+        return _NORMAL.inv_cdf(((low + high) / 2 + 0.5) / (len(self.innovations) + 1))
+
+    def _sizes(self) -> list[float]:
+        smallest = max(SMALLEST, ERRORS / math.sqrt(max(1, len(self.innovations))))
+        sizes = [smallest, *(max(one, smallest) for one in SIZES)]
+        return [*sizes, *(-one for one in sizes)]
+
+    def _gather(self, score: float) -> float:
+        self.sums = [
+            min(1e30, (1 + known) * math.exp(size * score - size * size / 2))
+            for known, size in zip(self.sums, self._sizes(), strict=True)
+        ]
+        return sum(self.sums) / len(self.sums)
+
+    def _changed(self, evidence: float) -> Change:
+        rows = self.since[-RECENT:]
+        known = [load for load, _ in rows if load is not None]
+        load = median(known) if known else None
+        expected = self._line(load)
+        found = expected + median(left for _, left in rows)
+        change = Change(len(self.since), expected, found, load, evidence, GUARD * self.threshold)
+        fresh = Series(self.threshold)
+        for name in self.__slots__:
+            setattr(self, name, getattr(fresh, name))
+        return change
+
+    # --- keeping ---
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for `of_json`."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def of_json(cls, data: Any, *, most: float = kept.MOST) -> Series:
+        """ValueError where it is not what `as_json` has made. most: of a value, without its sign."""
+
+        def value(one: Any) -> float:
+            return kept.number(one, least=-most, most=most)
+
+        known = kept.fields(data, cls.__slots__)
+        found = cls(
+            kept.number(known["threshold"], least=1),
+            kept.listed(known["loads"], _load),
+            kept.listed(known["values"], value),
+            kept.whole(known["fitted"]),
+            kept.pairs(known["knots"], kept.number, value),
+            kept.listed(known["weights"], kept.number),
+            sorted(kept.listed(known["innovations"], kept.number)),
+            kept.number(known["widening"], least=1),
+            kept.optional(known["range"], lambda one: kept.pair(one, kept.number, kept.number)),
+            kept.listed(known["past"], kept.number),
+            kept.listed(known["sums"], lambda one: kept.number(one, least=0, most=1e31)),
+            kept.pairs(known["since"], _load, value),
+            kept.pairs(known["waiting"], _load, value),
+        )
+        kept.rising([load for load, _ in found.knots])
+        judges = found.fitted > 0
+        if (
+            len(found.loads) != len(found.values)
+            or judges != bool(found.knots)
+            or judges != bool(found.innovations)
+            or len(found.past) > len(found.weights)
+            or len(found.sums) != (len(found._sizes()) if judges else 0)
+        ):
+            raise ValueError("its parts do not fit together")
+        return found
+
+
+def _load(value: Any) -> float | None:
+    return kept.optional(value, kept.number)
+
+
+def autoregression(values: Sequence[float], order: int) -> list[float]:
+    """The weights of an autoregression, the latest value last, by Levinson and Durbin's recursion on the sample
+    autocorrelations (Brockwell and Davis, "Time Series: Theory and Methods", 5.2). Empty for a constant series."""
+    count = len(values)
+    mean = sum(values) / count
+    away = [value - mean for value in values]
+    power = sum(one * one for one in away)
+    if power <= 0 or count <= 4 * order:
+        return []
+    correlations = [sum(map(float.__mul__, away[lag:], away[: count - lag])) / power for lag in range(order + 1)]
+    weights: list[float] = []
+    error = 1.0
+    for lag in range(1, order + 1):
+        if error <= 1e-9:
+            break
+        known = sum(weight * correlations[lag - 1 - at] for at, weight in enumerate(weights))
+        partial = (correlations[lag] - known) / error
+        weights = [weight - partial * other for weight, other in zip(weights, reversed(weights), strict=True)]
+        weights.append(partial)
+        error *= 1 - partial * partial
+    return weights[::-1]
+
+
+def widening(scores: Sequence[float]) -> float:
+    """By how much the standard deviation of sums of neighbours exceeds that of independent scores; at least 1."""
+    count = len(scores)
+    worst = 1.0
+    for size in (8, 16, 32, 64, 128):
+        sums = [sum(scores[at : at + size]) / math.sqrt(size) for at in range(0, count - size + 1, size)]
+        if len(sums) >= 6:
+            mean = sum(sums) / len(sums)
+            worst = max(worst, math.sqrt(sum((one - mean) ** 2 for one in sums) / (len(sums) - 1)))
+    return worst
+
+
+def _weights(values: Sequence[float]) -> list[float]:
+    """Of an autoregression; of a series that wanders one of its steps, as weights of its values."""
+    found = autoregression(values, ORDER)
+    if sum(found) < WANDERS:
+        return found
+    steps = autoregression([two - one for one, two in pairwise(values)], ORDER - 1)
+    levels = [0.0, *steps]
+    return [one - two for one, two in zip(levels, [*steps, -1.0], strict=True)]
+
+
+def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple[float, float]]:
+    """Medians of load and value in ranges of load with equally many rows; one knot where the load hardly differs, or is
+    missing."""
+    rows = sorted((load, value) for load, value in zip(loads, values, strict=True) if load is not None)
+    if len(rows) < len(values) or rows[-1][0] <= SPREAD * max(rows[0][0], 1e-12):
+        return [(0.0, median(values))]
+    parts = [rows[len(rows) * at // BINS : len(rows) * (at + 1) // BINS] for at in range(BINS)]
+    knots: list[tuple[float, float]] = []
+    for part in parts:
+        load = median(one for one, _ in part)
+        if not knots or load > knots[-1][0]:
+            knots.append((load, median(value for _, value in part)))
+    return knots
+
+
+def _followed(weights: Sequence[float], past: Sequence[float]) -> float:
+    return sum(weight * value for weight, value in zip(weights, past, strict=True))
+
+
+def _winsorised(values: Sequence[float]) -> list[float]:
+    """Cut to the middle 98 %: a few outliers would hide what follows from what."""
+    ordered = sorted(values)
+    low, high = ordered[len(ordered) // 100], ordered[-1 - len(ordered) // 100]
+    return [min(max(value, low), high) for value in values]

@@ -1,0 +1,243 @@
+"""Beginning a watch: what is to be watched is found and checked here, with all that Loadframe knows; then this process
+becomes the light one that stays (watch_process.py)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from loadframe.bench.checking import check_consent
+from loadframe.connections.address import decide
+from loadframe.connections.host_port import parted
+from loadframe.errors import MachineError, StudyError, TargetError
+from loadframe.experiments.watch_alarms import filled
+from loadframe.experiments.watch_child import check_webhook
+from loadframe.experiments.watch_find import how_to_find
+from loadframe.formats.json_text import write_json
+from loadframe.host import identity, listening
+from loadframe.host.environment import located, python
+from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
+from loadframe.kinds.service.finding import Found, find
+from loadframe.knowledge.kinds import rows_of
+from loadframe.model.watch import WatchPlan
+from loadframe.study import Study
+from loadframe.study.exposed_tables import MetricsTable
+
+COUNTED = {kind: (f"{kind}.connections", (f"{kind}.questions",)) for kind in ("mariadb", "mysql")}
+"""Databases whose own counters a watch reads: the metric that is the load, and what counts requests."""
+PRIVATE = "A watch is for a server that runs already"
+CONNECTIONS = "target.connections"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says beside what is to be watched. Times in seconds; None: as the study says."""
+
+    every_s: float | None = None
+    interval_s: float = 10.0
+    folder: Path | None = None
+    load: str = ""
+    webhook: str = ""
+    webhook_owner: str = ""
+    command: str = ""
+    exit_on_alarm: bool = False
+    for_s: float | None = None
+    as_json: bool = False
+
+
+def of_study(study: Study, wishes: Wishes) -> WatchPlan:
+    """The plan for the running target of a study. StudyError for a study that starts its own, TargetError where it is
+    not found."""
+    check_consent(study)
+    target, name = study.target, study.study.name
+    if target.is_running_service:
+        found = find(target)
+        plan = _service(study, found)
+    elif target.attach is not None:
+        option_file = Path(target.option_file) if target.option_file else None
+        plan = _database(f"{target.kind}:{target.attach}", option_file, "", BY_STUDY)
+    elif target.kind == "url":
+        plan = WatchPlan("", "", load=CONNECTIONS)
+    else:
+        raise StudyError(
+            f"{PRIVATE}; the study starts a {target.kind} of its own",
+            remedy="Name the running one: target.attach, or kind = service with pid, listen, unit or container.",
+        )
+    plan = replace(plan, subject=plan.subject or name, load=study.watch.load or plan.load, unit=_unit(study, plan))
+    allowed_s = study.watch.every
+    if wishes.every_s is not None and wishes.every_s < allowed_s and "every" in study.watch.model_fields_set:
+        raise StudyError(
+            f"--every {wishes.every_s:g}s is more often than the study allows ({allowed_s:g} s)",
+            remedy="Ask for less, or change watch.every.",
+        )
+    return _wished(replace(plan, every_s=allowed_s), wishes, name)
+
+
+def of_process(pid: int, wishes: Wishes) -> WatchPlan:
+    """The plan for any process. TargetError where there is none."""
+    found = identity.identify(pid) if pid > 0 else None
+    if found is None:
+        raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
+    name = _name(pid)
+    ports = listening.ports_of([one.pid for one in identity.family(pid)])
+    plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)
+    return _wished(plan, wishes, f"{name}-{pid}")
+
+
+def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) -> WatchPlan:
+    """The plan for a database that runs. StudyError for a kind that cannot be attached to, TargetError."""
+    return _wished(_database(server, option_file, user, BY_OPTION), wishes, server.partition(":")[0])
+
+
+def begin(plan: WatchPlan) -> NoReturn:
+    """Become the process that stays. MachineError where the system refuses."""
+    descriptor = os.memfd_create("loadframe-watch-plan", 0)
+    os.write(descriptor, write_json(plan.as_record()).encode())
+    os.set_inheritable(descriptor, True)
+    command = python("loadframe.experiments.watch_process", str(descriptor))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execv(command[0], command)
+    except OSError as error:
+        raise MachineError(
+            f"{command[0]} cannot be run: {error.strerror}", remedy="Install Loadframe again."
+        ) from error
+
+
+# --- what is watched --------------------------------------------------------------------------------------------------
+
+
+def _service(study: Study, found: Found) -> WatchPlan:
+    target = study.target
+    host, port = parted(found.address, "80")
+    first = found.first[0].pid
+    ways: dict[str, Any] = {"listen": [decide(host, int(port)).number, int(port)]}
+    if found.group is not None:
+        ways["groups"] = [str(found.group)]
+    elif target.pid is not None:
+        ways |= {**how_to_find(first), "listen": ways["listen"]}
+    limits = tuple(
+        {"name": one.name, "use": one.use, "ceiling": one.ceiling, "title": one.title, "loud": one.loud}
+        for one in target.limit
+    )
+    return WatchPlan(
+        found.words, "", find=ways, kinds=("process", "service"), load=CONNECTIONS, limits=limits,
+        sources=tuple(_source(table) for table in target.metrics if table.stages is None),
+        requests=tuple(f"service.{name}" for table in target.metrics for name in table.requests),
+    )  # fmt: skip
+
+
+def _source(table: MetricsTable) -> dict[str, Any]:
+    address = table.address
+    common = {"select": list(table.select), "counters": list(table.counters)}
+    if address is None:
+        return {"form": "command", "command": list(table.command or ()), **common}
+    form = "prometheus" if table.prometheus is not None else "json"
+    url = table.prometheus or table.json_address
+    return {"form": form, "url": url, "host": address.host, "port": address.port, "path": address.path, **common}
+
+
+def _database(where: str, option_file: Path | None, user: str, account: str) -> WatchPlan:
+    server = attach(where, option_file=option_file, user=user, account=account)
+    try:
+        return _of_attached(server)
+    finally:
+        server.close()
+
+
+def _of_attached(server: Attached) -> WatchPlan:
+    """A database with counters of its own, where the light process knows how to ask; any other by its process."""
+    pid = server.pid()
+    subject = f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else "")
+    if server.kind not in COUNTED and pid is None:
+        raise TargetError(
+            f"The process of {subject} is not visible here, and a watch reads no counters of {server.kind}",
+            remedy="Run it on the server's machine.",
+        )
+    ways = {} if pid is None else {**how_to_find(pid), "listen": None}
+    kinds = (*(("process",) if pid is not None else ()), rows_of(server.kind))
+    load, requests = COUNTED.get(server.kind, (CONNECTIONS, ()))
+    asked: Mapping[str, str] = server.address if server.kind in COUNTED else {}
+    if pid is not None and not asked:
+        ports = listening.ports_of([pid])
+        ways["listen"] = ["", ports[0]] if len(ports) == 1 else None
+    return WatchPlan(subject, "", find=ways, server=dict(asked), kinds=kinds, load=load, requests=requests)
+
+
+def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
+    """One small unit of work: the program that the study names, else a request that changes nothing. None for what is
+    not reached by HTTP."""
+    if study.watch.unit:
+        return {"form": "command", "command": list(study.watch.unit)}
+    target = study.target
+    reads = [one for one in study.workload.request if one.method == "GET"]
+    if study.workload.request and not reads:
+        return {}
+    address = str(target.settings.get("address", "")) if target.kind == "url" else ""
+    if target.is_running_service and (reads or study.workload.kind == "http"):
+        number, port = plan.find["listen"]
+        path = reads[0].path if reads else (target.paths.split() or ["/"])[0]
+        host = number
+    elif address.startswith("http://"):
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(address)
+        host, port = str(parts.hostname), parts.port or 80
+        path = reads[0].path if reads else parts.path or "/"
+    else:
+        return {}
+    headers = [list(pair) for pair in reads[0].headers.items()] if reads else []
+    return {"form": "http", "host": host, "port": port, "path": path, "headers": headers,
+            "expect": reads[0].expect if reads else None}  # fmt: skip
+
+
+# --- what the command line wishes -------------------------------------------------------------------------------------
+
+
+def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
+    if wishes.webhook:
+        check_webhook(filled(wishes.webhook), wishes.webhook_owner)
+    folder = wishes.folder or Path("watches") / name
+    return replace(
+        plan,
+        folder=str(folder.absolute()),
+        every_s=plan.every_s if wishes.every_s is None else wishes.every_s,
+        interval_s=wishes.interval_s,
+        load=wishes.load or plan.load,
+        for_s=wishes.for_s,
+        webhook=wishes.webhook,
+        webhook_owner=wishes.webhook_owner,
+        command=_command(wishes.command),
+        exit_on_alarm=wishes.exit_on_alarm,
+        as_json=wishes.as_json,
+    )
+
+
+def _command(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise StudyError(f"--command cannot be read: {error}", remedy="Close its quotes.") from error
+    program = words[0] if words and "/" in words[0] else located(words[0]) if words else None
+    if program is None or not os.access(program, os.X_OK):
+        raise StudyError(f"--command: {text[:80]!r} names no program", remedy="Name one by its path.")
+    return (str(Path(program).absolute()), *words[1:])
+
+
+def _name(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # it ended in this moment; the watch says so
+        return "process"
+    return "".join(one if one.isalnum() or one in "-_." else "-" for one in text) or "process"
+
+
+__all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]

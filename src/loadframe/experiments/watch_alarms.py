@@ -1,0 +1,143 @@
+"""Giving an alarm: on the terminal, to a webhook, to a command. What is slow or fails holds up nothing, and is said.
+Light: the lasting process imports it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from loadframe.errors import UserError
+from loadframe.formats.json_text import write_json
+from loadframe.host.environment import NO_FOLDER, environment, located, python
+from loadframe.host.processes import Allowance, spawn
+from loadframe.model.watch import WatchAlarm, WatchPlan
+
+WITHIN_S = 60.0
+VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
+NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""As cli/terminal.py, and the line feed: one line is one thing that is said."""
+Failed = Callable[[str], None]
+
+
+def say(text: str) -> None:
+    """A line for people on stderr; one that is not taken is lost."""
+    plain = NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    try:
+        os.write(2, plain.encode("utf-8", "backslashreplace") + b"\n")
+    except OSError:  # closed, or full: what is in the day file is not lost
+        return
+
+
+class Alarms:
+    """failed: told, in words, of an alarm that was not taken."""
+
+    def __init__(self, plan: WatchPlan, failed: Failed) -> None:
+        self._plan, self._failed = plan, failed
+        self._threads: list[threading.Thread] = []
+
+    def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
+        """One alarm. record: as it stands in the day file."""
+        say(in_words(alarm))
+        if self._plan.webhook:
+            self._begin(lambda: self._post(record))
+        if self._plan.command:
+            self._begin(lambda: self._run(record))
+
+    def wait(self) -> None:
+        """Until all that was given is through: at the end of a watch."""
+        for thread in self._threads:
+            thread.join(WITHIN_S)
+        self._threads = []
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except UserError as error:
+                self._failed(error.fact)
+            except (OSError, subprocess.SubprocessError) as error:
+                self._failed(str(error))
+
+        self._threads = [one for one in self._threads if one.is_alive()]
+        thread = threading.Thread(target=guarded, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _post(self, record: Mapping[str, Any]) -> None:
+        order = {"url": filled(self._plan.webhook), "owner": self._plan.webhook_owner, "alarm": record}
+        command = python("loadframe.experiments.watch_child", "post")
+        self._hand_over(command, write_json(order).encode(), "the webhook")
+
+    def _run(self, record: Mapping[str, Any]) -> None:
+        program = located(self._plan.command[0]) if "/" not in self._plan.command[0] else self._plan.command[0]
+        if program is None:
+            raise UserError(f"{self._plan.command[0]} is not in PATH", remedy="Name it by its path.")
+        self._hand_over([program, *self._plan.command[1:]], write_json(record).encode() + b"\n", "the command")
+
+    def _hand_over(self, command: list[str], data: bytes, told: str) -> None:
+        process = spawn(
+            command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            cwd=NO_FOLDER, env=environment(),
+        )  # fmt: skip
+        try:
+            _, said = process.communicate(data, timeout=WITHIN_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.communicate()
+            raise UserError(f"{told} did not take the alarm within {WITHIN_S:g} s", remedy="Correct it.") from error
+        if process.returncode != 0:
+            words = (said or b"").decode("utf-8", "replace").strip()[-200:]
+            raise UserError(f"{told} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
+
+
+def filled(text: str) -> str:
+    """With the values of {ENV:NAME}. UserError for a variable that is not set."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise UserError(f"the variable {found[1]} is not set", remedy="Set it before the watch begins.")
+        return os.environ[found[1]]
+
+    return VARIABLE.sub(value, text)
+
+
+def in_words(alarm: WatchAlarm) -> str:
+    """An alarm in one line: what, when, why, what to try."""
+    parts = [f"ALARM {alarm.alarm}: {alarm.title}."]
+    if alarm.ends_s is not None and alarm.ends_s.get("value") is not None:
+        when = when_in_words(alarm.ends_s)
+        parts.append(f"Expected {when}.")
+    parts += [f"{str(one['text'])[:200]}." for one in alarm.evidence]
+    parts += alarm.advice[:2]
+    return " ".join(parts)
+
+
+def when_in_words(ends: Mapping[str, float | None]) -> str:
+    """A moment with its interval, in local time."""
+    value, low, high = (ends.get(name) for name in ("value", "low", "high"))
+    between = f" ({_moment(low)} to {_moment(high)})" if low is not None else ""
+    return f"{_moment(value)}{between}"
+
+
+def _moment(at_s: float | None) -> str:
+    import time
+
+    if at_s is None or at_s > 4e9:
+        return "much later"
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_s))
+
+
+def answer(document: Mapping[str, Any]) -> int:
+    """The one JSON object on stdout; 1 where that is not taken, else 0."""
+    try:
+        sys.stdout.write(write_json(document) + "\n")
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        say("Cannot write the answer to standard output.")
+        return 1
+    return 0

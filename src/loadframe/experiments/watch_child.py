@@ -1,0 +1,181 @@
+"""What a watch leaves to a process that lives for a second: `python -P -m loadframe.experiments.watch_child TASK ...`.
+
+    fit FOLDER [SINCE_S]   the model of what was observed, as JSON on stdout
+    compact FILE           a day that has ended becomes FILE.zst
+    post                   an alarm to a webhook; {url, owner, alarm} as JSON on stdin
+
+The process that stays is light because numpy, zstandard and TLS are imported here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import LoadframeError, RecordingError, StudyError, UserError
+from loadframe.formats.json_text import parse_json, write_json
+from loadframe.formats.watch_days import Observed, observed
+
+POSTED_WITHIN_S = 20.0
+MOST_ANSWER = 1 << 16
+LEVEL = 9
+"""Of zstd. A day of samples every 10 s, 6 MB, takes half a second."""
+PIECE = 1 << 20
+ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120
+"""Within the first two hours rows of a minute are too few: jobs that are added within ten minutes are ten of them."""
+
+
+def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -> dict[str, Any]:
+    """The model of what a folder has: from its rows of every_s, from finer ones where there are few of these."""
+    table = observed(folder, every_s=every_s, since_s=since_s)
+    if len(table.time_s) >= FEW_ROWS or every_s <= FINE_ROW_S:
+        return fitted(table)
+    return fitted(observed(folder, every_s=FINE_ROW_S, since_s=since_s), fine=True)
+
+
+def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
+    """The model of what was observed: limits by load, the bend of the response, the highest load. fine: neighbours may
+    be alike."""
+    from loadframe.analysis.watched import bend, limits_at
+
+    crossings = limits_at(table.load, table.use, batched=fine)
+    bent = bend(table.load, table.response_s)
+    loads = [load for load in table.load if load is not None]
+    return {
+        "rows": len(table.time_s),
+        "highest_load": max(loads, default=None),
+        "limits": {name: _interval(one) for name, one in crossings.items()},
+        "bend": None if bent is None else _interval(bent),
+    }
+
+
+def _interval(one: Any) -> dict[str, float]:
+    return {"load": one.load, "low": one.low, "high": one.high}
+
+
+def compact(file: Path) -> None:
+    """Add a day's lines as one frame to FILE.zst, whole or not at all, then remove the file. RecordingError where the
+    disk does not take it; a day that is being written to is left alone."""
+    import zstandard
+
+    target = file.with_name(f"{file.name}.zst")
+    aside = file.with_name(f"{file.name}.zst.tmp")
+    try:
+        source = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(FileNotFoundError):
+            aside.unlink()
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as out, os.fdopen(source, "rb", closefd=False) as lines:
+            if target.exists():
+                with target.open("rb") as before:
+                    while piece := before.read(PIECE):
+                        out.write(piece)
+            zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).copy_stream(lines, out)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(target)
+        file.unlink()
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(folder)
+        os.close(folder)
+    except BlockingIOError:
+        return
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise RecordingError(f"{file} cannot be compacted: {error.strerror}.", remedy="Free some space.") from error
+    finally:
+        os.close(source)
+
+
+def post(order: dict[str, Any]) -> None:
+    """Send an alarm. StudyError for an address that is not allowed, UserError where it is not taken. Redirects are not
+    followed, no proxy is used, and the address that is checked is the one that is used."""
+    import http.client
+    import socket
+    import ssl
+    from urllib.parse import urlsplit
+
+    from loadframe.connections.address import decide, look_up
+
+    parts = urlsplit(order["url"])
+    check_webhook(order["url"], order["owner"])
+    host, secure = str(parts.hostname), parts.scheme == "https"
+    look_up(host, afresh=True)
+    place = decide(host, parts.port or (443 if secure else 80))
+    if not place.here and not order["owner"]:
+        raise StudyError(f"{host} is not this machine", remedy="Say with --webhook-owner who has authorised it.")
+    content = write_json(order["alarm"]).encode()
+    connection = http.client.HTTPConnection(host, place.port, timeout=POSTED_WITHIN_S)
+    try:
+        plain = socket.create_connection((place.number, place.port), timeout=POSTED_WITHIN_S)
+        connection.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=host) if secure else plain
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, content, {"Content-Type": "application/json", "User-Agent": "loadframe"})
+        answer = connection.getresponse()
+        answer.read(MOST_ANSWER)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise UserError(f"{host} did not take it: {str(error)[:200]}", remedy="Check that it listens.") from error
+    finally:
+        connection.close()
+    if not 200 <= answer.status < 300:
+        raise UserError(f"{host} answered {answer.status}", remedy="Check the webhook's address.")
+
+
+def check_webhook(url: str, owner: str) -> None:
+    """StudyError for an address that is none, has an account in it, or is of another machine without an owner's
+    consent. Nothing is sent; the name is looked up."""
+    from urllib.parse import urlsplit
+
+    from loadframe.connections.address import is_here
+
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise StudyError(
+            f"--webhook is no address: {error}", remedy="For example http://127.0.0.1:9000/alarm."
+        ) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise StudyError("--webhook takes http:// or https:// and a host", remedy="Correct it.")
+    if parts.username is not None or parts.password is not None:
+        raise StudyError("--webhook has an account in its address", remedy="Put a token into {ENV:NAME}.")
+    if any(ord(character) < 33 or ord(character) > 126 for character in url):
+        raise StudyError("--webhook has characters that no address has", remedy="Write them as %XX.")
+    if not is_here(parts.hostname, afresh=True) and not owner.strip():
+        raise StudyError(
+            f"{parts.hostname} is not this machine, and nothing says that alarms may be sent there",
+            remedy='Ask its owner, then add --webhook-owner "who has said so".',
+        )
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0, or 1 with the reason on stderr."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    task, *rest = arguments
+    try:
+        if task == "fit":
+            print(write_json(fit(Path(rest[0]), since_s=float(rest[1]) if len(rest) > 1 else None)))
+        elif task == "compact":
+            compact(Path(rest[0]))
+        elif task == "post":
+            post(parse_json(sys.stdin.buffer.read(MOST_ANSWER * 16)))
+        else:
+            print(f"there is no task {task!r}", file=sys.stderr)
+            return 1
+    except LoadframeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

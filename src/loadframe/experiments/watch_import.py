@@ -1,0 +1,212 @@
+"""What monitoring has recorded becomes the beginning of a watch: its rows are written as days of the watch folder, and
+what they say is learned as a watch learns it, so that the first answer comes from last month's data."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from loadframe.analysis.watched import bend
+from loadframe.errors import RunError, SampleError
+from loadframe.experiments.watch_child import fitted
+from loadframe.experiments.watch_journal import Journal
+from loadframe.experiments.watch_ledger import Ledger
+from loadframe.experiments.watch_model import Model
+from loadframe.formats.observed import import_observed
+from loadframe.formats.watch_days import DAY, SCHEMA, observed
+from loadframe.host import identity
+from loadframe.model import Observed, ObservedMapping
+from loadframe.model.watch import WatchPlan
+from loadframe.model.watch_import import ImportedWatch
+from loadframe.version import __version__
+
+FORGET_S = 14 * 86400.0
+"""As in watch_watcher: the fit reads so far back."""
+FIRST_S = 315_532_800.0
+"""1980. Rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
+AHEAD_S = DAY_S = 86400.0
+"""A file whose times are of another time zone is ahead by less."""
+ROLES = ("load", "throughput", "response")
+WORDS = (
+    (re.compile(r"--(load|throughput|response)\b(?: NAME)?"), r"--as \1=SERIES"),
+    (re.compile(r"--use\b(?= \S+=)"), "--as"),
+    (re.compile(r"--use\b"), "--as LIMIT=SERIES"),
+)
+"""The options of `curve` in the messages of its readers, as those of a watch."""
+
+
+class _Times:
+    """The clocks of a watch at the time of a row; what was imported has no boot."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def wall(self) -> float:
+        return self.at_s
+
+    def boot(self) -> float:
+        return 0.0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
+    """Of `NAME=SERIES` each: NAME is load, throughput, response or a limit. SampleError."""
+    found: dict[str, str] = {}
+    for one in terms:
+        name, equals, term = (part.strip() for part in one.partition("="))
+        if not equals or not name or not term or not name.isprintable() or name in found:
+            raise SampleError(
+                f"--as {one[:100]!r} is no NAME=SERIES, or names the same again",
+                remedy="Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.",
+            )
+        found[name[:100]] = term
+    load, throughput, response = (found.pop(name, None) for name in ROLES)
+    return ObservedMapping(load=load, throughput=throughput, response=response, use=found, counters=tuple(counters))
+
+
+def begin_from(
+    files: Sequence[str], mapping: ObservedMapping, folder: Path, *, plan: WatchPlan | None = None, load: str = ""
+) -> ImportedWatch:
+    """Read the files (the first, and others joined to it by their times), write the days, learn. plan: of the watch
+    that will go on in the folder; load: without one, how the load is called. RunError where the folder has days of a
+    watch already; SampleError where the rows cannot be read, or have no wall clock."""
+    plan = plan or WatchPlan("", str(folder), load=load)
+    load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
+    rows = _read(files, mapping)
+    _check_times(rows)
+    _check_empty(folder)
+    model = Model(load.rpartition(".")[2].replace("_", " ") or "load", titles)
+    times = _Times()
+    times.at_s = rows.time_s[0]
+    journal = Journal(folder, times)
+    try:
+        journal.write("head", _head(rows, plan.subject, load))
+        for at, at_s in enumerate(rows.time_s):
+            times.at_s = at_s
+            if journal.new_day():
+                journal.write("head", _head(rows, plan.subject, load))
+            if not journal.write("sample", _line(rows, at)):
+                raise RunError(f"{folder} does not take the rows", remedy="Free some space, remove it, import again.")
+        model.fitted(fitted(observed(folder, since_s=rows.time_s[-1] - FORGET_S)))
+        known = _learned(rows, model)
+        journal.write("model", known)
+        journal.keep({"boot": "", "model": model.as_json()})
+    finally:
+        journal.close()
+    return _told(rows, folder, load, known, titles)
+
+
+def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
+    """SampleError, in the words of the options that a watch has."""
+    try:
+        return import_observed(files[0], mapping, also=files[1:])
+    except SampleError as error:
+        fact, remedy = error.fact, error.remedy
+        for pattern, words in WORDS:
+            fact, remedy = pattern.sub(words, fact), pattern.sub(words, remedy)
+        raise SampleError(fact, remedy=remedy, details=error.details) from error
+
+
+def _learned(rows: Observed, model: Model) -> dict[str, Any]:
+    """A line `model`, once the loads of all rows are known. When a limit will be reached is that of the latest row of
+    the last day that told it: at night, when most files end, no load is on its way anywhere."""
+    last_s = rows.time_s[-1]
+    ahead: dict[str, Any] = {}
+    for at_s, load in zip(rows.time_s, rows.load, strict=True):
+        if isfinite(load):
+            model.remember(at_s, load)
+            if at_s > last_s - DAY_S:
+                ahead |= {one["id"]: one["at_s"] for one in model.described(at_s)["limits"] if one["at_s"] is not None}
+    known = model.described(last_s)
+    limits = [
+        {**one, "at_s": ahead.get(one["id"]), "use": _last(rows.use.get(one["id"], ()))} for one in known["limits"]
+    ]
+    return {**known, "limits": limits}
+
+
+def _last(shares: Sequence[float]) -> float | None:
+    return next((one for one in reversed(shares) if isfinite(one)), None)
+
+
+def _told(
+    rows: Observed, folder: Path, load: str, model: Mapping[str, Any], titles: Mapping[str, str]
+) -> ImportedWatch:
+    notes = list(rows.notes)
+    age_s = time.time() - rows.time_s[-1]
+    if age_s > FORGET_S:
+        notes.append(
+            f"The last row is {age_s / 86400:.0f} days old: a watch learns from the last {FORGET_S / 86400:.0f} days, "
+            "so it will keep what was learned here only until its own first fit."
+        )
+    if rows.response_s is not None:
+        notes.append("The response that was imported tells a bend; a watch learns that of its own unit of work.")
+    loads = [one for one in rows.load if isfinite(one)]
+    return ImportedWatch(
+        folder=str(folder),
+        name=rows.name,
+        load=load or rows.axis,
+        rows=len(rows.time_s),
+        from_s=rows.time_s[0],
+        to_s=rows.time_s[-1],
+        model=model,
+        bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
+        highest_load=max(loads, default=None),
+        highest_use={
+            name: max(known) for name, shares in rows.use.items() if (known := [one for one in shares if isfinite(one)])
+        },
+        titles={name: titles.get(name, name) for name in rows.use},
+        notes=tuple(notes),
+    )
+
+
+def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:
+    steps = [two - one for one, two in zip(rows.time_s, rows.time_s[1:], strict=False)]
+    return {
+        "schema": SCHEMA, "subject": subject or rows.name, "interval_s": min(steps, default=0.0), "every_s": None,
+        "load": load, "host": identity.host_name(), "boot": "", "version": __version__, "pids": [],
+        "imported": rows.name,
+    }  # fmt: skip
+
+
+def _line(rows: Observed, at: int) -> dict[str, Any]:
+    """A line `sample`. The response is none of a unit of work, so it has a name of its own."""
+    columns = {"load": rows.load, "throughput": rows.throughput, "observed_response_s": rows.response_s}
+    known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
+    use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}
+    return {"values": {}, "use": use, **known}
+
+
+def _known(values: Sequence[float]) -> list[float | None]:
+    return [one if isfinite(one) else None for one in values]
+
+
+def _check_times(rows: Observed) -> None:
+    first, last = rows.time_s[0], rows.time_s[-1]
+    if first < FIRST_S:
+        raise SampleError(
+            f"The times of {rows.name} begin at {first:g}: they are no wall clock",
+            remedy="Add a column `time` (seconds since 1970, or ISO 8601).",
+        )
+    if last > time.time() + AHEAD_S:
+        moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(last, 4e9)))
+        raise SampleError(
+            f"The last row of {rows.name} is at {moment} UTC, which is in the future",
+            remedy="Correct its times; seconds or milliseconds since 1970, or ISO 8601.",
+        )
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.is_dir() and any(DAY.fullmatch(entry.name) for entry in folder.iterdir()):
+        raise RunError(
+            f"{folder} has days of a watch already; rows from before them cannot be put in front",
+            remedy="Import into a new folder (--folder), and watch on in that.",
+        )
+
+
+__all__ = ["begin_from", "mapping_of"]

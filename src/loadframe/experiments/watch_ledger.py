@@ -1,0 +1,126 @@
+"""The limits of a watched service: a few of them with every sample, all of them now and then, and no more often than
+the budget allows. Light: the lasting process imports it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from loadframe.knowledge.limit import LimitRule
+from loadframe.ledger.derived import derive
+from loadframe.ledger.now import read_now
+from loadframe.ledger.reading import ceiling_of
+from loadframe.ledger.rules import RULES
+from loadframe.metrics.exposed import OF, resolve, unit_of
+from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording.snapshot import Place, Snapshot, Source, read, take
+
+SOURCES: tuple[Source, ...] = (
+    *snapshot_machine.SOURCES,
+    *snapshot_kernel.SOURCES,
+    *snapshot_process.SOURCES,
+    *snapshot_cgroup.SOURCES,
+)
+CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.allowed", "system.files.limit")
+"""What a look at all limits tells and the samples go on with."""
+
+
+class Part:
+    """A part of the work that is done now and then: at most every base_s, and so rarely that it takes no more than
+    `share` of a core."""
+
+    def __init__(self, base_s: float, share: float) -> None:
+        self._base_s, self._share = base_s, share
+        self._due_s = -math.inf
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is time."""
+        return now_s >= self._due_s
+
+    @contextmanager
+    def taken(self, now_s: float) -> Iterator[None]:
+        """While it is done."""
+        before_s = time.process_time()
+        yield
+        self.cost(now_s, time.process_time() - before_s)
+
+    def cost(self, now_s: float, cpu_s: float) -> None:
+        """It has taken so much."""
+        self._due_s = now_s + max(self._base_s, cpu_s / self._share)
+
+
+class Ledger:
+    """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as ledger.now takes them."""
+
+    def __init__(self, declared: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> None:
+        self._declared, self._kinds = tuple(declared), frozenset(kinds)
+        rules = [rule for rule in RULES if not rule.pressure and not rule.id.startswith("cage.")]
+        self._by_use: dict[str, list[LimitRule]] = {}
+        for rule in rules:
+            self._by_use.setdefault(rule.use_at_this_moment, []).append(rule)
+        self._last: Snapshot | None = None
+        self._place = Place()
+        self.slow: dict[str, float] = {}
+        self.titles = {rule.id: rule.title for rule in RULES}
+        self.titles |= {f"{OF}{one['name']}": one["title"] or one["name"].replace("_", " ") for one in declared}
+
+    def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+        """(use, harms): of every limit whose use these values tell, the share of its ceiling, and the rate of its harm
+        where that is counted."""
+        known = {**self.slow, **values}
+        use: dict[str, float] = {}
+        harms: dict[str, float] = {}
+        ours = (rule for name in values for rule in self._by_use.get(name, ()))
+        for rule in (*self._stated(values), *ours):
+            metric = rule.use_at_this_moment
+            ceiling = ceiling_of(rule, known)
+            if metric not in values or ceiling is None or not 0 < ceiling < math.inf:
+                continue
+            use[rule.id] = values[metric] / ceiling
+            harm = values.get(rule.thrash or rule.errors or "")
+            if harm is not None:
+                harms[rule.id] = harm
+        return use, harms
+
+    def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
+        """A line `ledger` of a day file; None at the first look at a process, as rates need two."""
+        place = Place(pid=pids[0] if pids else None, no_process="the service is not there", others=tuple(pids[1:]))
+        first, last = self._last, take(place, SOURCES)
+        if self._place.pid != place.pid:
+            first = None
+        self._place, self._last = replace(place, others=()), last
+        found = read(first or last, last, SOURCES)
+        known, missing = derive({**found.values, **values}, found.missing)
+        self.slow = {name: known[name] for name in CEILINGS if name in known and math.isfinite(known[name])}
+        if first is None:
+            return None
+        limits, unread = read_now(known, missing, kinds=self._kinds, rules=(*self._stated(values), *RULES))
+        return {
+            "limits": [
+                {"id": one.id, "title": one.title, "layer": one.layer, "unit": one.unit, "use": one.use,
+                 "ceiling": one.ceiling if math.isfinite(one.ceiling) else None, "status": one.status}
+                for one in limits
+            ],
+            "unread": len(unread),
+        }  # fmt: skip
+
+    def _stated(self, there: Mapping[str, float]) -> Iterator[LimitRule]:
+        for one in self._declared:
+            number = isinstance(one["ceiling"], int | float)
+            use = resolve(one["use"], there) or f"{OF}{one['use']}"
+            ceiling = "" if number else resolve(one["ceiling"], there) or f"{OF}{one['ceiling']}"
+            yield LimitRule(
+                id=f"{OF}{one['name']}",
+                title=self.titles[f"{OF}{one['name']}"],
+                use=use,
+                ceiling=ceiling,
+                most=float(one["ceiling"]) if number else None,
+                source="the study's [[target.limit]]",
+                unit=unit_of(use),
+                loud=bool(one["loud"]),
+                waits=True,
+            )

@@ -1,0 +1,364 @@
+"""What a watch knows so far, and when it speaks: rows of a minute for the load, the leaks and the limits, rows of five
+minutes for changes of regime. Light: the lasting process imports it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadframe.analysis import kept
+from loadframe.analysis.approaching import Days
+from loadframe.analysis.leaks import Leak, leak
+from loadframe.analysis.regime import Change, Series
+from loadframe.experiments.watch_advice import advice_for
+from loadframe.experiments.watch_rows import Gathering, Thinned
+from loadframe.model.watch import WatchAlarm
+
+ROW_S, SLOW_ROW_S = 60.0, 300.0
+MONTH_S = 30 * 86400.0
+SERIES = ("response", "cpu")
+"""What is watched for a change: the response of the unit of work, and the CPU time of the service."""
+THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
+"""Rows between two false alarms of one series, so that all of them together give one a month."""
+LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")
+COLUMNS = ("load", *LEAKING)
+PATIENCE = {"system.filesystem.space": ((7 * 86400.0, 8 * 86400.0), (86400.0, 1.25 * 86400.0))}
+"""(what ends later than this, is told once so much was watched): logs are rotated each night, and removed each week."""
+MOST = {"response": 300.0, "cpu": kept.MOST}
+"""Of a value of a series, without its sign; e to the power of the first is still a number."""
+LOOK_S, FIRST_LOOK_S = 3600.0, 900.0
+LEVEL = LOOK_S / MONTH_S / len(LEAKING) / 2
+"""Of each look for a leak: all of a month together are one false alarm, at most; half, as looks of the first hours come
+more often."""
+WORTH = 0.1
+"""A change by less than this share is proven, and not worth an alarm; it is learned as the normal state."""
+FULL, FULL_ROWS = 0.97, 5
+REARM_S, REARM_AHEAD_S = 86400.0, 7 * 86400.0
+"""The same alarm comes again once what it told of was over for so long. A limit ahead is not over because a load sleeps
+at night, or on a weekend."""
+FAILED_IN_A_ROW = 3
+NAMES = {
+    "target.memory.rss": "memory (resident)",
+    "target.open_files": "open files",
+    "system.filesystem.space": "the fullest file system",
+    "response": "the response of the unit of work",
+    "cpu": "the CPU time of the service",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one interval brought. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: of
+    limits that have one, the rate of what must rise where they are full; response_s: None where no unit ended."""
+
+    t_s: float
+    values: Mapping[str, float]
+    load: float | None
+    use: Mapping[str, float]
+    harms: Mapping[str, float] = field(default_factory=dict)
+    response_s: float | None = None
+    failed: bool | None = None
+
+
+class Model:
+    """titles: of limits, by id."""
+
+    def __init__(self, load_name: str, titles: Mapping[str, str]) -> None:
+        self.load_name, self._titles = load_name, titles
+        self._minute, self._slow = Gathering(ROW_S), Gathering(SLOW_ROW_S)
+        self._rows = Thinned(COLUMNS)
+        self._days = Days()
+        self._series = {name: Series(THRESHOLD) for name in SERIES}
+        self._told: dict[str, float] = {}
+        self._full: dict[str, int] = {}
+        self._failed = 0
+        self._looked_s: float | None = None
+        self._leaks: dict[str, Leak] = {}
+        self.fit: Mapping[str, Any] = {}
+        self._values: Mapping[str, float] = {}
+        self._use: Mapping[str, float] = {}
+
+    # --- what comes in ---
+
+    def take(self, sample: Sample) -> list[WatchAlarm]:
+        """The next sample; the alarms that it gives."""
+        self._values, self._use = sample.values, sample.use
+        found = self._units(sample)
+        known: dict[str, float | None] = {
+            "load": sample.load,
+            "response": None if not sample.response_s or sample.response_s <= 0 else math.log(sample.response_s),
+            "cpu": sample.values.get("target.cpu.cores"),
+            **{name: sample.values.get(name) for name in LEAKING},
+        }
+        for row in self._minute.take(sample.t_s, known):
+            found += self._minutely(row.t_s, row.means, sample)
+        for row in self._slow.take(sample.t_s, known):
+            found += self._slowly(row.t_s, row.means)
+        return [one for one in found if self._is_new(one, sample.t_s)]
+
+    def remember(self, t_s: float, load: float) -> None:
+        """A load from before the watch, which other monitoring has recorded: no alarm comes of it."""
+        for row in self._minute.take(t_s, {"load": load}):
+            self._days.take(row.t_s, row.means["load"])
+
+    def interrupted(self) -> None:
+        """Nothing was recorded for a while: what comes does not follow from what was."""
+        self._minute.clear()
+        self._slow.clear()
+        for series in self._series.values():
+            series.interrupted()
+
+    def restarted(self) -> None:
+        """The service is another process: its memory and files begin again."""
+        self._rows.clear()
+        self._leaks = {}
+
+    def fitted(self, fit: Mapping[str, Any]) -> None:
+        """What the child found."""
+        self.fit = fit
+
+    # --- what is said ---
+
+    def _minutely(self, t_s: float, row: Mapping[str, float], sample: Sample) -> list[WatchAlarm]:
+        load = row.get("load")
+        if load is not None:
+            self._days.take(t_s, load)
+        self._rows.add(t_s, [row.get("load"), *(row.get(name) for name in LEAKING)])
+        found = self._approaches(t_s) + self._full_limits(sample)
+        first = self._looked_s is None
+        wait_s = FIRST_LOOK_S if t_s - self._rows.first_s < 4 * LOOK_S else LOOK_S
+        if first or t_s - (self._looked_s or 0.0) >= wait_s:
+            self._looked_s = t_s
+            found += [] if first else self._look_for_leaks(t_s)
+        return found
+
+    def _approaches(self, t_s: float) -> list[WatchAlarm]:
+        found = []
+        for name, at in self.fit.get("limits", {}).items():
+            coming = self._days.approach(at["load"], at["low"], at["high"])
+            if coming is None:
+                continue
+            ends = {"value": t_s + coming.in_s, "low": t_s + coming.low_s, "high": _finite(t_s + coming.high_s)}
+            title = f"{_first(self._title(name))} will be reached at {_range(at)} {self.load_name}"
+            evidence = (
+                {"text": f"Use is {self._use.get(name, 0):.0%} of the ceiling now", "metric": name,
+                 "value": self._use.get(name)},
+                {"text": f"{self.load_name}: {coming.words}", "metric": self.load_name, "value": None},
+            )  # fmt: skip
+            found.append(WatchAlarm("limit-ahead", name, title, evidence, advice_for(name), dict(at), ends))
+        return found
+
+    def _full_limits(self, sample: Sample) -> list[WatchAlarm]:
+        found = []
+        for name, share in sample.use.items():
+            full = share >= FULL and sample.harms.get(name, 1.0) > 0
+            self._full[name] = self._full.get(name, 0) + 1 if full else 0
+            if self._full[name] == FULL_ROWS:
+                evidence = [{"text": f"{share:.0%} of the ceiling for {FULL_ROWS} minutes", "metric": name,
+                             "value": share}]  # fmt: skip
+                if name in sample.harms:
+                    evidence.append({"text": f"Its harm is counted: {sample.harms[name]:.3g}/s", "metric": name,
+                                     "value": sample.harms[name]})  # fmt: skip
+                title = f"Full: {self._title(name)}"
+                found.append(WatchAlarm("limit-reached", name, title, tuple(evidence), advice_for(name)))
+            if share < FULL:
+                self._over(f"limit-reached {name}", sample.t_s)
+        return found
+
+    def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
+        found = []
+        for name, series in self._series.items():
+            value = row.get(name)
+            change = None if value is None else series.take(row.get("load"), value)
+            if change is not None and _matters(name, change):
+                found.append(self._changed(name, change, t_s))
+        return found
+
+    def _changed(self, name: str, change: Change, t_s: float) -> WatchAlarm:
+        before, now = change.expected, change.found
+        if name == "response":
+            before, now = math.exp(before), math.exp(now)
+        unit = " s" if name == "response" else " cores"
+        since = f"since about {change.rows * SLOW_ROW_S / 60:.0f} minutes"
+        title = (
+            f"{_first(NAMES[name])} is no longer what it was: {now:.3g}{unit} in place of {before:.3g}{unit}, {since}"
+        )
+        evidence = (
+            {"text": f"Expected at this load: {before:.3g}{unit}", "metric": name, "value": before},
+            {"text": f"Found: {now:.3g}{unit}", "metric": name, "value": now},
+            {"text": f"Evidence {change.evidence:.3g} above {change.threshold:.3g}", "metric": name, "value": None},
+        )  # fmt: skip
+        self._told.pop(f"change {name}", None)  # it was learned again: the next one is another
+        return WatchAlarm("change", name, title, evidence, advice_for(f"change.{name}"))
+
+    def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
+        found = []
+        self._leaks = {}
+        for at, name in enumerate(LEAKING, 1):
+            rows = [row for row in self._rows.rows if row[1][at] is not None]
+            ceiling = self._ceiling(name)
+            if ceiling is None or not rows:
+                continue
+            times, loads = [row[0] for row in rows], [row[1][0] for row in rows]
+            grows = leak(times, [float(row[1][at] or 0.0) for row in rows], loads, ceiling, level=LEVEL)
+            if grows is None or _too_early(name, grows):
+                self._over(f"leak {name}", t_s)
+                continue
+            self._leaks[name] = grows
+            found.append(self._leaking(name, grows, ceiling, t_s))
+        return found
+
+    def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
+        per_hour = grows.slope * 3600
+        ends = {"value": t_s + grows.ends_in_s, "low": t_s + grows.ends_low_s, "high": _finite(t_s + grows.ends_high_s)}
+        title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour, whatever the load"
+        evidence = (
+            {"text": f"{_amount(name, self._values.get(name, 0))} now, ceiling {_amount(name, ceiling)}",
+             "metric": name, "value": self._values.get(name)},
+            {"text": f"{_amount(name, grows.low * 3600)} to {_amount(name, grows.high * 3600)} an hour, over "
+             f"{grows.watched_s / 3600:.1f} hours", "metric": name, "value": per_hour},
+        )  # fmt: skip
+        return WatchAlarm("leak", name, title, evidence, advice_for(f"leak.{name}"), None, ends)
+
+    def _units(self, sample: Sample) -> list[WatchAlarm]:
+        if sample.failed is None:
+            return []
+        self._failed = self._failed + 1 if sample.failed else 0
+        if not sample.failed:
+            self._told.pop("unit-fails unit", None)
+        if self._failed != FAILED_IN_A_ROW:
+            return []
+        text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
+        return [WatchAlarm("unit-fails", "unit", text, ({"text": text, "metric": "unit", "value": self._failed},),
+                           advice_for("unit-fails"))]  # fmt: skip
+
+    def _ceiling(self, name: str) -> float | None:
+        """Where a leak ends."""
+        values = self._values
+        if name == "target.open_files":
+            return values.get("target.open_files.limit")
+        if name == "system.filesystem.space":
+            return 1.0
+        rss, used, limit = (values.get(one) for one in (name, "system.memory.used", "system.memory.limit"))
+        if rss is None or used is None or limit is None:
+            return None
+        own = values.get("target.cgroup.memory.limit", math.inf)
+        return min(own, rss + limit - used)
+
+    # --- once for each event ---
+
+    def _is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
+        """Whether it was not told; one that still holds stays told, and comes again REARM_S after it was over."""
+        told_s = self._told.get(alarm.key)
+        self._told[alarm.key] = t_s
+        rearm_s = REARM_AHEAD_S if alarm.alarm == "limit-ahead" else REARM_S
+        return told_s is None or not 0 <= t_s - told_s <= rearm_s
+
+    def _over(self, key: str, t_s: float) -> None:
+        if t_s - self._told.get(key, t_s) > REARM_S:
+            self._told.pop(key, None)
+
+    def _title(self, name: str) -> str:
+        return self._titles.get(name, name)
+
+    # --- the model, for people and files ---
+
+    def described(self, t_s: float) -> dict[str, Any]:
+        """A line `model` of a day file."""
+        limits = []
+        for name, at in self.fit.get("limits", {}).items():
+            coming = self._days.approach(at["load"], at["low"], at["high"])
+            ends = coming and {"value": t_s + coming.in_s, "low": t_s + coming.low_s,
+                               "high": _finite(t_s + coming.high_s)}  # fmt: skip
+            limits.append({"id": name, "title": self._title(name), "at_load": dict(at), "at_s": ends,
+                           "use": self._use.get(name)})  # fmt: skip
+        leaks = [
+            {"metric": name, "per_hour": one.slope * 3600, "low": one.low * 3600, "high": one.high * 3600,
+             "ends_s": {"value": t_s + one.ends_in_s, "low": t_s + one.ends_low_s,
+                        "high": _finite(t_s + one.ends_high_s)}}
+            for name, one in self._leaks.items()
+        ]  # fmt: skip
+        known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
+        learning = {name: series.needed for name, series in self._series.items() if series.needed}
+        return {**known, "limits": limits, "leaks": leaks, "learning": learning}
+
+    def as_json(self) -> dict[str, Any]:
+        """All that was learned, for `of_json`."""
+        return {
+            "series": {name: series.as_json() for name, series in self._series.items()},
+            "days": self._days.as_json(),
+            "rows": self._rows.as_json(),
+            "told": self._told,
+            "looked_s": self._looked_s,
+            "fit": dict(self.fit),
+        }
+
+    def restore(self, data: Any) -> str:
+        """Go on with what was learned; or nothing is taken, and the answer is what is wrong with it."""
+        try:
+            known = kept.fields(data, ("series", "days", "rows", "told", "looked_s", "fit"))
+            by_name = kept.fields(known["series"], SERIES)
+            series = {name: Series.of_json(by_name[name], most=MOST[name]) for name in SERIES}
+            days, rows = Days.of_json(known["days"]), Thinned.of_json(known["rows"], COLUMNS)
+            told = {key: kept.number(at_s) for key, at_s in kept.table(known["told"]).items()}
+            looked_s, fit = kept.optional(known["looked_s"], kept.number), _checked(known["fit"])
+        except ValueError as error:
+            return str(error)
+        for one in series.values():
+            one.threshold = THRESHOLD
+        self._series, self._days, self._rows, self._told, self.fit = series, days, rows, told, fit
+        self._looked_s = looked_s
+        return ""
+
+
+def _checked(fit: Any) -> dict[str, Any]:
+    """What a child has found. ValueError."""
+    if not kept.table(fit):
+        return {}
+
+    def interval(one: Any) -> dict[str, float]:
+        return {name: kept.number(load) for name, load in kept.fields(one, ("load", "low", "high")).items()}
+
+    known = kept.fields(fit, ("rows", "highest_load", "limits", "bend"))
+    return {
+        "rows": kept.whole(known["rows"]),
+        "highest_load": kept.optional(known["highest_load"], kept.number),
+        "limits": {name: interval(one) for name, one in kept.table(known["limits"]).items()},
+        "bend": kept.optional(known["bend"], interval),
+    }
+
+
+def _too_early(name: str, grows: Leak) -> bool:
+    return any(grows.ends_in_s > ends_s and grows.watched_s < watched_s for ends_s, watched_s in PATIENCE.get(name, ()))
+
+
+def _matters(name: str, change: Change) -> bool:
+    """Whether it is large enough. The response is in logarithms."""
+    if name == "response":
+        return abs(change.found - change.expected) >= math.log1p(WORTH)
+    return abs(change.found - change.expected) >= WORTH * abs(change.expected)
+
+
+def _range(at: Mapping[str, float]) -> str:
+    return f"{at['load']:.3g} ({at['low']:.3g} to {at['high']:.3g})"
+
+
+def _amount(name: str, value: float) -> str:
+    if name.endswith("rss"):
+        mebibytes = value / 2**20
+        return f"{mebibytes / 1024:.3g} GiB" if abs(mebibytes) >= 1000 else f"{mebibytes:.3g} MiB"
+    return f"{value:.1%}" if name.endswith("space") else f"{value:.3g}"
+
+
+def _first(words: str) -> str:
+    """As the first words of a sentence."""
+    return words[:1].upper() + words[1:]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+__all__: Sequence[str] = ["LEVEL", "MONTH_S", "Model", "Sample"]

@@ -1,0 +1,318 @@
+"""The process that stays: `python -P -m loadframe.experiments.watch_process DESCRIPTOR`, with a WatchPlan as JSON in
+that file. `loadframe watch` becomes this process once all is checked.
+
+Light on purpose: no numpy, polars, scipy or pydantic (tests/watching/test_for_real.py looks).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from loadframe.errors import RecordingError, TargetError, UserError
+from loadframe.experiments.watch_alarms import answer, say
+from loadframe.experiments.watch_find import Finder
+from loadframe.experiments.watch_journal import Journal, RealClocks
+from loadframe.experiments.watch_ledger import Ledger, Part
+from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, fullest, metrics
+from loadframe.experiments.watch_sources import Counters, DatabaseCounters, ExposedCounters
+from loadframe.experiments.watch_unit import Unit, work_of
+from loadframe.experiments.watch_watcher import Watcher
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.host.environment import NO_FOLDER, environment, python
+from loadframe.host.processes import Allowance, spawn
+from loadframe.model.watch import WatchPlan
+from loadframe.recording.listeners import FAMILIES, established, families_of
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
+"""Of a core, that each of these may take; what costs more is read less often."""
+SLOWLY_S = 60.0
+CONNECTIONS = "target.connections"
+MOST_ANSWER = 1 << 20
+DONE, MUST_ACT, ALARM, INTERRUPTED = 0, 1, 3, 130
+FILESYSTEMS = "proc/self/mounts"
+
+
+class RealReader:
+    """See watch_watcher.Reader."""
+
+    def __init__(self, plan: WatchPlan) -> None:
+        self._plan = plan
+        self._machine, self._service, self._finder = Machine(), Service(), Finder(plan.find)
+        self._sources: list[Counters] = []
+        if plan.server:
+            self._sources.append(DatabaseCounters(plan.server))
+        listen = plan.find.get("listen")
+        self._port = int(listen[1]) if listen else None
+        self._sources += [ExposedCounters(one, self._port, self.user) for one in plan.sources]
+        self._last: Look | None = None
+        self._told: dict[int, Look] = {}
+        self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems")}
+        often = plan.load == CONNECTIONS
+        self._parts["connections"] = Part(plan.interval_s if often else SLOWLY_S, PART_SHARE)
+        self._parts["listeners"] = Part(SLOWLY_S, PART_SHARE)
+        self._families: tuple[int, ...] = FAMILIES
+        self._parts["find"] = Part(plan.interval_s, FIND_SHARE)
+        self._pace = [Part(plan.interval_s, COUNTERS_SHARE) for _ in self._sources]
+        self._known: tuple[int, ...] = ()
+        self._mounts = _mounts()
+        self._silent: set[str] = set()
+        if plan.find or plan.server:
+            self._look_for()
+
+    def read(self, now_s: float) -> tuple[dict[str, float], bool]:
+        gauges: dict[str, float] = {}
+        counters: dict[str, float] = {}
+        self._machine.look(gauges, counters)
+        there = self._service.look(gauges, counters)
+        if not there and self._parts["find"].due(now_s):
+            with self._parts["find"].taken(now_s):
+                there = self._look_for() and self._service.look(gauges, counters)
+        look = Look(now_s, gauges, counters)
+        values = derived(metrics(self._last, look)) if self._last is not None else derived(dict(gauges))
+        self._last = look
+        for at in range(len(self._sources) if there or self._plan.server else 0):
+            values |= self._counted(at, now_s)
+        return values | self._now_and_then(now_s, there), there
+
+    def pids(self) -> tuple[int, ...]:
+        return self._service.pids
+
+    def changed(self) -> bool:
+        before, self._known = self._known, self._service.pids
+        return before[:1] != self._known[:1]
+
+    def user(self) -> int | None:
+        """Who runs the service."""
+        try:
+            return Path(f"/proc/{self._service.pids[0]}").stat().st_uid
+        except (OSError, IndexError):
+            return None
+
+    def _look_for(self) -> bool:
+        told = next((pid for one in self._sources if (pid := one.pid()) is not None), None)
+        pids = self._finder.pids(told)
+        self._service.follow(pids)
+        return bool(pids)
+
+    def _counted(self, at: int, now_s: float) -> dict[str, float]:
+        part, source = self._pace[at], self._sources[at]
+        if not part.due(now_s):
+            return {}
+        before_s = time.process_time() + _children_s()
+        gauges: dict[str, float] = {}
+        counters: dict[str, float] = {}
+        try:
+            source.look(gauges, counters)
+            self._silent.discard(source.words)
+        except UserError as error:
+            if source.words not in self._silent:  # said once, until it answers again
+                self._silent.add(source.words)
+                say(error.fact)
+            self._told.pop(at, None)
+            return {}
+        finally:
+            part.cost(now_s, time.process_time() + _children_s() - before_s)
+        look = Look(time.monotonic(), gauges, counters)
+        before, self._told[at] = self._told.get(at), look
+        return metrics(before, look) if before is not None else dict(gauges)
+
+    def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
+        found: dict[str, float] = {}
+        parts = self._parts
+        if there and parts["states"].due(now_s):
+            with parts["states"].taken(now_s):
+                found |= self._service.states()
+        if parts["filesystems"].due(now_s):
+            with parts["filesystems"].taken(now_s):
+                found |= fullest(self._mounts)
+        if there and self._port is not None and parts["connections"].due(now_s):
+            with parts["connections"].taken(now_s):
+                try:
+                    found[CONNECTIONS] = float(established(self._port, self._listening(now_s)))
+                except RecordingError:  # a kernel without sock_diag
+                    self._port = None
+        return found
+
+    def _listening(self, now_s: float) -> tuple[int, ...]:
+        """The families of the sockets that listen at the port: only tables of these are looked through."""
+        if self._port is not None and self._parts["listeners"].due(now_s):
+            with self._parts["listeners"].taken(now_s):
+                self._families = families_of(self._port)
+        return self._families
+
+
+def _mounts() -> list[str]:
+    """The file systems on disks, by their mount points; network ones are left out: one that hangs would hang us."""
+    found: dict[bytes, str] = {}
+    try:
+        virtual = {line.split()[-1] for line in Path("/proc/filesystems").read_bytes().splitlines() if b"nodev" in line}
+        for line in Path("/", FILESYSTEMS).read_bytes().splitlines():
+            device, mount, kind, options, *_ = line.split(b" ")
+            if (kind not in virtual or kind == b"overlay") and b"ro" not in options.split(b","):
+                found.setdefault(device, os.fsdecode(mount.replace(b"\\040", b" ")))
+    except (OSError, ValueError):
+        return ["/"]
+    return list(found.values())
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class RealChildren:
+    """See watch_watcher.Children: one at a time, so that they never take more than one CPU."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._out: int | None = None
+        self._before_s = self._spent_s = 0.0
+
+    def fit(self, folder: Path, since_s: float) -> None:
+        self._begin("fit", str(folder.absolute()), repr(since_s), out=True)
+
+    def compact(self, file: Path) -> None:
+        self._begin("compact", str(file.absolute()))
+
+    def fitted(self) -> Mapping[str, Any] | None:
+        """Nothing where it failed: stderr has said why."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        process, self._process = self._process, None
+        self._spent_s = _children_s() - self._before_s
+        descriptor, self._out = self._out, None
+        if descriptor is None:
+            return None
+        try:
+            text = os.pread(descriptor, MOST_ANSWER, 0)
+        finally:
+            os.close(descriptor)
+        if process.returncode != 0:
+            return None
+        try:
+            found = parse_json(text)
+        except JsonError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def spent_s(self) -> float:
+        return self._spent_s
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _begin(self, task: str, *arguments: str, out: bool = False) -> None:
+        if self._process is not None:
+            return
+        self._before_s = _children_s()
+        self._out = os.memfd_create("loadframe-watch") if out else None
+        try:
+            self._process = spawn(
+                python("loadframe.experiments.watch_child", task, *arguments), Allowance(),
+                stdout=self._out if self._out is not None else subprocess.DEVNULL, stderr=None, cwd=NO_FOLDER,
+                env=environment(),
+            )  # fmt: skip
+        except UserError as error:  # it is tried again
+            say(error.fact)
+            if self._out is not None:
+                os.close(self._out)
+                self._out = None
+
+
+class Signals:
+    """Ctrl-C, SIGTERM and a hang-up end the watch in order; what whoever started it has us ignore stays ignored."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._reading, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in STOPPING:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; True where a signal came."""
+        if not self.came:
+            select.select([self._reading], [], [], seconds)
+        return self.came
+
+    def _on(self, _number: int, _frame: FrameType | None) -> None:
+        self.came = True
+        os.write(self._writing, b".")
+
+
+def run(plan: WatchPlan, signals: Signals) -> int:
+    """The whole watch; its exit code. UserError."""
+    clocks = RealClocks()
+    journal = Journal(Path(plan.folder), clocks)
+    children, reader = RealChildren(), RealReader(plan)
+    if plan.find and not reader.pids() and not plan.server:
+        raise TargetError(f"{plan.subject} is not there", remedy="Start it, then watch it.")
+    unit = Unit(work_of(plan.unit, reader.user), clocks) if plan.unit else None
+    ledger = Ledger(plan.limits, plan.kinds)
+    try:
+        watcher = Watcher(plan, journal, reader, children, ledger, clocks, unit, wait=signals.wait)
+        say(f"Watching {plan.subject}; lines go to {plan.folder}. Ctrl-C ends it.")
+        ended = watcher.run()
+    finally:
+        children.close()
+        journal.close()
+    return _tell(plan, watcher, ended)
+
+
+def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
+    code = ALARM if ended == "alarm" else INTERRUPTED if ended == "stopped" else DONE
+    cost = watcher.cost()
+    document = {
+        "schema": "loadframe.watch/1", "folder": plan.folder, "subject": plan.subject, "ended": ended,
+        "seconds": cost["elapsed_s"], "samples": watcher.samples, "gaps": watcher.gaps, "alarms": watcher.alarms,
+        "model": watcher.model.described(time.time()), "cost": cost,
+    }  # fmt: skip
+    if plan.as_json:
+        return max(code, answer(document))
+    cpu_s = cost["cpu_s"] + cost["children_cpu_s"]
+    share = cpu_s / max(cost["elapsed_s"], 1e-9)
+    text = (
+        f"Watched {plan.subject} for {cost['elapsed_s']:.0f} s: {watcher.samples} samples, {watcher.gaps} gaps, "
+        f"{len(watcher.alarms)} alarms. It took {cpu_s:.2f} s of CPU time ({share:.2%} of a core, its start included) "
+        f"and {cost['rss_bytes'] / 2**20:.0f} MiB. Day files: {plan.folder}"
+    )
+    try:
+        print(text, flush=True)
+    except (OSError, ValueError):
+        return max(code, MUST_ACT)
+    return code
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 after its time, 3 after an alarm that ends it, 130 after a signal, 1 with the reason on stderr."""
+    signals = Signals()
+    plan = None
+    try:
+        descriptor = int(arguments[0])
+        plan = WatchPlan.of_record(parse_json(os.pread(descriptor, MOST_ANSWER, 0)))
+        os.close(descriptor)
+        return run(plan, signals)
+    except UserError as error:
+        say(str(error).replace("\n", " "))
+        if plan is not None and plan.as_json:
+            answer({"schema": "loadframe.error/1", "kind": type(error).__name__, "message": str(error),
+                    "remedy": error.remedy})  # fmt: skip
+        return MUST_ACT
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,252 @@
+"""What a watch reads every few seconds: a handful of files of the machine and of the service, and nothing that grows
+with the machine. Light: the lasting process imports it; the standard library alone.
+
+Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MOST_READ = 1 << 18
+PRESSURES = (
+    ("cpu", b"some", "system.pressure.cpu.some"),
+    ("memory", b"some", "system.pressure.memory.some"),
+    ("memory", b"full", "system.pressure.memory.full"),
+    ("io", b"some", "system.pressure.io.some"),
+    ("io", b"full", "system.pressure.io.full"),
+)
+STACKED = re.compile(rb"(loop|ram|dm-|md|zram|sr|fd)\d|.*\d+p\d+$|[shv]d[a-z]+\d+$|xvd[a-z]+\d+$")
+"""Devices that are no disks of their own: what they count is counted below them, too."""
+MOST_THREADS = 32
+"""Of a service, whose state is looked at in one sample: each costs 20 us. The next sample goes on with the others."""
+STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
+"""proc_pid_stat(5). D: uninterruptible, mostly a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """gauges: as they are now; counters: what only grows, in the unit of its metric times seconds. at_s:
+    CLOCK_MONOTONIC."""
+
+    at_s: float
+    gauges: Mapping[str, float]
+    counters: Mapping[str, float]
+
+
+def metrics(first: Look, last: Look) -> dict[str, float]:
+    """Gauges of the last look and rates between the two. A counter that fell was reset: it has no rate."""
+    found = dict(last.gauges)
+    elapsed_s = last.at_s - first.at_s
+    if elapsed_s > 0:
+        for name, value in last.counters.items():
+            before = first.counters.get(name)
+            if before is not None and value >= before:
+                found[name] = (value - before) / elapsed_s
+    return found
+
+
+class Held:
+    """Files that stay open and are read again from their beginning. One that is not there is tried again each time."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root).rstrip("/")
+        self._open: dict[str, int] = {}
+
+    def read(self, name: str, most: int = MOST_READ) -> bytes:
+        """Its bytes; none where it cannot be read."""
+        descriptor = self._open.get(name)
+        try:
+            if descriptor is None:
+                descriptor = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+                self._open[name] = descriptor
+            return os.pread(descriptor, most, 0)
+        except OSError:
+            self.forget(name)
+            return b""
+
+    def forget(self, name: str) -> None:
+        """Close it; of a process that has ended the file stays gone."""
+        descriptor = self._open.pop(name, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        for name in list(self._open):
+            self.forget(name)
+
+
+class Machine:
+    """The whole machine."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._files = Held(root)
+
+    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        """Add what it says; what this kernel does not tell is left out."""
+        self._cpus(gauges, counters)
+        self._memory(gauges)
+        self._disks(counters)
+        for resource, word, metric in PRESSURES:
+            for line in self._files.read(f"proc/pressure/{resource}", 512).splitlines():
+                if line.startswith(word) and (total := line.rpartition(b"total=")[2]).isdigit():
+                    counters[metric] = int(total) / 1e6
+        load = self._files.read("proc/loadavg", 128).split()
+        if len(load) >= 4 and load[3].count(b"/") == 1:
+            gauges["system.threads.count"] = float(load[3].partition(b"/")[2])
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _cpus(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        text = self._files.read("proc/stat")
+        fields = text[: text.find(b"\n")].split()
+        if len(fields) < 9:
+            return
+        user, nice, system, _idle, _waiting, irq, softirq, steal = (int(field) for field in fields[1:9])
+        counters["system.cpu.busy_cores"] = (user + nice + system + irq + softirq) / TICKS
+        counters["system.cpu.steal_cores"] = steal / TICKS
+        gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
+
+    def _memory(self, gauges: dict[str, float]) -> None:
+        numbers: dict[bytes, int] = {}
+        for line in self._files.read("proc/meminfo", 4096).split(b"\n", 3)[:3]:
+            name, _, value = line.partition(b":")
+            numbers[name] = int(value.split()[0]) * 1024
+        if {b"MemTotal", b"MemAvailable"} <= numbers.keys():
+            gauges["system.memory.limit"] = float(numbers[b"MemTotal"])
+            gauges["system.memory.used"] = float(numbers[b"MemTotal"] - numbers[b"MemAvailable"])
+
+    def _disks(self, counters: dict[str, float]) -> None:
+        for line in self._files.read("proc/diskstats").splitlines():
+            fields = line.split()
+            if len(fields) >= 14 and not STACKED.match(fields[2]):
+                counters[f"system.disk.{fields[2].decode('ascii', 'replace')}.busy"] = int(fields[12]) / 1000
+
+
+class Service:
+    """The processes of what is watched."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root, self._files = root, Held(root)
+        self.pids: tuple[int, ...] = ()
+        self._limits: dict[str, float] = {}
+        self._next_thread = 0
+        self._counts_by_size = self._told_by_size()
+
+    def follow(self, pids: Sequence[int]) -> None:
+        """From now on it is these."""
+        for pid in set(self.pids) - set(pids):
+            for name in ("stat", "statm"):
+                self._files.forget(f"proc/{pid}/{name}")
+        self.pids = tuple(pids)
+        self._limits = self._read_limits() if pids else {}
+
+    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> bool:
+        """Add what they say; False where the first of them has ended."""
+        cpu_s = faults = 0.0
+        private = shared = threads = files = 0
+        for pid in self.pids:
+            fields = self._files.read(f"proc/{pid}/stat", 1024).rpartition(b")")[2].split()
+            pages = self._files.read(f"proc/{pid}/statm", 256).split()
+            if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
+                if pid == self.pids[0]:
+                    return False
+                continue
+            cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
+            faults += int(fields[9])
+            threads += int(fields[17])
+            private += (int(pages[1]) - int(pages[2])) * PAGE
+            shared = max(shared, int(pages[2]) * PAGE)
+            files += self._open_files(pid)
+        if not self.pids:
+            return False
+        counters["target.cpu.cores"] = cpu_s
+        counters["target.paging.major_faults"] = faults
+        gauges["target.memory.rss"] = float(private + shared)
+        gauges["target.threads.count"] = float(threads)
+        if files >= 0:
+            gauges["target.open_files"] = float(files)
+        gauges.update(self._limits)
+        return True
+
+    def states(self) -> dict[str, float]:
+        """Shares of the first process's threads by what they do, of up to MOST_THREADS of them."""
+        if not self.pids:
+            return {}
+        folder = f"{self._root}/proc/{self.pids[0]}/task"
+        found: dict[str, int] = {}
+        try:
+            names = sorted(os.listdir(folder), key=int)  # noqa: PTH208 - one call, no objects for a thousand threads
+        except (OSError, ValueError):
+            return {}
+        start = self._next_thread % len(names) if names else 0
+        chosen = (names[start:] + names[:start])[:MOST_THREADS]
+        self._next_thread = start + len(chosen)
+        for name in chosen:
+            with suppress(OSError):
+                descriptor = os.open(f"{folder}/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    text = os.read(descriptor, 1024)
+                finally:
+                    os.close(descriptor)
+                state = text.rpartition(b")")[2].split()[:1]
+                word = STATES.get(state[0] if state else b"", "other")
+                found[word] = found.get(word, 0) + 1
+        total = sum(found.values())
+        return {f"target.threads.{word}": count / total for word, count in found.items()} if total else {}
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _open_files(self, pid: int) -> int:
+        path = f"{self._root}/proc/{pid}/fd"
+        try:
+            return os.stat(path).st_size if self._counts_by_size else len(os.listdir(path))  # noqa: PTH116, PTH208 - as above
+        except OSError:  # of another user
+            return -1_000_000
+
+    def _told_by_size(self) -> bool:
+        """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
+        path = self._root / "proc/self/fd"
+        try:
+            return 0 < path.stat().st_size == len(os.listdir(path)) - 1  # noqa: PTH208 - listing it opens it
+        except OSError:
+            return False
+
+    def _read_limits(self) -> dict[str, float]:
+        """The first one's limit of open files, and the CPUs it may use."""
+        found: dict[str, float] = {}
+        with suppress(OSError, ValueError):
+            for line in (self._root / f"proc/{self.pids[0]}/limits").read_bytes().splitlines():
+                if line.startswith(b"Max open files") and line.split()[3].isdigit():
+                    found["target.open_files.limit"] = float(line.split()[3])
+        return found
+
+
+def derived(values: dict[str, float]) -> dict[str, float]:
+    """What follows from these: the busiest disk in place of all of them."""
+    disks = [name for name in values if name.startswith("system.disk.") and name.endswith(".busy")]
+    busiest = max((values.pop(name) for name in disks), default=None)
+    if busiest is not None:
+        values["system.disk.busy"] = min(1.0, busiest)
+    return values
+
+
+def fullest(paths: Sequence[str]) -> dict[str, float]:
+    """Of the file systems at these paths the one that is fullest, as df(1) counts it for an ordinary user."""
+    shares = []
+    for path in paths:
+        with suppress(OSError):
+            status = os.statvfs(path)
+            used = status.f_blocks - status.f_bfree
+            if used + status.f_bavail > 0:
+                shares.append(used / (used + status.f_bavail))
+    return {"system.filesystem.space": max(shares)} if shares else {}

@@ -1,0 +1,201 @@
+"""The counters that a watched service tells of itself: a MariaDB or a MySQL by two SHOW statements, others by an
+address or a command that their study names. Light: the lasting process imports it. What is not needed is not
+imported."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from loadframe.connections.address import decide
+from loadframe.connections.bounds import MIB
+from loadframe.connections.host_port import joined, parted
+from loadframe.errors import TargetError, UserError
+
+ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
+OF = "service."
+ITS_LOG = "Its own log says why; the watch goes on."
+
+
+class Counters(Protocol):
+    """words: how messages call it."""
+
+    words: str
+
+    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        """Add what it tells now. TargetError where it does not answer."""
+
+    def pid(self) -> int | None:
+        """The process that answered, where the kernel tells."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
+
+
+class DatabaseCounters:
+    """See Counters. One connection, opened again where it was lost."""
+
+    def __init__(self, address: Mapping[str, str]) -> None:
+        from importlib import import_module
+
+        kind = address["kind"]
+        counting = import_module(f"loadframe.kinds.{kind}.counters").COUNTING
+        self.words = f"{NAMES[kind]} at {address['address']}"
+        self._address, self._counted = address, counting.counted
+        self._specs = {spec.name: spec for spec in counting.specs}
+        self._statements = (
+            _show("STATUS", [spec.name for spec in counting.status]),
+            _show("VARIABLES", [spec.name for spec in counting.variables]),
+        )
+        self._connection: Any = None
+        self._pid: int | None = None
+
+    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        told: dict[str, str] = {}
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            for statement in self._statements:
+                with self._connection.cursor() as cursor:
+                    cursor.execute(statement)
+                    told.update({str(name): str(value) for name, value in cursor.fetchall()})
+        except UserError:
+            raise
+        except Exception as error:
+            self.close()
+            raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
+        for name, value in self._counted(told).items():
+            spec = self._specs[name]
+            (counters if spec.cumulative else gauges)[spec.metric] = value
+
+    def pid(self) -> int | None:
+        return self._pid
+
+    def close(self) -> None:
+        connection, self._connection, self._pid = self._connection, None, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception:  # noqa: BLE001 - it is gone already, in whatever way
+                return
+
+    def _connect(self) -> Any:
+        import os
+        import pwd
+        from pathlib import Path
+
+        from loadframe.connections.mariadb_connection import Reach, connect, tls_of
+        from loadframe.connections.unix_socket import peer
+        from loadframe.kinds.mysql_options import read_client_options
+
+        given = self._address
+        options = read_client_options(Path(given["option_file"])) if given["option_file"] else {}
+        password = options.get("password") or os.environ.get("MYSQL_PWD", "")
+        user = given["user"] or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        where = given["address"]
+        if where.startswith("/"):
+            reach = Reach(where, None, user, password)
+        else:
+            host, port = parted(where, "3306")
+            reach = Reach("", decide(host, int(port), given.get("number", "")), user, password, tls_of(options))
+        connection: Any = connect(reach, most_bytes=MIB, within_s=ANSWER_S)
+        self._pid = peer(connection._sock) if reach.socket else None
+        return connection
+
+
+def _show(what: str, names: list[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"SHOW GLOBAL {what} WHERE Variable_name IN ({listed})"
+
+
+class ExposedCounters:
+    """See Counters. An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
+
+    def __init__(self, source: Mapping[str, Any], port: int | None, user: Callable[[], int | str | None]) -> None:
+        self._source, self._port, self._user = source, port, user
+        self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
+
+    def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        from loadframe.formats.exposition import ExpositionError, Pick, read_json, read_lines, read_prometheus
+
+        source = self._source
+        pick = Pick(tuple(source["select"]), tuple(source["counters"]), ())
+        try:
+            if source["form"] == "command":
+                exposed = read_lines(self._printed(), pick)
+            else:
+                data, content_type = self._answered()
+                exposed = (
+                    read_prometheus(data, pick, content_type=content_type)
+                    if source["form"] == "prometheus"
+                    else read_json(data, pick)
+                )
+        except ExpositionError as error:
+            raise TargetError(f"{self.words}: {error}", remedy="Correct target.metrics.") from error
+        for name, value in exposed.values.items():
+            (counters if name in exposed.counted else gauges)[f"{OF}{name}"] = value
+
+    def pid(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _answered(self) -> tuple[bytes, str]:
+        from loadframe.connections.http_connection import ERRORS, Connection, body
+
+        place = decide(self._source["host"], self._source["port"] or self._port or 80)
+        named, where = joined(place.host, place.port), joined(place.number, place.port)
+        connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
+        try:
+            answer = connection.get(self._source["path"])
+            if answer.status != 200:
+                raise TargetError(f"{self.words} answered {answer.status}", remedy=ITS_LOG)
+            return body(answer), answer.getheader("Content-Type", "")[:100].lower()
+        except ERRORS as error:
+            raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
+        finally:
+            connection.close()
+
+    def _printed(self) -> bytes:
+        words = [self._filled(word) for word in self._source["command"]]
+        return run(words, self._user(), within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
+
+    def _filled(self, text: str) -> str:
+        """With the port of the service, where that is known."""
+        return text.replace("{port}", str(self._port)) if self._port else text
+
+
+def run(command: list[str], user: int | str | None, *, within_s: float, most_bytes: int = 0) -> bytes:
+    """A program of the study, to its end, as the user who runs the service; what it prints, up to most_bytes. It has no
+    variable of our environment that may hold a secret. TargetError."""
+    import os
+    import signal
+    from contextlib import suppress
+
+    from loadframe.host.environment import NO_FOLDER, passed_on
+    from loadframe.host.processes import Allowance, runnable, spawn
+
+    told = " ".join(command)[:80]
+    as_whom = user if os.geteuid() == 0 and user not in (0, "root") else None
+    program = command[0] if "/" in command[0] else runnable(command[0], as_whom) or command[0]
+    out = subprocess.PIPE if most_bytes else subprocess.DEVNULL
+    process = spawn(
+        [program, *command[1:]], Allowance(user=as_whom), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
+        env=passed_on(),
+    )  # fmt: skip
+    try:
+        said, _ = process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired as error:
+        raise TargetError(f"`{told}` did not end within {within_s:g} s", remedy="Correct it.") from error
+    finally:
+        with suppress(ProcessLookupError):  # its session has all that it has started
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode != 0:
+        raise TargetError(f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.")
+    return (said or b"")[:most_bytes]

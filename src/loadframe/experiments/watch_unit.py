@@ -1,0 +1,109 @@
+"""One small unit of work at intervals, in an open loop: each is begun at its own time, and its response counts from
+then. There is never more than one: a unit that is not through when the next is due delays that one, and this delay
+counts too. Light: the lasting process imports it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loadframe.connections.address import decide
+from loadframe.connections.bounds import MIB
+from loadframe.connections.host_port import joined
+from loadframe.errors import UserError
+from loadframe.experiments.watch_journal import Clocks
+from loadframe.experiments.watch_sources import run
+
+LONGEST_S = 120.0
+"""A unit of work that takes longer has failed: the farm of the story stood still at that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """response_s: from its intended start; late_s: how long it had to wait for the one before. error: "" of none."""
+
+    response_s: float
+    late_s: float
+    error: str = ""
+
+
+class Unit:
+    """Does it in a thread of its own. do: the work itself; it returns what is wrong, "" for a success."""
+
+    def __init__(self, do: Callable[[], str], clocks: Clocks) -> None:
+        self._do, self._clocks = do, clocks
+        self._thread: threading.Thread | None = None
+        self._due: float | None = None
+        self._done: deque[Done] = deque()
+        self.skipped = 0
+
+    def begin(self, due_s: float) -> None:
+        """It was due at this moment of CLOCK_MONOTONIC. Where one still runs it begins once that is through; a further
+        one that is due meanwhile is left out, and counted."""
+        if self._thread is not None and self._thread.is_alive():
+            self.skipped += self._due is not None
+            self._due = due_s if self._due is None else self._due
+            return
+        self._start(due_s)
+
+    def finished(self) -> list[Done]:
+        """What has come to an end since the last call."""
+        if self._due is not None and (self._thread is None or not self._thread.is_alive()):
+            due_s, self._due = self._due, None
+            self._start(due_s)
+        found = []
+        while self._done:
+            found.append(self._done.popleft())
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether one is not through."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _start(self, due_s: float) -> None:
+        self._thread = threading.Thread(target=self._work, args=(due_s,), daemon=True)
+        self._thread.start()
+
+    def _work(self, due_s: float) -> None:
+        began_s = self._clocks.monotonic()
+        try:
+            error = self._do()
+        except UserError as failed:
+            error = failed.fact
+        ended_s = self._clocks.monotonic()
+        self._done.append(Done(ended_s - due_s, max(0.0, began_s - due_s), error[:200]))
+
+
+def work_of(unit: Mapping[str, Any], user: Callable[[], int | str | None]) -> Callable[[], str]:
+    """The work that a plan names: an HTTP request or a command."""
+    if unit["form"] == "command":
+        return lambda: _command(list(unit["command"]), user)
+    return lambda: _request(unit)
+
+
+def _command(command: list[str], user: Callable[[], int | str | None]) -> str:
+    run(command, user(), within_s=LONGEST_S)
+    return ""
+
+
+def _request(unit: Mapping[str, Any]) -> str:
+    from loadframe.connections.http_connection import ERRORS, Connection, body
+
+    place = decide(unit["host"], unit["port"])
+    connection = Connection(
+        joined(place.number, place.port), host=joined(place.host, place.port), most_bytes=16 * MIB, within_s=LONGEST_S
+    )
+    try:
+        answer = connection.send_as("GET", unit["path"], [tuple(pair) for pair in unit["headers"]])
+        body(answer)
+    except ERRORS as error:
+        return f"no answer: {str(error) or type(error).__name__}"
+    finally:
+        connection.close()
+    wanted = unit["expect"]
+    right = answer.status == wanted if wanted else 200 <= answer.status < 300
+    return "" if right else f"status {answer.status}"

@@ -1,0 +1,342 @@
+"""The watch itself: one tick after the other, on an absolute schedule, until it is told to end. Light: it is what the
+lasting process does; docs/watching.md has what comes of it."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from loadframe.errors import LoadframeError
+from loadframe.experiments.watch_alarms import Alarms, say
+from loadframe.experiments.watch_gaps import Gaps, absent, lost_lines, since_last
+from loadframe.experiments.watch_journal import STATE, Clocks, Journal
+from loadframe.experiments.watch_ledger import Ledger, Part
+from loadframe.experiments.watch_model import Model, Sample
+from loadframe.experiments.watch_unit import Unit
+from loadframe.host import identity
+from loadframe.model.watch import WatchAlarm, WatchPlan
+from loadframe.version import __version__
+
+LEDGER_S, LEDGER_SHARE = 600.0, 0.00003
+"""How often all limits are read; the share of a core that this may take. A look takes 50 to 100 ms, as much as 50
+samples: after the first ones it is made about every half hour."""
+FIRST_FIT_S, LONGEST_FIT_S, FIT_SHARE = 600.0, 6 * 3600.0, 0.0001
+"""The first fit of the model, and the longest time between two: each comes after twice the time of the one before."""
+GREW, REFIT_S = 1.25, 60.0
+"""A load above this many times the highest one of the last fit asks for another, this long after that one at the
+earliest: a rise within minutes would be over before the next. Each needs a load that was never there: they are few."""
+KEEP_S, COST_S, COMPACT_S = 600.0, 3600.0, 3600.0
+ABSENT_S = 60.0
+FORGET_S = 14 * 86400.0
+"""The fit reads so far back."""
+
+
+class Reader(Protocol):
+    """What a tick reads of the world."""
+
+    def read(self, now_s: float) -> tuple[dict[str, float], bool]:
+        """(metrics, whether the service is there). now_s: CLOCK_MONOTONIC."""
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the service."""
+
+    def changed(self) -> bool:
+        """Whether they are others than at the last call."""
+
+
+class Children(Protocol):
+    """What is left to processes that live for a second."""
+
+    def fit(self, folder: Path, since_s: float) -> None:
+        """Begin a fit, unless one is in progress."""
+
+    def compact(self, file: Path) -> None:
+        """Begin to compact a day, unless one is in progress."""
+
+    def fitted(self) -> Mapping[str, Any] | None:
+        """What a fit has found, once."""
+
+    def spent_s(self) -> float:
+        """CPU time of the last child that has ended."""
+
+
+class Watcher:
+    """One watch. wait: sleeps for so many seconds; True where it is to end."""
+
+    def __init__(
+        self,
+        plan: WatchPlan,
+        journal: Journal,
+        reader: Reader,
+        children: Children,
+        ledger: Ledger,
+        clocks: Clocks,
+        unit: Unit | None,
+        *,
+        wait: Callable[[float], bool],
+    ) -> None:
+        self.plan, self.journal, self._reader, self._children = plan, journal, reader, children
+        self._ledger, self._clocks, self._unit, self._wait = ledger, clocks, unit, wait
+        self._started_s = clocks.monotonic()
+        self._gaps = Gaps(clocks, plan.interval_s)
+        self.alarms: list[dict[str, Any]] = []
+        self.gaps = self.samples = 0
+        self.model = Model(_last_word(plan.load), ledger.titles)
+        self._alarms = Alarms(plan, self._undelivered)
+        self._gone: dict[str, float] | None = None
+        self._kept = True
+        self._next_unit_s = self._started_s
+        self._parts = {"ledger": Part(LEDGER_S, LEDGER_SHARE), "keep": Part(KEEP_S, 1.0), "cost": Part(COST_S, 1.0),
+                       "compact": Part(COMPACT_S, 1.0)}  # fmt: skip
+        self._fit_wait_s, self._next_fit_s, self._fit_load = FIRST_FIT_S, self._started_s + FIRST_FIT_S, 0.0
+        self._parts["cost"].cost(self._started_s, 0.0)
+        self._t0_s = self._begin()
+
+    def run(self) -> str:
+        """Until it is told to end, its time is over, or an alarm ends it; why it ended."""
+        number, ended = 0, ""
+        while not ended:
+            told = self.tick()
+            number += 1
+            if told and self.plan.exit_on_alarm:
+                ended = "alarm"
+            elif self._over():
+                ended = "time"
+            else:
+                due_s = self._started_s + number * self.plan.interval_s
+                late_s = self._clocks.monotonic() - due_s
+                if late_s > 0:  # ticks that were missed are not made up for, and one has just been
+                    number += int(late_s / self.plan.interval_s) + 1
+                    due_s = self._started_s + number * self.plan.interval_s
+                if self._wait(max(0.0, due_s - self._clocks.monotonic())):
+                    ended = "stopped"
+        self._alarms.wait()
+        self._write("cost", self.cost())
+        self._write("end", {"reason": ended}, durable=True)
+        self._keep()
+        return ended
+
+    def tick(self) -> list[WatchAlarm]:
+        """One look at everything that is due; the alarms that came of it."""
+        now_s = self._clocks.monotonic()
+        for gap in self._gaps.look():
+            self.gaps += 1
+            self._write("gap", gap.as_record())
+            if gap.reason in ("suspended", "late"):
+                self.model.interrupted()
+        if self.journal.new_day():
+            self._head()
+        values, there = self._reader.read(now_s)
+        found = self._presence(there)
+        sample = self._sample(values, there)
+        self._ledger_if_due(now_s, values)
+        found += self.model.take(sample)
+        for alarm in found:
+            self._tell(alarm)
+        self._housekeeping(now_s, sample.load)
+        return found
+
+    def cost(self) -> dict[str, Any]:
+        """What the watch has cost so far."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {
+            "cpu_s": round(time.process_time(), 4),
+            "children_cpu_s": round(children.ru_utime + children.ru_stime, 4),
+            "elapsed_s": round(self._clocks.monotonic() - self._started_s, 3),
+            "rss_bytes": peak_rss_bytes(),
+            "samples": self.samples,
+            "written_bytes": self.journal.written_bytes,
+        }
+
+    # --- beginning ---
+
+    def _begin(self) -> float:
+        """Go on where the folder is; the zero of the model's time."""
+        last, (kept, wrong) = self.journal.last, self.journal.kept()
+        boot = identity.boot_id()
+        same = kept is not None and kept.get("boot") == boot
+        wrong = wrong or ("" if kept is None else self.model.restore(kept.get("model")))
+        if wrong:
+            say(f"What was learned before cannot be used ({STATE}: {wrong}); it is learned again.")
+        self._head()
+        gap = since_last(last, same, self._clocks)
+        if gap is not None:
+            self.gaps += 1
+            self._write("gap", gap.as_record())
+            self.model.interrupted()
+        wall = self._clocks.wall()
+        return (wall if last is None else max(wall, last[1])) - self._clocks.boot()
+
+    def _head(self) -> None:
+        self._write("head", {
+            "schema": "loadframe.watch/1", "subject": self.plan.subject, "interval_s": self.plan.interval_s,
+            "every_s": self.plan.every_s if self._unit is not None else None, "load": self.plan.load,
+            "host": identity.host_name(), "boot": identity.boot_id(), "version": __version__,
+            "pids": list(self._reader.pids()),
+        })  # fmt: skip
+
+    # --- a tick ---
+
+    def _presence(self, there: bool) -> list[WatchAlarm]:
+        """What has become of the service."""
+        clocks = self._clocks
+        if there and self._gone is not None:
+            self.gaps += 1
+            self._write("gap", absent(self._gone, clocks).as_record())
+            self._gone = None
+        if self._reader.changed():
+            pids = list(self._reader.pids())
+            self._write("target", {"pids": pids, "words": f"{len(pids)} processes" if pids else "the service has gone"})
+            self.model.restarted()
+        if there:
+            return []
+        if self._gone is None:
+            self._gone = {"wall": clocks.wall(), "boot": clocks.boot(), "told": 0.0}
+            self.model.interrupted()
+        away_s = clocks.boot() - self._gone["boot"]
+        if away_s < ABSENT_S or self._gone["told"]:
+            return []
+        self._gone["told"] = 1.0
+        text = f"{self.plan.subject} has not been there for {away_s:.0f} s"
+        evidence = ({"text": text, "metric": "target", "value": away_s},)
+        from loadframe.experiments.watch_advice import advice_for
+
+        return [WatchAlarm("absent", "target", text, evidence, advice_for("absent"))]
+
+    def _sample(self, values: dict[str, float], there: bool) -> Sample:
+        load = self._load(values)
+        use, harms = self._ledger.quick(values) if there else ({}, {})
+        line: dict[str, Any] = {"values": _rounded(values), "use": _rounded(use)}
+        if load is not None:
+            line["load"] = _round(load)
+        throughput = self._throughput(values)
+        if throughput is not None:
+            line["throughput"] = _round(throughput)
+        self._write("sample", line)
+        self.samples += 1
+        done = self._units(load)
+        response_s = done[-1].response_s if done and not done[-1].error else None
+        failed = bool(done[-1].error) if done else None
+        return Sample(self._t0_s + self._clocks.boot(), values, load, use, harms, response_s, failed)
+
+    def _units(self, load: float | None) -> list[Any]:
+        if self._unit is None:
+            return []
+        now_s = self._clocks.monotonic()
+        if now_s >= self._next_unit_s:
+            self._unit.begin(now_s)
+            self._next_unit_s += self.plan.every_s * max(1, int((now_s - self._next_unit_s) // self.plan.every_s) + 1)
+        done = self._unit.finished()
+        for one in done:
+            line = {"response_s": _round(one.response_s), "late": _round(one.late_s), "error": one.error}
+            self._write("unit", {**line, **({} if load is None else {"load": _round(load)})})
+        return done
+
+    def _load(self, values: Mapping[str, float]) -> float | None:
+        for name in (self.plan.load, f"service.{self.plan.load}"):
+            if name in values:
+                return values[name]
+        return None
+
+    def _throughput(self, values: Mapping[str, float]) -> float | None:
+        known = [values[name] for name in self.plan.requests if name in values]
+        return sum(known) if known else None
+
+    def _ledger_if_due(self, now_s: float, values: dict[str, float]) -> None:
+        part = self._parts["ledger"]
+        if part.due(now_s):
+            with part.taken(now_s):
+                line = self._ledger.look(self._reader.pids(), values)
+            if line is None:
+                part.cost(now_s, 0.0)  # the second look has the rates, and gives the first line
+            else:
+                self._write("ledger", line)
+
+    def _tell(self, alarm: WatchAlarm) -> None:
+        record = {"id": f"{self.journal.n + 1}", **alarm.as_record()}
+        self._write("alarm", record, durable=True)
+        self.alarms.append(record)
+        document = {"schema": "loadframe.watch.alarm/1", "subject": self.plan.subject,
+                    "at_s": round(self._clocks.wall(), 3), **record}  # fmt: skip
+        self._alarms.give(alarm, document)
+        self._keep()
+
+    def _undelivered(self, why: str) -> None:
+        say(f"An alarm was not delivered: {why}")
+
+    def _housekeeping(self, now_s: float, load: float | None) -> None:
+        parts, journal = self._parts, self.journal
+        fit = self._children.fitted()
+        if fit is not None:
+            self.model.fitted(fit)
+            self._fit_load = float(fit.get("highest_load") or 0.0)
+            t_s = self._t0_s + self._clocks.boot()
+            self._write("model", self.model.described(t_s))
+        grew = load is not None and self._fit_load > 0 and load > GREW * self._fit_load
+        if now_s >= self._next_fit_s or (grew and now_s >= self._next_fit_s - self._fit_wait_s + REFIT_S):
+            self._fit_wait_s = max(min(2 * self._fit_wait_s, LONGEST_FIT_S), self._children.spent_s() / FIT_SHARE)
+            self._next_fit_s = now_s + self._fit_wait_s
+            self._children.fit(journal.folder, self._clocks.wall() - FORGET_S)
+        if parts["compact"].due(now_s):
+            parts["compact"].cost(now_s, 0.0)
+            for file in journal.ended_days()[:1]:
+                self._children.compact(file)
+        if parts["cost"].due(now_s):
+            parts["cost"].cost(now_s, 0.0)
+            self._write("cost", self.cost())
+        if parts["keep"].due(now_s):
+            parts["keep"].cost(now_s, 0.0)
+            self._keep()
+
+    # --- inside ---
+
+    def _over(self) -> bool:
+        return self.plan.for_s is not None and self._clocks.monotonic() - self._started_s >= self.plan.for_s
+
+    def _state(self) -> dict[str, Any]:
+        return {"boot": identity.boot_id(), "model": self.model.as_json()}
+
+    def _keep(self) -> None:
+        kept = self.journal.keep(self._state())
+        if not kept and self._kept:
+            say(f"What was learned cannot be kept in {self.journal.folder / STATE}: a restart begins without it.")
+        self._kept = kept
+
+    def _write(self, kind: str, fields: Mapping[str, Any], *, durable: bool = False) -> None:
+        journal = self.journal
+        if journal.lost_lines:
+            gap = lost_lines(journal.lost_lines, journal.lost_since_s, self._clocks.wall())
+            if not journal.write("gap", gap.as_record()):
+                return
+            self.gaps += 1
+            journal.lost_lines = 0
+            say(f"The disk takes lines again: {gap.words}.")
+        if not journal.write(kind, fields, durable=durable):
+            say(f"{journal.folder} does not take lines (no space left?): they are lost until it does.")
+
+
+def peak_rss_bytes() -> int:
+    """VmHWM of this process."""
+    try:
+        for line in Path("/proc/self/status").read_bytes().splitlines():
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, LoadframeError):
+        return 0
+    return 0
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: _round(value) for name, value in values.items()}
+
+
+def _round(value: float) -> float:
+    """Six digits: what is measured is not known better."""
+    return float(f"{value:.6g}")
+
+
+def _last_word(load: str) -> str:
+    return load.rpartition(".")[2].replace("_", " ") or "load"

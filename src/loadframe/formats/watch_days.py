@@ -1,0 +1,277 @@
+"""The day files of a watch folder (docs/watching.md, loadframe.watch/1): the one reader of them, and a table of what
+was observed.
+
+A watcher that was killed leaves a last line without its end; it is left out. Light: the lasting process of a watch
+reads its own last lines with this module; zstandard is imported where a compacted day is read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import RecordingError
+from loadframe.formats.json_text import JsonError, parse_json
+
+SCHEMA = "loadframe.watch/1"
+TODAY, COMPACT = ".jsonl", ".jsonl.zst"
+DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(\.jsonl|\.jsonl\.zst)")
+LONGEST_LINE = 1 << 20
+"""Bytes. The longest of ours, a ledger of all limits, has some 10 KiB."""
+LARGEST_DAY = 512 << 20
+"""Bytes of a day once it is decompressed; at a sample a second it has 70 MiB."""
+MOST_DAYS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLine:
+    """One line. n: rises by one from line to line of a folder, over restarts too. kind: what it is (docs/watching.md);
+    at_s: wall clock, seconds since 1970; up_s: CLOCK_BOOTTIME; data: the other fields."""
+
+    n: int
+    kind: str
+    at_s: float
+    up_s: float
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchDay:
+    """The files of one day in UTC, the compacted one first; after a clock that was set back there may be both."""
+
+    day: str
+    files: tuple[Path, ...]
+    bytes_on_disk: int
+
+
+@dataclass(slots=True)
+class Observed:
+    """What was observed, a row for each interval in which anything was: all columns have one entry per row, None where
+    it is missing. use: by the id of a limit, the share of its ceiling."""
+
+    time_s: list[float] = field(default_factory=list)
+    load: list[float | None] = field(default_factory=list)
+    throughput: list[float | None] = field(default_factory=list)
+    response_s: list[float | None] = field(default_factory=list)
+    use: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def days(folder: Path) -> tuple[WatchDay, ...]:
+    """The days of a watch folder in order of time. RecordingError where it cannot be read, or holds no day."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise RecordingError(
+            f"The watch folder {folder} cannot be read: {error.strerror}.", remedy="Name the folder of a watch."
+        ) from error
+    found: dict[str, list[Path]] = {}
+    for name in sorted(names, key=lambda each: (each[:10], each.endswith(TODAY))):
+        if (match := DAY.fullmatch(name)) is not None:
+            found.setdefault(match[1], []).append(folder / name)
+    if not found:
+        raise RecordingError(
+            f"{folder} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
+        )
+    return tuple(
+        WatchDay(day, tuple(files), sum(_size(file) for file in files))
+        for day, files in list(found.items())[-MOST_DAYS:]
+    )
+
+
+def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:
+    """The lines of all days, in the order in which they were written on each day. kinds: only these; none: all.
+    since_s: days before this moment (wall clock) are passed over, and earlier lines too. RecordingError for a folder
+    that is none, a file that cannot be read, and one of another schema."""
+    for day in days(folder):
+        if since_s is not None and _end_of(day.day) < since_s:
+            continue
+        highest = 0
+        for file in day.files:
+            for line in read_day(file):
+                if line.n <= highest:  # a day that was compacted just when the machine failed has its lines twice
+                    continue
+                highest = line.n
+                if kinds and line.kind not in kinds:
+                    continue
+                if since_s is None or line.at_s >= since_s:
+                    yield line
+
+
+def read_day(file: Path) -> Iterator[WatchLine]:
+    """The lines of one file. What is no line of ours, such as a torn one, is left out. RecordingError."""
+    try:
+        with _opened(file) as stream:
+            taken = 0
+            while text := stream.readline(LONGEST_LINE):
+                taken += len(text)
+                if taken > LARGEST_DAY:
+                    raise RecordingError(f"{file} has more than {LARGEST_DAY >> 20} MiB.", remedy="Remove it.")
+                if (line := parse_line(text)) is not None:
+                    yield line
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be read: {error.strerror or error}.", remedy="Check the disk.") from error
+
+
+def tail(file: Path, offset: int) -> tuple[list[WatchLine], int]:
+    """The lines of today's file behind this offset, and the offset behind the last whole one: call it again with that.
+    RecordingError where the file cannot be read; it is renamed once its day has ended."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            data = stream.read(LONGEST_LINE * 8)
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be read: {error.strerror}.", remedy="Read the folder again.") from error
+    whole = data[: data.rfind(b"\n") + 1]
+    found = [line for text in whole.splitlines() if (line := parse_line(text + b"\n")) is not None]
+    return found, offset + len(whole)
+
+
+def parse_line(text: bytes) -> WatchLine | None:
+    """One line with its end; None for one that is torn, or is no line of a watch. RecordingError for one of a later
+    version."""
+    if not text.endswith(b"\n"):
+        return None
+    try:
+        data = parse_json(text)
+    except JsonError:
+        return None
+    if not isinstance(data, dict):
+        return None
+    n, kind, at_s, up_s = (data.pop(name, None) for name in ("n", "kind", "at_s", "up_s"))
+    if not (isinstance(n, int) and isinstance(kind, str) and _number(at_s) and _number(up_s)):
+        return None
+    if kind == "head" and data.get("schema") != SCHEMA:
+        raise RecordingError(
+            f"The watch is of schema {str(data.get('schema'))[:40]!r}; this Loadframe reads {SCHEMA}.",
+            remedy="Use the Loadframe that wrote it, or a later one.",
+        )
+    return WatchLine(n, kind, float(at_s), float(up_s), data)
+
+
+def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
+    """Loads, throughput, response and the use of limits, averaged over intervals of every_s. RecordingError."""
+    return table_of(lines(folder, kinds=("sample", "unit"), since_s=since_s), every_s=every_s)
+
+
+def table_of(found: Iterator[WatchLine] | Sequence[WatchLine], *, every_s: float = 60.0) -> Observed:
+    """The same of lines that were read already, in the order of CLOCK_BOOTTIME within a boot."""
+    table, gathered, slot = Observed(), _Gathered(), None
+    for line in found:
+        now = line.at_s // every_s
+        if slot is not None and now != slot:
+            gathered.into(table, (slot + 0.5) * every_s)
+            gathered = _Gathered()
+        slot = now
+        gathered.take(line)
+    if slot is not None:
+        gathered.into(table, (slot + 0.5) * every_s)
+    return table
+
+
+class _Gathered:
+    """Of one interval: sums and counts by column."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[float]] = {}
+
+    def take(self, line: WatchLine) -> None:
+        for name in ("load", "throughput", "response_s"):
+            self._add(name, line.data.get(name))
+        use = line.data.get("use")
+        for name, share in use.items() if isinstance(use, dict) else ():
+            self._add(f"use.{name}", share)
+
+    def _add(self, name: str, value: object) -> None:
+        if _number(value):
+            pair = self._sums.setdefault(name, [0.0, 0.0])
+            pair[0] += float(value)  # type: ignore[arg-type]
+            pair[1] += 1
+
+    def into(self, table: Observed, time_s: float) -> None:
+        if not self._sums:
+            return
+        means = {name: total / count for name, (total, count) in self._sums.items()}
+        rows = len(table.time_s)
+        table.time_s.append(time_s)
+        table.load.append(means.get("load"))
+        table.throughput.append(means.get("throughput"))
+        table.response_s.append(means.get("response_s"))
+        for name in {name[4:] for name in means if name.startswith("use.")} | table.use.keys():
+            table.use.setdefault(name, [None] * rows).append(means.get(f"use.{name}"))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:  # it was compacted in this moment
+        return 0
+
+
+def _opened(file: Path) -> io.BufferedReader:
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    stream = os.fdopen(descriptor, "rb")
+    if not file.name.endswith(COMPACT):
+        return stream
+    import zstandard
+
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+        stream, read_across_frames=True, closefd=True
+    )
+    return io.BufferedReader(_Damaged(reader, zstandard.ZstdError))
+
+
+class _Damaged(io.RawIOBase):
+    """A damaged frame ends what can be read, as OSError. error: what the library raises then."""
+
+    def __init__(self, reader: Any, error: type[Exception]) -> None:
+        self._reader, self._error = reader, error
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return int(self._reader.readinto(buffer))
+        except self._error as error:
+            raise OSError(f"a damaged zstd frame: {error}") from error
+
+    def close(self) -> None:
+        if not self.closed:
+            self._reader.close()
+            super().close()
+
+
+def _end_of(day: str) -> float:
+    """The end of a day in UTC, seconds since 1970. Light: calendar.timegm without the module's locale tables."""
+    year, month, number = (int(part) for part in day.split("-"))
+    month -= 2
+    if month <= 0:
+        month, year = month + 12, year - 1
+    since = year // 4 - year // 100 + year // 400 + 367 * month // 12 + number + year * 365 - 719499
+    return (since + 1) * 86400.0
+
+
+__all__ = [
+    "COMPACT",
+    "SCHEMA",
+    "TODAY",
+    "Observed",
+    "WatchDay",
+    "WatchLine",
+    "days",
+    "lines",
+    "observed",
+    "parse_line",
+    "read_day",
+    "table_of",
+    "tail",
+]

@@ -1,0 +1,74 @@
+"""What a watch is to do, handed over from the command to the process that stays; and what it says. All of it is
+JSON-ready. Not among the names of `loadframe.model`: the process that stays is light, and imports it by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPlan:
+    """What to watch and what to do then. Times in seconds; no secret is in it.
+
+    find: how the service's processes are found, also after it was started again: pid, started, listen (number, port),
+    groups (folders of its control group), command line, user. server: a database's address, as it gave it itself.
+    sources: addresses and commands that tell counters. unit: one unit of work: an HTTP request or a command. limits:
+    that the study declares.
+    """
+
+    subject: str
+    folder: str
+    interval_s: float = 10.0
+    every_s: float = 300.0
+    for_s: float | None = None
+    load: str = ""
+    find: Mapping[str, Any] = field(default_factory=dict)
+    server: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Mapping[str, Any], ...] = ()
+    unit: Mapping[str, Any] = field(default_factory=dict)
+    limits: tuple[Mapping[str, Any], ...] = ()
+    kinds: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    webhook: str = ""
+    webhook_owner: str = ""
+    command: tuple[str, ...] = ()
+    exit_on_alarm: bool = False
+    as_json: bool = False
+
+    def as_record(self) -> dict[str, Any]:
+        """For `of_record`."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, data: Mapping[str, Any]) -> WatchPlan:
+        """TypeError for what is no plan."""
+        lists = ("sources", "limits", "kinds", "requests", "command")
+        fields: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchAlarm:
+    """One alarm. alarm: its kind, of docs/watching.md; about: the limit, metric or series; advice: what to try.
+    at_load: {load, low, high}; ends_s: {value, low, high}, wall clock."""
+
+    alarm: str
+    about: str
+    title: str
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    advice: tuple[str, ...] = ()
+    at_load: Mapping[str, float] | None = None
+    ends_s: Mapping[str, float | None] | None = None
+
+    @property
+    def key(self) -> str:
+        """One event has one alarm."""
+        return f"{self.alarm} {self.about}"
+
+    def as_record(self) -> dict[str, Any]:
+        """As it stands in a day file."""
+        data = asdict(self)
+        data["try"] = data.pop("advice")
+        return data

@@ -1,0 +1,135 @@
+"""What a watch has seen last, as OpenMetrics text: its load, throughput, response, limits, model and alarms.
+
+From the lines of its day files (docs/watching.md); of each kind the latest counts. Like a run's, all are gauges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeGuard
+
+from loadframe.reporting import openmetrics
+from loadframe.reporting.openmetrics import RATE, Family, Sample
+
+
+class Line(Protocol):
+    """A line of a day file. at_s: wall clock; data: the fields of its kind."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def at_s(self) -> float: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+
+FAMILIES: Mapping[str, Family] = {
+    "watch_info": Family("A watch: what is watched, and the metric that is its load. Always 1."),
+    "watch_sampled_timestamp_seconds": Family("When counters were read last, in seconds since 1970.", "seconds"),
+    "watch_target_present": Family("1 while the service that is watched is there, 0 while it is not."),
+    "watch_load": Family("The load, in the unit of its metric."),
+    f"watch_throughput_{RATE}": Family("Requests that the service counted, per second.", RATE),
+    "watch_value": Family("A counter that was read, by its name; rates are per second."),
+    "watch_response_seconds": Family("The time that the last unit of work took, from its intended start.", "seconds"),
+    "watch_unit_failed": Family("1 if the last unit of work failed."),
+    "watch_limit_use_ratio": Family("Use of a limit as a share of its ceiling.", "ratio"),
+    "watch_limit_reached_load": Family("The load at which a limit will be reached."),
+    "watch_limit_reached_timestamp_seconds": Family("When the load gets there, in seconds since 1970.", "seconds"),
+    "watch_bend_load": Family("The load at which the response bends."),
+    "watch_leak_ends_timestamp_seconds": Family("When a slow leak ends, in seconds since 1970.", "seconds"),
+    "watch_alarms": Family("Alarms in the days that were read, by their kind."),
+    "watch_alarm_timestamp_seconds": Family("When the last alarm of a kind was raised.", "seconds"),
+    "watch_cost_cpu_cores": Family("CPUs that the watcher and its children used: 0.001 is a thousandth.", "cores"),
+    "watch_cost_memory_bytes": Family("Resident memory of the lasting process.", "bytes"),
+}
+"""Every metric of a watch, by its name without the prefix."""
+KNOWN = ("head", "sample", "unit", "target", "model", "cost")
+"""The kinds of which the latest line counts."""
+
+
+def of_watch(lines: Iterable[Line], name: str) -> str:
+    """The exposition of a watch from its lines, in the order in which they were written. name: of its folder."""
+    return openmetrics.text(samples_of_watch(lines, name), FAMILIES)
+
+
+def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
+    """Everything that a watch exports. What is missing in a line, or is no number, is left out."""
+    last: dict[str, Line] = {}
+    alarms: dict[str, list[float]] = {}
+    for line in lines:
+        if line.kind in KNOWN:
+            last[line.kind] = line
+        elif line.kind == "alarm":
+            alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
+    own = {"watch": name}
+    for kind, tell in TOLD.items():
+        if kind in last:
+            yield from tell(last[kind], own)
+    for kind, moments in alarms.items():
+        yield Sample("watch_alarms", float(len(moments)), {**own, "alarm": kind})
+        yield Sample("watch_alarm_timestamp_seconds", moments[-1], {**own, "alarm": kind})
+
+
+def _head(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    about = {"subject": "subject", "load": "load_metric", "host": "host", "version": "loadframe_version"}
+    yield Sample("watch_info", 1.0, {**own, **{label: str(line.data.get(key) or "") for key, label in about.items()}})
+
+
+def _sample(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    yield Sample("watch_sampled_timestamp_seconds", line.at_s, own)
+    yield from _number("watch_load", line.data.get("load"), own)
+    yield from _number(f"watch_throughput_{RATE}", line.data.get("throughput"), own)
+    for name, value in _table(line.data.get("values")).items():
+        yield from _number("watch_value", value, {**own, "metric": str(name)})
+    for name, value in _table(line.data.get("use")).items():
+        yield from _number("watch_limit_use_ratio", value, {**own, "limit": str(name)})
+
+
+def _unit(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    yield from _number("watch_response_seconds", line.data.get("response_s"), own)
+    yield Sample("watch_unit_failed", float(bool(line.data.get("error"))), own)
+
+
+def _target(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    yield Sample("watch_target_present", float(bool(line.data.get("pids"))), own)
+
+
+def _model(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    for limit in _rows(line.data.get("limits")):
+        mine = {**own, "limit": str(limit.get("id", ""))}
+        yield from _number("watch_limit_reached_load", _table(limit.get("at_load")).get("load"), mine)
+        yield from _number("watch_limit_reached_timestamp_seconds", _table(limit.get("at_s")).get("value"), mine)
+    yield from _number("watch_bend_load", _table(line.data.get("bend")).get("load"), own)
+    for leak in _rows(line.data.get("leaks")):
+        ends_s = _table(leak.get("ends_s")).get("value")
+        yield from _number("watch_leak_ends_timestamp_seconds", ends_s, {**own, "metric": str(leak.get("metric", ""))})
+
+
+def _cost(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+    cpu_s, children_s, elapsed_s = (
+        float(value) if _is_number(value := line.data.get(name)) else 0.0
+        for name in ("cpu_s", "children_cpu_s", "elapsed_s")
+    )
+    if elapsed_s > 0:
+        yield Sample("watch_cost_cpu_cores", (cpu_s + children_s) / elapsed_s, own)
+    yield from _number("watch_cost_memory_bytes", line.data.get("rss_bytes"), own)
+
+
+TOLD = {"head": _head, "target": _target, "sample": _sample, "unit": _unit, "model": _model, "cost": _cost}
+
+
+def _number(family: str, value: Any, labels: Mapping[str, str]) -> Iterator[Sample]:
+    if _is_number(value):
+        yield Sample(family, float(value), labels)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _table(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _rows(value: Any) -> list[Mapping[Any, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

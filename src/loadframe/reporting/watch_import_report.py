@@ -1,0 +1,69 @@
+"""The first answer of a watch, from what was imported: as text, and as loadframe.watch-import/1."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from loadframe.formats.said import words
+from loadframe.model.watch_import import ImportedWatch
+
+SCHEMA = "loadframe.watch-import/1"
+
+
+def import_json(found: ImportedWatch) -> dict[str, Any]:
+    """JSON-ready. `model` as a line `model` of a day file; times are wall clock."""
+    bend = found.bend
+    return {
+        "schema": SCHEMA, "folder": found.folder, "name": found.name, "load": found.load, "rows": found.rows,
+        "from_s": found.from_s, "to_s": found.to_s, "highest_load": found.highest_load,
+        "highest_use": dict(found.highest_use), "model": dict(found.model),
+        "bend": None if bend is None else {"load": bend.load, "low": bend.low, "high": bend.high},
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def render_import(found: ImportedWatch) -> str:
+    """The same in words."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: ImportedWatch) -> Iterator[str]:
+    unit = words(found.load, 100)
+    highest = "no load" if found.highest_load is None else f"{unit} up to {found.highest_load:.3g}"
+    span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
+    yield f"{words(found.name, 100)}: {found.rows:,} rows from {span}, {highest}"
+    told = set()
+    for limit in found.model["limits"]:
+        told.add(limit["id"])
+        yield f"  {_title(found, limit['id'])}: full at {_range(limit['at_load'])} {unit}{_when(limit['at_s'])}"
+    for name in sorted(found.highest_use.keys() - told):
+        yield f"  {_title(found, name)}: nothing shows at which load it would be full"
+    if found.bend is not None:
+        one = {"load": found.bend.load, "low": found.bend.low, "high": found.bend.high}
+        yield f"  The response bends at {_range(one)} {unit}"
+    for note in found.notes:
+        yield f"  {words(note, 400)}"
+    yield f"Day files: {words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
+
+
+def _title(found: ImportedWatch, name: str) -> str:
+    return f"{words(found.titles.get(name, name), 100)}, {found.highest_use.get(name, 0):.0%} at the most"
+
+
+def _range(at: Mapping[str, float]) -> str:
+    return f"{at['load']:.3g} ({at['low']:.3g} to {at['high']:.3g})"
+
+
+def _when(at_s: Mapping[str, float | None] | None) -> str:
+    if at_s is None:
+        return "; not in sight at the pace of the last days"
+    value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
+    return f"; the load gets there at about {value} ({low} to {high})"
+
+
+def _moment(at_s: float | None) -> str:
+    if at_s is None or at_s > 4e9:
+        return "much later"
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at_s))

@@ -1,0 +1,94 @@
+"""A change of regime is told once, and quiet data give none, also with a daily cycle and a memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+
+from loadframe.analysis.regime import FEWEST, Series, autoregression, widening
+
+DAY = 288
+MONTH = 30 * DAY
+
+
+def rows(
+    seed: int, count: int, *, memory: float, cycle: float, shift_at: int = 10**9, shift: float = 0.0
+) -> list[tuple[float, float]]:
+    """(load, logarithm of the response) every five minutes."""
+    noise = random.Random(seed)
+    deviation, found = 0.0, []
+    for at in range(count):
+        deviation = memory * deviation + noise.gauss(0, math.sqrt(1 - memory**2))
+        phase = 2 * math.pi * at / DAY
+        load = 50 + 30 * math.sin(phase) + noise.gauss(0, 3)
+        outlier = 0.5 if noise.random() < 0.01 else 0.0
+        value = 0.004 * load + cycle * math.sin(phase + 1) + 0.2 * deviation + outlier
+        found.append((load, value + (shift if at >= shift_at else 0.0)))
+    return found
+
+
+def told(given: list[tuple[float, float]], series: Series | None = None) -> list[int]:
+    series = series or Series(MONTH)
+    return [at for at, (load, value) in enumerate(given) if series.take(load, value) is not None]
+
+
+@pytest.mark.parametrize(("memory", "cycle"), [(0.0, 0.0), (0.5, 0.3), (0.9, 0.0)])
+def test_a_month_of_quiet_data_gives_no_alarm(memory: float, cycle: float) -> None:
+    """Chance is part of it: benchmarks/watch.py counts the alarms of many months."""
+    assert told(rows(3, MONTH, memory=memory, cycle=cycle)) == []
+
+
+@pytest.mark.parametrize("shift", [math.log(1.6), -math.log(1.6)])
+def test_a_shift_is_told_once_with_what_was_expected(shift: float) -> None:
+    at = 5 * DAY
+    series, found = Series(MONTH), []
+    for number, (load, value) in enumerate(rows(5, 8 * DAY, memory=0.3, cycle=0.0, shift_at=at, shift=shift)):
+        change = series.take(load, value)
+        if change is not None:
+            found.append((number, change))
+    assert len(found) == 1
+    number, change = found[0]
+    assert at < number < at + DAY // 4
+    assert change.found - change.expected == pytest.approx(shift, abs=0.2)
+    assert change.evidence > change.threshold
+
+
+def test_nothing_is_said_while_it_learns_and_of_loads_that_were_not_seen() -> None:
+    series = Series(MONTH)
+    assert told(rows(1, FEWEST - 1, memory=0.0, cycle=0.0), series) == []
+    assert series.needed == 1
+    for load, value in rows(2, FEWEST, memory=0.0, cycle=0.0):
+        series.take(load, value)
+    assert [series.take(1000.0, 50.0) for _ in range(20)] == [None] * 20
+
+
+def test_what_was_learned_goes_on_after_it_was_written_down() -> None:
+    given = rows(7, 7 * DAY, memory=0.3, cycle=0.0, shift_at=5 * DAY, shift=0.6)
+    whole = told(given)
+    series = Series(MONTH)
+    first = told(given[: 4 * DAY], series)
+    again = Series.of_json(json.loads(json.dumps(series.as_json())))
+    second = [at + 4 * DAY for at in told(given[4 * DAY :], again)]
+    assert first + second == whole != []
+    with pytest.raises(ValueError, match="other fields"):
+        Series.of_json({"values": []})
+
+
+def test_an_autoregression_finds_its_weights() -> None:
+    noise = random.Random(4)
+    values = [0.0, 0.0]
+    for _ in range(20_000):
+        values.append(0.5 * values[-1] - 0.3 * values[-2] + noise.gauss(0, 1))
+    assert autoregression(values, 2) == pytest.approx([-0.3, 0.5], abs=0.03)
+    assert autoregression([1.0] * 100, 3) == []
+
+
+def test_scores_that_follow_one_another_are_widened() -> None:
+    noise = random.Random(4)
+    independent = [noise.gauss(0, 1) for _ in range(4000)]
+    assert widening(independent) < 1.3
+    alike = [sum(independent[at : at + 9]) / 3 for at in range(3990)]
+    assert widening(alike) > 2

@@ -1,0 +1,67 @@
+"""From production rows to the load at which a limit is reached, and where the response bends."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from loadframe.analysis.watched import bend, limits_at
+
+
+def days(seed: int, count: int = 2000) -> tuple[list[float | None], random.Random]:
+    noise = random.Random(seed)
+    cycle = [100 * (0.55 - 0.45 * math.cos(2 * math.pi * at / 288)) for at in range(count)]
+    return [load * math.exp(noise.gauss(0, 0.05)) for load in cycle], noise
+
+
+def test_a_limit_is_told_at_its_load_with_an_interval() -> None:
+    loads, noise = days(1)
+    use: list[float | None] = [(load or 0) / 250 * math.exp(noise.gauss(0, 0.1)) for load in loads]
+    use[10] = loads[20] = None
+    found = limits_at(loads, {"a.limit": use, "quiet": [0.01] * len(loads)})
+    assert set(found) == {"a.limit"}
+    assert found["a.limit"].low < 250 < found["a.limit"].high
+    assert found["a.limit"].high - found["a.limit"].low < 30
+
+
+def test_a_use_that_does_not_follow_the_load_is_not_told() -> None:
+    loads, noise = days(2)
+    assert limits_at(loads, {"other": [0.5 + noise.gauss(0, 0.05) for _ in loads]}) == {}
+    assert limits_at([50.0] * 500, {"same": [noise.random() for _ in range(500)]}) == {}
+
+
+def test_the_bend_of_the_response_lies_between_two_loads() -> None:
+    loads, noise = days(3)
+    response: list[float | None] = [
+        (0.5 + max(0.0, (load or 0) - 70) * 0.2) * math.exp(noise.gauss(0, 0.2)) for load in loads
+    ]
+    found = bend(loads, response)
+    assert found is not None
+    assert 65 < found.low < found.high < 90
+    assert bend(loads, [0.5 * math.exp(noise.gauss(0, 0.2)) for _ in loads]) is None
+
+
+def minutes_of_a_rise(seed: int, alike: float) -> tuple[list[float | None], list[float | None]]:
+    """Twelve minutes at 40 and five more up to 112, every ten seconds; a pool that is full at 160. alike: how much of
+    one reading's deviation is in the next."""
+    noise, deviation = random.Random(seed), 0.0
+    loads: list[float | None] = [40.0 + 14.4 * max(0, at - 72) / 6 for at in range(102)]
+    uses: list[float | None] = []
+    for load in loads:
+        deviation = alike * deviation + math.sqrt(1 - alike**2) * noise.gauss(0, 0.12)
+        uses.append((load or 0) / 160 + deviation)
+    return loads, uses
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.8])
+def test_of_few_minutes_a_limit_is_told_with_an_interval_that_holds(alike: float) -> None:
+    told = held = 0
+    for seed in range(60):
+        loads, uses = minutes_of_a_rise(seed, alike)
+        found = limits_at(loads, {"pool": uses}, batched=True).get("pool")
+        told += found is not None
+        held += found is not None and found.low <= 160 <= found.high
+    assert held >= 0.9 * told
+    assert told > (50 if not alike else 5)
