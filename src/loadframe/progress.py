@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
@@ -18,6 +19,14 @@ class Progress(Protocol):
         """A line worth keeping on the screen."""
 
 
+@runtime_checkable
+class FollowsRun(Protocol):
+    """A Progress that shows the run itself."""
+
+    def follow(self, run: Path) -> None:
+        """The run folder is there, and nothing is measured yet. Returns once it may be measured."""
+
+
 class Silent:
     """Prints nothing."""
 
@@ -29,3 +38,8 @@ class Silent:
 
     def say(self, words: str) -> None:
         """Nothing."""
+
+
+def counted(count: int, what: str) -> str:
+    """ "1 level"; "7 levels"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

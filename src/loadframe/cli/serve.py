@@ -1,0 +1,41 @@
+"""loadframe serve RUNS: runs in a browser on this machine, also while they are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loadframe.cli.common import RUNS, Json, command
+from loadframe.cli.terminal import answer, emit
+from loadframe.errors import MissingTool
+
+
+def serve(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of runs, or single runs; runs/ by default.")
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0: any that is free.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show runs in a browser, also while they are measured. Ends with Ctrl-C."""
+    with command(as_json):
+        try:
+            from loadframe.live.serving import Address
+            from loadframe.live.serving import serve as serve_page
+        except ModuleNotFoundError as error:
+            raise MissingTool(
+                f"The live page needs the Python package {error.name}, which is not installed",
+                remedy="pip install 'loadframe[live]'",
+            ) from error
+
+        from loadframe.experiments.exporting import exported
+
+        def told(address: Address) -> None:
+            if as_json:
+                emit({"schema": "loadframe.serve/1", "url": address.url, "port": address.port, "token": address.token})
+            else:
+                answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
+
+        serve_page(runs or [RUNS], export=exported, port=port, told=told)

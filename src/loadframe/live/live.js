@@ -1,0 +1,267 @@
+// The live page: a list of runs, a run that grows while it is measured, and its report. docs/live.md says what it shows.
+import { bytes, chart, duration, el, number, series, spark } from "/draw.js";
+import { merge, paint as paintWatch } from "/watch.js";
+
+const $ = (id) => document.getElementById(id);
+const main = $("main");
+const given = /^#token=([\w-]+)$/.exec(location.hash);
+if (given) {
+  sessionStorage.setItem("token", given[1]);
+  history.replaceState(null, "", "/#/");
+}
+let rows = new Map(), run = null, after = "", parts = {};
+
+async function ask(path, headers = {}, signal) {
+  const answer = await fetch(path, { headers: { ...headers, Authorization: `Bearer ${sessionStorage.getItem("token")}` }, signal });
+  if (answer.status === 401) locked();
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  return answer;
+}
+function locked() {
+  main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, "This page needs its key"), el("p", {}, "Open the address that `loadframe serve` printed in your terminal. Each start of the server has a new one.")));
+  linked("off", "locked");
+  throw new Error("locked");
+}
+function linked(state, words) {
+  $("link").dataset.state = state;
+  if ($("link").textContent !== words) $("link").textContent = words;
+}
+
+// --- what comes in
+
+const count = (id) => Number(id.split("-")[1]);
+async function listen() {
+  for (;;) {
+    try {
+      const reader = (await ask("/api/events", { "Last-Event-ID": after })).body.pipeThrough(new TextDecoderStream()).getReader();
+      linked("on", "live");
+      for (let rest = ""; ; ) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        const events = (rest + value).split("\n\n");
+        rest = events.pop();
+        for (const event of events) await take(Object.fromEntries(event.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)])));
+      }
+    } catch (error) {
+      if (error.message === "locked") return;
+    }
+    linked("wait", "reconnecting");
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+async function take({ id, event, data }) {
+  if (!event) return;
+  if (event === "reset") return void (await load(), await show());
+  after = id;
+  const change = JSON.parse(data);
+  if (event === "runs") {
+    for (const row of change.runs) rows.set(row.id, row);
+    if (!run) list();
+  } else if (event === "change" && run?.id === change.id && count(id) > count(run.after) && run.minutes) {
+    merge(run, change);
+    draw();
+  } else if (event === "change" && run?.id === change.id && count(id) > count(run.after)) {
+    run.steps.push(...(change.steps ?? []));
+    run.lines.push(...(change.lines ?? []));
+    Object.assign(run.limits, change.limits);
+    for (const name of ["heading", "now", "recorder", "error"]) if (name in change) run[name] = change[name];
+    draw();
+  }
+}
+async function load() {
+  const found = await (await ask("/api/runs")).json();
+  rows = new Map(found.runs.map((row) => [row.id, row]));
+  after = found.after;
+}
+
+// --- the list
+
+const STATUS = { running: "in progress", watching: "watching", finished: "finished", stopped: "stopped early", ended: "ended", unreadable: "not readable" };
+const ORDER = { running: 0, watching: 1 };
+const pill = (status, watch) => el("span", { class: `pill ${status}` }, watch && status === "stopped" ? "not watching" : STATUS[status]);
+const when = (iso) => (iso ? el("time", { datetime: iso }, new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) : "");
+function counted(all) {
+  const watches = all.filter((row) => row.watch).length, runs = all.length - watches, some = (count, what, more) => `${count} ${count === 1 ? what : more}`;
+  return [runs || !watches ? some(runs, "run", "runs") : "", watches ? some(watches, "watch", "watches") : ""].filter(Boolean).join(", ");
+}
+function list() {
+  $("where").replaceChildren("Runs");
+  document.title = "Loadframe";
+  const selected = document.activeElement?.getAttribute("href");
+  const sorted = [...rows.values()].sort((a, b) => (ORDER[a.status] ?? 2) - (ORDER[b.status] ?? 2) || (b.started_at ?? "").localeCompare(a.started_at ?? ""));
+  const items = sorted.map((row) =>
+    el("li", {}, el("a", { class: "row", href: `#/${row.id}` },
+      el("span", { class: "top" }, el("b", {}, row.study || row.name), pill(row.status, row.watch), el("span", { class: "quiet" }, row.version || row.target)),
+      el("span", { class: "question" }, row.answer || row.question || row.error),
+      el("span", { class: "quiet when" }, when(row.started_at)))));
+  main.replaceChildren(el("h1", { class: "thin" }, counted(sorted)),
+    items.length ? el("ol", { class: "rows" }, items) : el("p", { class: "empty" }, "No run is here yet. This page shows one as soon as it begins."));
+  if (selected) main.querySelector(`a[href="${CSS.escape(selected)}"]`)?.focus();
+}
+
+// --- a run
+
+const colours = ["a", "b", "c", "d", "e"];
+const order = (name) => Object.keys(run.heading.treatments).indexOf(name);
+const colour = (name) => `c-${colours[Math.max(0, order(name)) % colours.length]}`;
+const axis = () => run.heading.unit || run.heading.axis.replaceAll("_", " ");
+const at = (level) => (run.heading.unit ? `${number(level)} ${level === 1 ? axis().replace(/ies$/, "y").replace(/s$/, "") : axis()}` : `${axis()} ${number(level)}`);
+const states = (key) => series(run.steps, key).sort((a, b) => order(a.name) - order(b.name));
+function fact(name, ...inside) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, inside));
+}
+function frame() {
+  const { heading } = run;
+  parts = {};
+  if (run.minutes) {
+    $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${run.id.slice(run.id.indexOf("/") + 1)}`));
+    document.title = `${heading.subject}: Loadframe`;
+    return;
+  }
+  $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${heading.name}`));
+  document.title = `${heading.study}: Loadframe`;
+  parts = Object.fromEntries(["now", "facts", "curves", "limits", "findings", "steps", "log", "told"].map((name) => [name, el(name === "log" ? "ol" : name === "limits" ? "ul" : "div", { class: name })]));
+  parts.log.setAttribute("role", "log");
+  parts.log.setAttribute("tabindex", "0");
+  main.replaceChildren(parts.told, parts.now,
+    el("div", { class: "two" }, parts.curves, el("section", {}, el("h2", {}, "Limits in use"), (parts.which = el("p", { class: "note" })), parts.limits)),
+    parts.findings, parts.facts, (parts.logged = el("section", {}, el("h2", {}, "Log"), parts.log)),
+    el("details", {}, el("summary", {}, "Every step as a table"), parts.steps));
+}
+let wanted = 0;
+const draw = () => (wanted ||= requestAnimationFrame(() => ((wanted = 0), run && !parts.report && paint())));
+function paint() {
+  const { heading } = run;
+  if (run.minutes) return paintWatch(main, run);
+  const tabs = run.heading.has_report ? el("a", { class: "button", href: `#/${run.id}/report` }, "Open the report") : "";
+  parts.told.replaceChildren(el("p", { class: "kicker" }, pill(heading.status), ` ${heading.study} · ${heading.version || heading.target} · ${heading.workload}`),
+    el("h1", {}, heading.question), heading.answer ? el("p", { class: "answer" }, heading.answer) : "", run.error ? el("p", { class: "error" }, run.error) : "", tabs);
+  clock();
+  curves();
+  limits();
+  findings();
+  facts();
+  log();
+  table();
+}
+function clock() {
+  if (!run || run.minutes || parts.report) return;
+  const { heading, now } = run, running = heading.status === "running";
+  const phase = run.lines.findLast((line) => line.event === "phase");
+  parts.now.hidden = !running;
+  if (!running) return;
+  const since = (at) => (Date.now() - Date.parse(at)) / 1000;
+  const step = now && `${now.purpose === "warming" ? "Warming up" : "Measuring"} at ${at(now.level)}, state ${now.treatment}`;
+  const spent = heading.started_at ? `${duration(since(heading.started_at))}${heading.budget_s ? ` of ${duration(heading.budget_s)}` : ""}` : "";
+  const bar = el("progress", { max: 1, value: now ? Math.min(since(now.at) / now.seconds, 1) : 0, "aria-label": "This step" });
+  parts.now.replaceChildren(el("div", {}, el("b", {}, step || "Preparing"), el("span", { class: "quiet" }, phase ? phase.words : "")), bar, el("span", { class: "quiet" }, `${run.steps.length} steps · ${spent}`));
+}
+function curves() {
+  const { heading, now } = run, width = Math.max(300, Math.min(parts.curves.clientWidth, 900));
+  const level = heading.status === "running" && now ? now.level : null;
+  const both = [["throughput", `Throughput: ${heading.work} per second`, "/s", Math.max(260, width * 0.46)], ["p95_ms", "95th percentile of the latency, in ms", " ms", Math.max(170, width * 0.26)]];
+  const legend = states("throughput").map(({ name }) => el("li", { class: colour(name) }, el("b", {}, name), ` ${heading.treatments[name] ?? ""}`));
+  parts.curves.replaceChildren(el("ul", { class: "legend", "aria-label": "States of the target" }, legend), ...both.map(([key, what, unit, height]) => {
+    const lines = states(key);
+    const known = Object.fromEntries(Object.entries(heading.knees).filter(() => key === "throughput").slice(-1));
+    if (key === "p95_ms" && !lines.length && run.steps.length) return "";
+    return el("figure", {}, el("figcaption", {}, what), chart({ lines, colour, levels: heading.levels, now: level, knees: known, width, height, axis: axis(), what, unit }));
+  }));
+}
+function limits() {
+  const counting = run.steps.filter((step) => step.purpose !== "warming"), last = counting.at(-1);
+  const uses = Object.entries(last?.uses ?? {}).sort((a, b) => b[1][0] - a[1][0]).slice(0, 9);
+  parts.which.textContent = last ? `In the last step: ${at(last.level)}, state ${last.treatment}. The small line: over all loads of this state.` : "They appear with the first step.";
+  const old = new Map([...parts.limits.children].map((item) => [item.dataset.id, item]));
+  parts.limits.replaceChildren(...uses.map(([id, [share, words, reached]]) => {
+    const item = old.get(id) ?? el("li", { "data-id": id }, el("span", { class: "name" }, run.limits[id].title), el("span", { class: "use" }), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": run.limits[id].title }, el("i")), el("span", { class: "over" }));
+    const per = Math.min(100, 100 * share), over = series(counting.filter((step) => step.treatment === last.treatment).map((step) => ({ ...step, use: step.uses[id]?.[0] ?? 0 })), "use");
+    item.className = reached ? "reached" : share >= 0.8 ? "near" : "";
+    item.querySelector(".use").textContent = reached ? `${words} · reached` : words;
+    item.querySelector(".meter").setAttribute("aria-valuenow", Math.round(per));
+    item.querySelector("i").style.width = `${per}%`;
+    item.querySelector(".over").replaceChildren(over[0]?.points.length > 1 ? spark(over[0].points) : "");
+    return item;
+  }));
+}
+function findings() {
+  const { findings: found, trials } = run.heading;
+  const causes = found.map((one) => el("li", {}, el("span", { class: `tag ${one.status}` }, one.status), ` ${one.title}`, one.reached_at ? el("span", { class: "quiet" }, ` from ${at(one.reached_at)} on`) : ""));
+  const tried = trials.map((one) => el("li", {}, el("span", { class: `tag ${one.kept ? "confirmed" : "refuted"}` }, one.kept ? "kept" : "reverted"), ` ${one.title}: `, el("b", {}, `${number(one.ratio)} times`), one.high ? ` (${number(one.low)} to ${number(one.high)})` : ""));
+  parts.findings.replaceChildren(causes.length ? el("section", {}, el("h2", {}, "Causes"), el("ul", { class: "found" }, causes)) : "", tried.length ? el("section", {}, el("h2", {}, "Changes tried"), el("ul", { class: "found" }, tried)) : "");
+  parts.findings.hidden = !causes.length && !tried.length;
+}
+function facts() {
+  const { heading, recorder } = run, cost = recorder ?? heading.recorder, flagged = run.steps.filter((step) => step.flags.length).length;
+  parts.facts.replaceChildren(el("dl", {}, fact("Started", when(heading.started_at)), heading.seconds ? fact("Took", duration(heading.seconds)) : "",
+    fact("Objective", heading.objective || "—"), fact("Steps", `${run.steps.length}${flagged ? `, ${flagged} to read with care` : ""}`),
+    cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${cost.late_ticks} late ticks` : ""}`) : ""),
+    heading.quality.length ? el("details", {}, el("summary", {}, "How the run went"), el("ul", {}, heading.quality.map((each) => el("li", {}, each)))) : "");
+}
+function log() {
+  parts.logged.hidden = !run.lines.length && run.heading.status !== "running";
+  const box = parts.log, bottom = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
+  for (const line of run.lines.slice(box.childElementCount))
+    box.append(el("li", { class: line.event }, el("time", { datetime: line.at }, new Date(line.at).toLocaleTimeString("en-GB")), el("span", {}, line.words, line.steps ? el("span", { class: "quiet" }, ` (about ${line.steps} steps)`) : "")));
+  if (!run.lines.length) box.replaceChildren();
+  if (bottom) box.scrollTop = box.scrollHeight;
+}
+function table() {
+  if (!parts.steps.parentNode.open) return void (parts.steps.parentNode.ontoggle = table);
+  const head = ["Step", "State", axis(), "Block", `${run.heading.work} per second`, "p95 in ms", "Errors", "Read with care"];
+  const cells = (s) => [s.number, s.treatment, number(s.level), s.block ?? s.purpose, number(s.throughput), s.p95_ms === null ? "" : number(s.p95_ms), s.errors, s.flags.join(", ")];
+  parts.steps.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, run.steps.map((step) => el("tr", {}, cells(step).map((cell) => el("td", {}, `${cell}`)))))));
+}
+
+// --- where to
+
+async function show() {
+  const [, id, report] = /^#\/(\d+\/[\w.-]+?)(\/report)?$/.exec(location.hash) ?? [];
+  document.body.classList.toggle("framed", Boolean(report));
+  if (!id) {
+    run = null;
+    return list();
+  }
+  try {
+    run = await (await ask(`/api/runs/${id}`)).json();
+  } catch (error) {
+    if (error.message === "locked") throw error;
+    run = null;
+    return main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, "There is no such run here"), el("a", { class: "button", href: "#/" }, "All runs")));
+  }
+  frame();
+  if (report) {
+    parts.report = el("iframe", { src: run.report, title: `Report of ${run.heading.name}`, sandbox: "allow-scripts allow-downloads" });
+    $("where").append(el("span", { class: "far" }, " / report"));
+    main.replaceChildren(el("p", { class: "bar" }, el("a", { href: `#/${id}` }, "Numbers of this run"), " · ", el("a", { href: run.report, target: "_blank", rel: "noopener" }, "Report alone")), parts.report);
+  } else paint();
+  main.focus();
+}
+function step(by) {
+  const links = [...main.querySelectorAll("a.row")], ids = [...rows.keys()];
+  if (links.length) links[Math.min(links.length - 1, Math.max(0, links.indexOf(document.activeElement) + by))].focus();
+  else if (run && ids[ids.indexOf(run.id) + by]) location.hash = `#/${ids[ids.indexOf(run.id) + by]}`;
+}
+function theme() {
+  const dark = (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  localStorage.setItem("theme", (document.documentElement.dataset.theme = dark ? "light" : "dark"));
+}
+if (localStorage.getItem("theme")) document.documentElement.dataset.theme = localStorage.getItem("theme");
+const KEYS = {
+  j: () => step(1), k: () => step(-1), t: theme, "?": () => $("keys").showModal(),
+  u: () => (location.hash = "#/"), r: () => run?.heading.has_report && (location.hash = parts.report ? `#/${run.id}` : `#/${run.id}/report`),
+};
+const SAME = { ArrowDown: "j", ArrowUp: "k", Escape: "u" };
+addEventListener("keydown", (event) => {
+  const key = SAME[event.key] ?? event.key;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open || !KEYS[key]) return;
+  if (event.key.startsWith("Arrow") && !main.querySelector("a.row")) return; // outside the list they scroll
+  event.preventDefault();
+  KEYS[key]();
+});
+$("theme").onclick = theme;
+$("help").onclick = KEYS["?"];
+addEventListener("hashchange", show);
+addEventListener("resize", draw);
+setInterval(clock, 250);
+load().then(show).then(listen).catch((error) => error.message === "locked" || (linked("wait", "no answer"), setTimeout(() => location.reload(), 3000)));

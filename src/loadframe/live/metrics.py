@@ -1,0 +1,65 @@
+"""/metrics: the newest runs and the watches as OpenMetrics text, for Prometheus. What a run says is computed again only
+once it has changed; of a watch only what was appended is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loadframe.errors import UserError
+from loadframe.live.places import Places
+from loadframe.live.watch_metrics import WatchMetrics
+from loadframe.live.watch_view import is_watch
+from loadframe.model import ExportedRun
+from loadframe.reporting import openmetrics, openmetrics_watch
+from loadframe.runs.folder import RunFolder
+
+MOST_RUNS, MOST_WATCHES = 10, 50
+"""The newest; a curve's interval takes a moment to compute."""
+Export = Callable[[RunFolder], ExportedRun]
+State = tuple[tuple[int, int], ...]
+
+
+class Metrics:
+    """Not for several threads at once. export: what a run says; RunError for one without a finished step."""
+
+    def __init__(self, places: Places, export: Export) -> None:
+        self._places = places
+        self._export = export
+        self._known: dict[str, tuple[State, ExportedRun | None]] = {}
+        self._watches: dict[str, WatchMetrics] = {}
+
+    def text(self) -> str:
+        """The exposition. A run that says nothing yet, or cannot be read, is left out."""
+        ids = sorted(self._places.ids(), key=lambda run_id: run_id.partition("/")[2], reverse=True)
+        self._watches = {run_id: watch for run_id in ids if (watch := self._watch(run_id)) is not None}
+        runs = [run_id for run_id in ids if run_id not in self._watches][:MOST_RUNS]
+        self._known = {run_id: found for run_id in runs if (found := self._of(run_id)) is not None}
+        of_runs = (
+            one for _, found in self._known.values() if found is not None for one in openmetrics.samples_of(found)
+        )
+        of_watches = (one for watch in list(self._watches.values())[:MOST_WATCHES] for one in watch.samples())
+        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics_watch.FAMILIES})
+
+    def _watch(self, run_id: str) -> WatchMetrics | None:
+        known = self._watches.get(run_id)
+        if known is not None:
+            return known
+        try:
+            folder = self._places.folder(run_id)
+            return WatchMetrics(folder, run_id) if not folder.exists("run.json") and is_watch(folder) else None
+        except (UserError, OSError):  # it is being made, or removed
+            return None
+
+    def _of(self, run_id: str) -> tuple[State, ExportedRun | None] | None:
+        try:
+            run = self._places.find(run_id)
+            state = tuple(run.state_of(name) for name in ("run.json", "steps.jsonl", "rounds.json", "conduct.json"))
+        except UserError:
+            return None
+        known = self._known.get(run_id)
+        if known is not None and known[0] == state:
+            return known
+        try:
+            return state, self._export(run)
+        except UserError:
+            return state, None

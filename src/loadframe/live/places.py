@@ -1,0 +1,85 @@
+"""Which runs the page may show: those in the folders that were named, and nothing else. A run is reached by its name
+below a folder that is held by its descriptor; a name with a slash or a dot at its beginning, and a link, reach nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadframe.errors import RunError
+from loadframe.live.watch_view import is_watch
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.storage import Storage
+
+MOST_RUNS = 200
+"""Of a folder, the newest: their names begin with the time."""
+ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
+"""Of a run: the number of its folder among those that were named, and its name in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder of runs. only: the one run of it that was named; "" for all."""
+
+    storage: Storage
+    only: str = ""
+
+
+class Places:
+    """The folders of runs that were named: paths of such folders, or of single runs. RunError where one is neither."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._roots = [_root(path) for path in paths]
+
+    def changed_ns(self) -> tuple[int, ...]:
+        """Differs from what it was if runs have come or gone."""
+        return tuple(root.storage.changed_ns() for root in self._roots)
+
+    def ids(self) -> list[str]:
+        """The runs, newest first within each folder. A name that no run has is left out."""
+        found = []
+        for number, root in enumerate(self._roots):
+            names = [root.only] if root.only else root.storage.folders(MOST_RUNS)[::-1]
+            found += [one for name in names if ID.fullmatch(one := f"{number}/{name}")]
+        return found
+
+    def find(self, run: str) -> RunFolder:
+        """One of them. RunError for anything else."""
+        root, name = self._place(run)
+        return RunFolder.below(root, name)
+
+    def folder(self, run: str) -> Storage:
+        """The folder of that id, whatever it holds. RunError where there is none."""
+        root, name = self._place(run)
+        return root.below(name)
+
+    def _place(self, run: str) -> tuple[Storage, str]:
+        number, name = parse(run)
+        if number >= len(self._roots) or self._roots[number].only not in ("", name):
+            raise RunError(f"there is no run {run!a} here", remedy="Choose one of the list.")
+        return self._roots[number].storage, name
+
+
+def parse(run: str) -> tuple[int, str]:
+    """The folder's number and the run's name. RunError for what is no id of a run."""
+    found = ID.fullmatch(run)
+    if found is None:
+        raise RunError(f"{run[:200]!a} is not the id of a run", remedy="Choose one of the list.")
+    return int(found[1]), found[2]
+
+
+def _root(path: Path) -> Root:
+    path = path.absolute()
+    try:
+        single = (path / "run.json").exists() or is_watch(Storage(path))
+        if single:
+            parse(f"0/{path.name}")
+        found = Root(Storage(path.parent), path.name) if single else Root(Storage(path))
+        found.storage.changed_ns()
+    except RunError as error:
+        remedy = "Give a folder that holds runs (`--runs` of the command that measured; runs/ by default), or one run."
+        raise RunError(f"{path} is not a folder of runs: {error.fact}", remedy=remedy) from error
+    return found

@@ -1,0 +1,150 @@
+"""A run in a terminal while it is measured: python -m loadframe.live.terminal RUN OPEN READY.
+
+A process of its own, so that a fault of it cannot end what measures. OPEN and READY are descriptors of pipes. The
+measuring process holds the other end of OPEN: the view ends when that is closed, also by SIGKILL. A byte is written to
+READY once the view is there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Footer, RichLog, Static
+
+from loadframe.formats.said import words
+from loadframe.live.plot import COLOURS, bars, curve, points_of
+from loadframe.live.view import RunView
+from loadframe.runs.folder import RunFolder
+
+LOOK_S = 0.5
+READY = b"."
+
+
+LOG_FROM_ROWS = 20
+"""Of a terminal: in a lower one the curve and the limits have the room of the log."""
+
+
+class Drawn(Static):
+    """What is drawn for the size that it has, and again for another one."""
+
+    def on_resize(self) -> None:
+        if isinstance(self.app, LiveView):
+            self.app.paint()
+
+
+class LiveView(App[None]):
+    """The curve, the limits and the log of one run. stop: ends the run."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head { height: auto; padding: 0 1; }
+    #middle { height: 1fr; }
+    #curve { width: 3fr; height: 100%; padding: 1 1; }
+    #limits { width: 2fr; height: 100%; padding: 1 1; }
+    #log { height: 8; border-top: solid $surface-lighten-2; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Leave this view; the run goes on"),
+        Binding("ctrl+c", "stop", "Stop the run", priority=True),
+    ]
+
+    def __init__(self, view: RunView, stop: Callable[[], None]) -> None:
+        super().__init__()
+        self._view = view
+        self._stop = stop
+        self._logged = 0
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="head")
+        with Horizontal(id="middle"):
+            yield Drawn(id="curve")
+            yield Drawn(id="limits")
+        yield RichLog(id="log", wrap=True)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.look)
+        self.set_interval(LOOK_S, self.look)
+
+    def on_resize(self) -> None:
+        self.query_one("#log").display = self.size.height >= LOG_FROM_ROWS
+
+    def action_stop(self) -> None:
+        """End the run; the view ends with it."""
+        self._stop()
+
+    def look(self) -> None:
+        """Read what is new, and show it."""
+        if self._view.refresh():
+            self.paint()
+
+    def paint(self) -> None:
+        """Draw what was read, for the sizes of now."""
+        view, heading = self._view, self._view.heading
+        if not heading:
+            return
+        self.query_one("#head", Static).update(_head(view))
+        place = self.query_one("#curve", Static)
+        axis = heading["unit"] or heading["axis"]
+        place.update(curve(points_of(view.steps), place.size.width, place.size.height, axis=axis))
+        counting = [step for step in view.steps if step["purpose"] != "warming"]
+        room = self.query_one("#limits", Static)
+        uses = counting[-1]["uses"] if counting else {}
+        room.update(bars(uses, view.limits, room.size.width, max(1, room.size.height // 3)))
+        log = self.query_one("#log", RichLog)
+        for line in view.lines[self._logged :]:
+            log.write(
+                Text(f"{line['at'][11:19]}  {words(line['words'])}", style="bold" if line["event"] == "phase" else "")
+            )
+        self._logged = len(view.lines)
+
+
+def _head(view: RunView) -> Text:
+    """The question, the step in progress, the states by their colours, and the recorder's cost."""
+    heading, now = view.heading, view.now
+    text = Text(words(heading["question"]), style="bold")
+    if now is not None:
+        level, unit = f"{now['level']:g}", words(heading["unit"])
+        at = f"{level} {unit}" if unit else f"{words(heading['axis']).replace('_', ' ')} {level}"
+        text.append(f"\nMeasuring at {at}, state {now['treatment']}")
+    text.append(f"\n{len(view.steps)} steps", style="dim")
+    if view.recorder is not None:
+        text.append(f", the recorder uses {100 * view.recorder['cpu_share']:.2g} % of one CPU", style="dim")
+    text.append(f", {words(heading['work'])} per second over the load:", style="dim")
+    for number, name in enumerate(points_of(view.steps)):
+        title = words(heading["treatments"].get(name, ""), 40)
+        text.append(f"  ━ {name} {title}", style=COLOURS[number % len(COLOURS)])
+    return text
+
+
+async def _show(view: RunView, open_end: int, ready: int, stop: Callable[[], None]) -> None:
+    app = LiveView(view, stop)
+    asyncio.get_running_loop().add_reader(open_end, app.exit)
+    asyncio.get_running_loop().call_soon(os.write, ready, READY)
+    await app.run_async()
+
+
+def main(arguments: list[str]) -> int:
+    """RUN, the descriptor that is open while the run is measured, and the one that is told when the view is there."""
+    run, open_end, ready = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    measuring = os.getppid()
+
+    def stop() -> None:
+        if os.getppid() == measuring:
+            os.kill(measuring, signal.SIGINT)
+
+    asyncio.run(_show(RunView(RunFolder.open(run), "0/run"), open_end, ready, stop))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

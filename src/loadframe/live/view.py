@@ -1,0 +1,210 @@
+"""What the page shows of one run. It is read on from where it was: the page of a run in progress and that of a finished
+one have each number from the same lines, by the same code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from loadframe.errors import RunError, UserError
+from loadframe.ledger.declared_rules import rules_for
+from loadframe.ledger.reading import read_limits
+from loadframe.live.heading import LISTED, Heading
+from loadframe.model import FLAGS, REACHED, Limit, Step, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode
+from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
+from loadframe.units import show
+
+STEPS = "steps.jsonl"
+DOCUMENTS = (
+    "run.json",
+    "bench.json",
+    "treatments.jsonl",
+    "rounds.json",
+    "conduct.json",
+    "investigation.json",
+    "capacity.json",
+    "ladder.json",
+    "tuning.json",
+    "report.html",
+)
+"""What the heading is read from, besides study.json."""
+PIECE_BYTES = 1 << 20
+MOST_STEPS, MOST_LINES = 5000, 1000
+"""Kept for the page: the last ones of a run that has more."""
+SMALLEST_SHARE = 0.005
+"""A limit of which less is in use is not worth a bar."""
+
+Status = Literal["running", "finished", "stopped"]
+Change = dict[str, Any]
+
+
+class RunView:
+    """One run. Not for several threads at once."""
+
+    def __init__(self, run: RunFolder, run_id: str) -> None:
+        self.id = run_id
+        self.run = run
+        self.heading: Change = {}
+        self.steps: list[Change] = []
+        self.lines: list[Change] = []
+        self.now: Change | None = None
+        self.recorder: Change | None = None
+        self.limits: dict[str, Change] = {}
+        self._read = {STEPS: 0, PROGRESS: 0}
+        self._states: dict[str, tuple[int, int]] = {}
+        self._head = Heading(run)
+        self.status: Status = "running"
+        self.error = ""
+
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status != "running" and not self.run.in_progress()
+
+    def row(self) -> Change:
+        """The run in the list."""
+        known = {name: each for name, each in self.heading.items() if name in LISTED}
+        return {"id": self.id, "name": self.run.path.name, "status": self.status, **known}
+
+    def refresh(self) -> Change:
+        """Read what is new; what of the page has changed, {} for nothing. A file that cannot be read is told in
+        `error`, and what was read before it stays."""
+        found: Change = {}
+        for part in (self._new_heading, self._new_steps, self._new_lines):
+            try:
+                found |= part()
+            except UserError as error:
+                found |= self._failed(error)
+        return {"id": self.id, **found} if found else {}
+
+    def _failed(self, error: UserError) -> Change:
+        """The first error is told, once; what comes after it often follows from it."""
+        if self.error:
+            return {}
+        self.error = str(error)
+        return {"error": self.error}
+
+    def whole(self) -> Change:
+        """All that the page shows, as read so far."""
+        return {
+            "schema": "loadframe.live-run/1",
+            "id": self.id,
+            "heading": self.heading,
+            "limits": self.limits,
+            "steps": self.steps,
+            "lines": self.lines,
+            "now": self.now,
+            "recorder": self.recorder,
+            "error": self.error,
+        }
+
+    # --- documents
+
+    def _new_heading(self) -> Change:
+        states = {name: self.run.state_of(name) for name in DOCUMENTS}
+        status = self._status()
+        if states == self._states and status == self.status and self.heading:
+            return {}
+        self._states, self.status = states, status
+        self.heading = {"status": status, **self._head.read(status == "running")}
+        if status != "running":
+            self.now = None
+        return {"heading": self.heading, "now": self.now}
+
+    def _status(self) -> Status:
+        if self.run.closed():
+            return "finished"
+        return "running" if self.run.in_progress() else "stopped"
+
+    # --- lines
+
+    def _new_steps(self) -> Change:
+        known, shapes = set(self.limits), []
+        found: Change = {}
+        try:
+            for line in self._new(STEPS):
+                shapes.append(self._step(decode("step", line, Step, where=str(self.run.place(STEPS)))))  # noqa: PERF401
+        except UserError as error:
+            found |= self._failed(error)
+        if shapes:
+            found["steps"] = shapes
+            self.steps = [*self.steps, *shapes][-MOST_STEPS:]
+        if added := {name: each for name, each in self.limits.items() if name not in known}:
+            found["limits"] = added
+        return found
+
+    def _step(self, step: Step) -> Change:
+        rules = rules_for(self._head.declared_limits, [step])
+        limits = [one.limit for one in read_limits([step], TargetState(), {}, rules)]
+        return {
+            "number": step.number,
+            "treatment": step.treatment,
+            "level": step.level,
+            "block": step.block,
+            "purpose": step.purpose,
+            "throughput": step.throughput,
+            "p95_ms": step.latency.p95_ms if step.latency_known else None,
+            "errors": step.errors,
+            "flags": [FLAGS.get(flag, flag) for flag in step.flags],
+            "uses": {limit.id: use for limit in limits if (use := self._use(limit)) is not None},
+        }
+
+    def _use(self, limit: Limit) -> list[Any] | None:
+        """The share of its ceiling that is in use, and both in words; None for what is not worth a bar."""
+        share = limit.use / limit.ceiling
+        if not math.isfinite(share) or share < SMALLEST_SHARE:
+            return None
+        title = limit.title or limit.id
+        self.limits.setdefault(limit.id, {"title": title, "layer": limit.layer, "loud": limit.loud})
+        return [round(share, 4), _words(limit), share >= REACHED]
+
+    def _new_lines(self) -> Change:
+        lines = [decode(SCHEMA, line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
+        found: Change = {}
+        for line in lines:
+            if line.event == "step":
+                self.now = found["now"] = _now(line)
+            elif line.event == "recorder":
+                cost = {"cpu_share": line.cpu_share, "rss_bytes": line.rss_bytes, "late_ticks": line.late_ticks}
+                self.recorder = found["recorder"] = cost
+            else:
+                told = {"at": line.at, "event": line.event, "words": line.words, "steps": line.steps}
+                found.setdefault("lines", []).append(told)
+        self.lines = [*self.lines, *found.get("lines", ())][-MOST_LINES:]
+        if self.status != "running":
+            self.now = None
+            found.pop("now", None)
+        return found
+
+    def _new(self, name: str) -> Iterator[bytes]:
+        """The whole lines behind what was read before. RunError, after them, for one that is too long."""
+        while piece := self.run.lines_from(name, self._read[name], PIECE_BYTES):
+            self._read[name] += sum(len(line) + 1 for line in piece)
+            yield from piece
+        if self.run.state_of(name)[0] - self._read[name] > PIECE_BYTES:
+            raise RunError(
+                f"{self.run.place(name)} has a line of more than {PIECE_BYTES >> 20} MiB",
+                remedy="No line of a run is that long: the file was damaged or edited.",
+            )
+
+
+def _now(line: Told) -> Change:
+    return {
+        "at": line.at,
+        "treatment": line.treatment,
+        "level": line.level,
+        "seconds": line.seconds,
+        "purpose": line.purpose,
+    }
+
+
+def _words(limit: Limit) -> str:
+    """Use and ceiling: "61 of 64", "0.93 of 1 cores", "97 %" for a share."""
+    use, ceiling = show(limit.use, limit.unit), show(limit.ceiling, limit.unit)
+    if limit.unit == "share" and limit.ceiling == 1.0:
+        return use
+    unit = f" {limit.unit}"
+    both = f"{use.removesuffix(unit) if ceiling.endswith(unit) else use} of {ceiling}"
+    return both.removesuffix("s") if limit.ceiling == 1 and ceiling.endswith(unit) else both

@@ -1,0 +1,322 @@
+"""What the page shows of a watch: its last day, minute by minute, what it expects, and its alarms.
+
+docs/watching.md says what a watch folder holds. Its lines are read here without following a link; a kind or a field
+that is not known, or has another form, is left out."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import zstandard
+
+from loadframe.errors import RunError, UserError
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.ledger.rules import RULES
+from loadframe.metrics import is_known, metric
+from loadframe.runs.progress_log import is_locked
+from loadframe.runs.storage import Storage
+
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl(\.zst)?")
+COMPACT = ".zst"
+LOCK = "watch.lock"
+PIECE_BYTES = 1 << 20
+MOST_BYTES = 64 << 20
+"""Of a day, decompressed: at a sample every ten seconds it has 10 MiB."""
+MINUTE_S = 60
+MOST_MINUTES, MOST_EVENTS, MOST_LIMITS = 1440, 100, 100
+EARLIER_DAYS = 31
+"""Of the days before the last two the alarms are shown, and when the watch began."""
+OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
+FEW_MINUTES, MOST_RECENT = 10, 120
+"""A watch of so few minutes is shown by its samples, the last ones of them."""
+TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
+"""Of the limits that a sample names; those that a study declares are told by the line `ledger`."""
+OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
+OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_bytes")
+Change = dict[str, Any]
+
+
+def is_watch(storage: Storage) -> bool:
+    """Whether a folder holds the days of a watch."""
+    return any(DAY.fullmatch(name) for name in storage.names(4000))
+
+
+class WatchView:
+    """One watch. Not for several threads at once."""
+
+    def __init__(self, storage: Storage, view_id: str) -> None:
+        self.id = view_id
+        self.status: Literal["watching", "ended", "stopped"] = "watching"
+        self._ended = False
+        self._storage = storage
+        self._days: dict[str, int] = {}
+        self._minute: _Minute | None = None
+        self.heading: Change = {}
+        self.minutes: dict[int, Change] = {}
+        self.recent: deque[Change] = deque(maxlen=MOST_RECENT)
+        self.limits: dict[str, Change] = {}
+        self.alarms: list[Change] = []
+        self.gaps: list[Change] = []
+        self.model: Change = {}
+        self.cost: Change | None = None
+        self.error = ""
+        self._told_minutes = False
+
+    def over(self) -> bool:
+        """It may begin again in its folder at any time."""
+        return False
+
+    def row(self) -> Change:
+        """The watch in the list."""
+        count = f"{len(self.alarms)} alarm{'' if len(self.alarms) == 1 else 's'}"
+        told = f"{count}. The last: {self.alarms[-1]['title']}" if self.alarms else "No alarm."
+        return {
+            "id": self.id,
+            "name": self._storage.path.name,
+            "study": self._storage.path.name,
+            "status": self.status,
+            "version": self.heading.get("subject", ""),
+            "started_at": self.heading.get("since", ""),
+            "answer": told,
+            "watch": True,
+        }
+
+    def refresh(self) -> Change:
+        """Read what is new; what of the page has changed, {} for nothing."""
+        before, touched = (self.status, self.heading), set[str]()
+        try:
+            for line in self._lines():
+                touched |= self._take(line)
+            self.status = "watching" if self._held() else "ended" if self._ended else "stopped"
+        except UserError as error:
+            if not self.error:
+                self.error = str(error)
+                touched.add("error")
+        self._forget()
+        found = {name: each for name, each in self.whole().items() if name in touched}
+        if "minutes" in touched and self._told_minutes:
+            found["minutes"] = found["minutes"][-2:]
+        if before != (self.status, self.heading):
+            found |= {"heading": self.heading, "status": self.status}
+        self._told_minutes = True
+        return {"id": self.id, **found} if found else {}
+
+    def whole(self) -> Change:
+        """All that the page shows, as read so far."""
+        return {
+            "schema": "loadframe.live-watch/1",
+            "id": self.id,
+            "status": self.status,
+            "heading": self.heading,
+            "minutes": list(self.minutes.values()),
+            "recent": list(self.recent) if len(self.minutes) <= FEW_MINUTES else [],
+            "limits": self.limits,
+            "alarms": self.alarms,
+            "gaps": self.gaps,
+            "model": self.model,
+            "cost": self.cost,
+            "error": self.error,
+        }
+
+    # --- lines
+
+    def _take(self, line: Mapping[str, Any]) -> set[str]:
+        """What of the page a line changes."""
+        at_s = line["at_s"]
+        match line["kind"]:
+            case "head":
+                self._ended = False
+                self.heading = {
+                    "subject": str(line.get("subject", "")),
+                    "load": _what(str(line.get("load", "load"))),
+                    "interval_s": _number(line.get("interval_s")),
+                    "every_s": _number(line.get("every_s")),
+                    "host": str(line.get("host", "")),
+                    "since": self.heading.get("since") or _iso(at_s),
+                }
+                return {"heading"}
+            case "sample" | "unit":
+                return self._sample(line, at_s)
+            case "ledger":
+                for one in _dicts(line.get("limits")):
+                    self._limit(one)
+                return {"limits"}
+            case "model":
+                kept = ("rows", "bend", "highest_load", "leaks", "limits", "learning")
+                self.model = {name: line[name] for name in kept if name in line}
+                for one in _dicts(line.get("limits")):
+                    self._limit(one)
+                return {"model", "limits"}
+            case "alarm":
+                self.alarms.append({"at_s": at_s, **{name: line.get(name) for name in OF_AN_ALARM}})
+                return {"alarms"}
+            case "gap":
+                self.gaps.append({name: line.get(name) for name in ("from_s", "to_s", "seconds", "reason", "words")})
+                return {"gaps"}
+            case "cost":
+                self.cost = {name: _number(line.get(name)) for name in OF_THE_COST}
+                return {"cost"}
+            case "end":
+                self._ended = True
+        return set()
+
+    def _sample(self, line: Mapping[str, Any], at_s: float) -> set[str]:
+        minute = int(at_s // MINUTE_S)
+        if self._minute is None or self._minute.number != minute:
+            self._minute = _Minute(minute)
+        shares = _shares(line.get("use"))
+        self._minute.take(line, shares)
+        self.minutes[minute] = self._minute.told()
+        alone = _Minute(minute)
+        alone.take(line, shares)
+        self.recent.append({**alone.told(), "at_s": at_s})
+        for name, share in shares.items():
+            known = self.limits.setdefault(name, {"title": TITLES.get(name, name.replace("_", " "))})
+            known["share"] = round(share, 4)
+        return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
+
+    def _limit(self, one: Mapping[str, Any]) -> None:
+        known = self.limits.setdefault(str(one.get("id", "")), {})
+        known["title"] = str(one.get("title") or one.get("id", ""))
+        known |= {name: one[name] for name in ("unit", "status", "at_load", "at_s") if name in one}
+        use, ceiling = _number(one.get("use")), _number(one.get("ceiling"))
+        if use is not None and ceiling:
+            known |= {"use": use, "ceiling": ceiling, "share": round(use / ceiling, 4)}
+
+    def _forget(self) -> None:
+        newest = max(self.minutes, default=0)
+        self.minutes = {minute: told for minute, told in self.minutes.items() if minute > newest - MOST_MINUTES}
+        self.alarms, self.gaps = self.alarms[-MOST_EVENTS:], self.gaps[-MOST_EVENTS:]
+
+    # --- files
+
+    def _lines(self) -> Iterator[Mapping[str, Any]]:
+        """The lines that are new, of the last two days, and at first the alarms of those before. A day that is
+        compacted meanwhile is not read again."""
+        names = sorted(name for name in self._storage.names(4000) if DAY.fullmatch(name))
+        if not self._days:
+            yield from self._before(names)
+        for day in sorted({name[:10] for name in names})[-2:]:
+            start = self._days.get(day, 0)
+            of_day = [name for name in names if name.startswith(day)]
+            if start and all(name.endswith(COMPACT) for name in of_day):
+                continue
+            data = b"".join(self._read(name, start) for name in sorted(of_day, reverse=True))
+            whole = data[: data.rfind(b"\n") + 1]
+            self._days[day] = start + len(whole)
+            for text in whole.splitlines():
+                if (line := _line(text)) is not None:
+                    yield line
+
+    def _before(self, names: list[str]) -> Iterator[Mapping[str, Any]]:
+        """The alarms of the days before the last two, and the first line of each."""
+        for day in sorted({name[:10] for name in names})[-2 - EARLIER_DAYS : -2]:
+            for name in (one for one in reversed(names) if one.startswith(day)):
+                for text in self._read(name, 0).splitlines():
+                    if OF_BEFORE.search(text) and (line := _line(text)) is not None:
+                        yield line
+
+    def _read(self, name: str, start: int) -> bytes:
+        if name.endswith(COMPACT):
+            return b"" if start else _decompressed(self._storage.read(name, MOST_BYTES), name)
+        if self._storage.state_of(name)[0] - start > MOST_BYTES:
+            raise RunError(f"{self._storage.path / name} has more than {MOST_BYTES >> 20} MiB", remedy="Remove it.")
+        pieces = []
+        while piece := self._storage.read_from(name, start, PIECE_BYTES):
+            pieces.append(piece)
+            start += len(piece)
+        return b"".join(pieces)
+
+    def _held(self) -> bool:
+        if not self._storage.exists(LOCK):
+            return False
+        descriptor = self._storage.descriptor(LOCK)
+        try:
+            return is_locked(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _Minute:
+    """The samples of a minute, averaged; of the responses the longest, too."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._values: dict[str, list[float]] = {}
+        self._uses: dict[str, list[float]] = {}
+
+    def take(self, line: Mapping[str, Any], shares: Mapping[str, float]) -> None:
+        for name in ("load", "throughput", "response_s"):
+            if (value := _number(line.get(name))) is not None:
+                self._values.setdefault(name, []).append(value)
+        for name, share in shares.items():
+            self._uses.setdefault(name, []).append(share)
+
+    def told(self) -> Change:
+        means = {name: sum(values) / len(values) for name, values in self._values.items()}
+        return {
+            "at_s": self.number * MINUTE_S,
+            "load": means.get("load"),
+            "throughput": means.get("throughput"),
+            "response_ms": 1000 * means["response_s"] if "response_s" in means else None,
+            "use": {name: round(sum(all_) / len(all_), 3) for name, all_ in self._uses.items()},
+        }
+
+
+def _what(name: str) -> str:
+    """A metric in words: as Loadframe describes it, or else by the last part of its name."""
+    return metric(name).what if is_known(name) else name.rpartition(".")[2].replace("_", " ")
+
+
+def _line(text: bytes) -> dict[str, Any] | None:
+    """A line of a watch; None for anything else."""
+    try:
+        found = parse_json(text)
+    except JsonError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str) or _number(found.get("at_s")) is None:
+        return None
+    return found
+
+
+def _decompressed(data: bytes, name: str) -> bytes:
+    try:
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
+            io.BytesIO(data), read_across_frames=True
+        )
+        found = reader.read(MOST_BYTES + 1)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise RunError(f"{name} is damaged: {error}", remedy="Remove the file.") from error
+    if len(found) > MOST_BYTES:
+        raise RunError(f"{name} has more than {MOST_BYTES >> 20} MiB", remedy="Remove the file.")
+    return found
+
+
+def _number(value: object) -> float | None:
+    """A finite number; None for anything else."""
+    found = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if found else None  # type: ignore[arg-type]
+
+
+def _shares(value: object) -> dict[str, float]:
+    """The use of each limit, as a sample has it."""
+    items = list(value.items())[:MOST_LIMITS] if isinstance(value, dict) else []
+    return {str(name): found for name, share in items if (found := _number(share)) is not None}
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _iso(at_s: float) -> str:
+    try:
+        return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return ""
