@@ -1,0 +1,209 @@
+"""A run in the formats of other tools: one row of FORMATS each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+import polars
+
+from loadframe.errors import RunError
+from loadframe.experiments.profiling import speedscope_text
+from loadframe.experiments.reading import curves, quality
+from loadframe.experiments.writing import partial
+from loadframe.formats.json_text import write_json
+from loadframe.formats.said import words
+from loadframe.model import ExportedRun, Round, Step, Verdict
+from loadframe.panics import ROOM_BYTES, in_words
+from loadframe.reporting import bencher, openmetrics, tables
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
+from loadframe.runs.record import describe_study
+from loadframe.workloads import request_log
+
+REQUEST = {
+    "step": polars.Int64,
+    "treatment": polars.String,
+    "level": polars.Float64,
+    "end_s": polars.Float64,
+    "latency_ms": polars.Float32,
+    "waiting_ms": polars.Float32,
+    "operation": polars.String,
+    "outcome": polars.UInt32,
+}
+"""The columns of the table of requests."""
+MOST_REQUESTS = 20_000_000
+"""Rows of it: as text they take about 1.5 GB."""
+
+
+def exported(run: RunFolder) -> ExportedRun:
+    """What a run says, read and never written, also of one that was stopped or killed. RunError where there is not a
+    single finished step."""
+    found = run.document("run.json", "run")
+    study, bench = run.declared(), run.bench()
+    return ExportedRun(
+        name=run.path.resolve().name,
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
+        started_at=str(found.get("started_at", "")),
+        ended=run.closed(),
+        treatments={name: one.title for name, one in run.treatments().items()},
+        curves=curves(run),
+        steps=tuple(step for step in run.steps() if step.counts),
+        rounds=_rounds(run),
+        gain=_gain(run),
+        quality=quality(run),
+    )
+
+
+def _rounds(run: RunFolder) -> tuple[Round, ...]:
+    concluded = run.investigation()
+    return tuple(partial(run)) if concluded is None else concluded.rounds
+
+
+def _gain(run: RunFolder) -> Verdict | None:
+    if (concluded := run.investigation()) is not None:
+        return concluded.gain
+    if (ladder := run.ladder()) is not None:
+        return ladder.total
+    tuning = run.tuning()
+    return None if tuning is None else tuning.told
+
+
+# --- the formats ------------------------------------------------------------------------------------------------------
+
+
+def _openmetrics(run: RunFolder) -> bytes:
+    return openmetrics.of_runs([exported(run)]).encode()
+
+
+def _bencher(run: RunFolder) -> bytes:
+    return (write_json(bencher.bencher_json(exported(run)), indent=2) + "\n").encode()
+
+
+def _hdrhistogram(run: RunFolder) -> bytes:
+    intervals = list(_intervals(run))
+    if not intervals:
+        raise RunError(
+            f"{run.path} has no histogram of latencies", remedy="A run keeps them in latency/; measure the study again."
+        )
+    return combined_log(intervals).encode()
+
+
+def _intervals(run: RunFolder) -> Iterator[Interval]:
+    """The latencies of each step that has them, tagged with its state and level: A@8."""
+    middles = bin_latencies_ms()
+    for step in sorted(run.steps(), key=lambda one: one.window_start_s):
+        counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
+        if step.counts and counts is not None and payload is not None:
+            longest = float(middles[counts > 0].max(initial=0.0))
+            length_s = step.window_end_s - step.window_start_s
+            yield Interval(f"{step.treatment}@{step.level:g}", step.window_start_s, length_s, longest, payload)
+
+
+def _speedscope(run: RunFolder) -> bytes:
+    return speedscope_text(run).encode()
+
+
+def _curve(run: RunFolder) -> Iterator[polars.DataFrame]:
+    yield tables.curve_table(exported(run))
+
+
+def _steps(run: RunFolder) -> Iterator[polars.DataFrame]:
+    yield tables.steps_table(exported(run))
+
+
+def _limits(run: RunFolder) -> Iterator[polars.DataFrame]:
+    yield tables.limits_table(exported(run))
+
+
+def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
+    """A table for each step: every request as its driver logged it, those before and after the window too."""
+    rows = 0
+    for step in run.steps():
+        found = request_log.from_bytes(run.requests(step.number)) if step.counts else None
+        if found is None or not len(found):
+            continue
+        rows += len(found)
+        if rows > MOST_REQUESTS:
+            raise RunError(
+                f"{run.path} has more than {MOST_REQUESTS:,} requests",
+                remedy="docs/run-folder.md tells the format of raw/requests-N.zst: read it step by step.",
+            )
+        yield _requests_of(step, found)
+    if not rows:
+        raise RunError(
+            f"{run.path} has no log of requests", remedy="A run keeps them in raw/; measure the study again."
+        )
+
+
+def _requests_of(step: Step, found: request_log.Requests) -> polars.DataFrame:
+    known = dict(enumerate(one.name for one in step.operations))
+    numbers, each = np.unique(found.operation, return_inverse=True)
+    names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=polars.String)
+    columns = {
+        "end_s": found.end_s,
+        "latency_ms": found.latency_ms,
+        "waiting_ms": found.waiting_ms,
+        "operation": names.gather(each),
+        "outcome": found.outcome,
+    }
+    same = {"step": step.number, "treatment": step.treatment, "level": step.level}
+    lit = [polars.lit(value, dtype=REQUEST[name]).alias(name) for name, value in same.items()]
+    return polars.DataFrame(columns).with_columns(lit).select(*REQUEST)
+
+
+Tables = Callable[[RunFolder], Iterator[polars.DataFrame]]
+
+
+def _table(make: Tables, write: Callable[[list[polars.DataFrame]], bytes]) -> Callable[[RunFolder], bytes]:
+    return lambda run: write(list(make(run)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """A format. suffix: of its files. what: it holds. read_by: the program that reads it. binary: no text."""
+
+    name: str
+    suffix: str
+    what: str
+    read_by: str
+    make: Callable[[RunFolder], bytes]
+    binary: bool = False
+
+
+def _both(name: str, what: str, make: Tables) -> tuple[ExportFormat, ExportFormat]:
+    return (
+        ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", _table(make, tables.csv_bytes)),
+        ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", _table(make, tables.parquet_bytes), True),
+    )
+
+
+FORMATS: tuple[ExportFormat, ...] = (
+    ExportFormat("openmetrics", ".prom", "curve, limits, findings and gain", "Prometheus", _openmetrics),
+    ExportFormat("bencher", ".json", "throughput and latency at each load", "Bencher", _bencher),
+    ExportFormat("hdrhistogram", ".hlog", "the latencies of each step", "HdrHistogram", _hdrhistogram),
+    ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", _speedscope),
+    *_both("curve", "throughput and latency at each load, with intervals", _curve),
+    *_both("steps", "every step with its metrics", _steps),
+    *_both("limits", "every limit with its use and the load at which it runs out", _limits),
+    *_both("requests", "every request", _requests),
+)
+"""The formats of `loadframe export`."""
+
+
+def exports() -> tuple[ExportFormat, ...]:
+    """Every format in which a run can be exported."""
+    return FORMATS
+
+
+def export(run: RunFolder, name: str) -> bytes:
+    """A run in a format. RunError where there is no such format, and where the run has nothing of it."""
+    known = {one.name: one for one in FORMATS}
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise RunError(f"--format {words(name)!r} is not a format", remedy=f"{hint}One of {', '.join(known)}.")
+    with in_words(f"{run.path} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
+        return known[name].make(run)

@@ -1,0 +1,186 @@
+"""A watch in the formats of other tools: one row of WATCH_FORMATS each. A folder of a watch is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import polars
+
+from loadframe.errors import RunError
+from loadframe.formats.plain_numbers import LARGEST
+from loadframe.formats.said import words
+from loadframe.formats.watch_days import DAY, WatchLine, lines
+from loadframe.panics import ROOM_BYTES, in_words
+from loadframe.reporting import openmetrics_watch, tables
+
+MOST_ROWS = 2_000_000
+"""At a sample every ten seconds, of 230 days."""
+MOST_COLUMNS = 2_000
+SAMPLE = {
+    "n": polars.Int64,
+    "kind": polars.String,
+    "at_s": polars.Float64,
+    "up_s": polars.Float64,
+    "load": polars.Float64,
+    "throughput": polars.Float64,
+    "response_s": polars.Float64,
+    "late_s": polars.Float64,
+    "error": polars.String,
+}
+"""The columns of samples and units of work; use.LIMIT and one for each metric follow, under its name."""
+ALARM = {
+    "n": polars.Int64,
+    "at_s": polars.Float64,
+    "alarm": polars.String,
+    "about": polars.String,
+    "title": polars.String,
+    "evidence": polars.String,
+    "try": polars.String,
+    **{f"at_load{end}": polars.Float64 for end in ("", "_low", "_high")},
+    **{f"ends_s{end}": polars.Float64 for end in ("", "_low", "_high")},
+}
+GAP = {
+    "n": polars.Int64,
+    "from_s": polars.Float64,
+    "to_s": polars.Float64,
+    "seconds": polars.Float64,
+    "reason": polars.String,
+    "words": polars.String,
+}
+
+
+def is_watch_folder(path: Path) -> bool:
+    """Whether a folder holds the days of a watch, and no run."""
+    try:
+        return not (path / "run.json").exists() and any(DAY.fullmatch(one.name) for one in path.iterdir())
+    except OSError:  # opening it as a run says what is wrong
+        return False
+
+
+def export_watch(folder: Path, name: str) -> bytes:
+    """A watch in a format. RunError where there is no such format; RecordingError where its days cannot be read."""
+    known = {one.name: one for one in WATCH_FORMATS}
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise RunError(
+            f"--format {words(name)!r} is not a format of a watch", remedy=f"{hint}One of {', '.join(known)}."
+        )
+    with in_words(f"{folder} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
+        return known[name].make(folder)
+
+
+# --- the formats ------------------------------------------------------------------------------------------------------
+
+
+def _openmetrics(folder: Path) -> bytes:
+    return openmetrics_watch.of_watch(lines(folder), folder.resolve().name).encode()
+
+
+def _samples(folder: Path) -> polars.DataFrame:
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    for line in _bounded(folder, ("sample", "unit")):
+        row = _sample(line)
+        names |= dict.fromkeys(row)
+        rows.append(row)
+        if len(names) > MOST_COLUMNS:
+            raise RunError(f"{folder} has more than {MOST_COLUMNS:,} metrics", remedy="Read its day files.")
+    measured = sorted(names.keys() - SAMPLE.keys())
+    return _frame(rows, {**SAMPLE, **dict.fromkeys(measured, polars.Float64)})
+
+
+def _sample(line: WatchLine) -> dict[str, Any]:
+    data = line.data
+    common = {"n": line.n, "kind": line.kind, "at_s": line.at_s, "up_s": line.up_s, "error": _text(data.get("error"))}
+    numbers = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
+    shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
+    measured = {**shares, **_table(data.get("values"))}
+    return {
+        **{str(key): value for key, one in measured.items() if (value := _number(one)) is not None},
+        **common,
+        **{key: _number(data.get(field)) for key, field in numbers.items()},
+    }
+
+
+def _alarms(folder: Path) -> polars.DataFrame:
+    return _frame([_alarm(line) for line in _bounded(folder, ("alarm",))], ALARM)
+
+
+def _alarm(line: WatchLine) -> dict[str, Any]:
+    data = line.data
+    load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
+    told = [str(one.get("text", "")) for one in _list(data.get("evidence")) if isinstance(one, Mapping)]
+    return {
+        "n": line.n, "at_s": line.at_s, **{name: _text(data.get(name)) for name in ("alarm", "about", "title")},
+        "evidence": ". ".join(told), "try": " ".join(str(one) for one in _list(data.get("try"))),
+        "at_load": _number(load.get("load")), "at_load_low": _number(load.get("low")),
+        "at_load_high": _number(load.get("high")), "ends_s": _number(ends.get("value")),
+        "ends_s_low": _number(ends.get("low")), "ends_s_high": _number(ends.get("high")),
+    }  # fmt: skip
+
+
+def _gaps(folder: Path) -> polars.DataFrame:
+    rows = []
+    for line in _bounded(folder, ("gap",)):
+        numbers = {name: _number(line.data.get(name)) for name in ("from_s", "to_s", "seconds")}
+        rows.append({"n": line.n, **numbers, **{name: _text(line.data.get(name)) for name in ("reason", "words")}})
+    return _frame(rows, GAP)
+
+
+def _frame(rows: list[dict[str, Any]], columns: Mapping[str, Any]) -> polars.DataFrame:
+    return polars.DataFrame([[row.get(name) for name in columns] for row in rows], schema=dict(columns), orient="row")
+
+
+def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
+    for count, line in enumerate(lines(folder, kinds=kinds)):
+        if count >= MOST_ROWS:
+            raise RunError(f"{folder} has more than {MOST_ROWS:,} such lines", remedy="Move older days elsewhere.")
+        yield line
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) <= LARGEST else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _table(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class WatchFormat:
+    """A format. what: it holds."""
+
+    name: str
+    what: str
+    make: Callable[[Path], bytes]
+
+
+def _both(name: str, what: str, make: Callable[[Path], polars.DataFrame]) -> tuple[WatchFormat, WatchFormat]:
+    return (
+        WatchFormat(f"{name}.csv", what, lambda folder: tables.csv_bytes([make(folder)])),
+        WatchFormat(f"{name}.parquet", what, lambda folder: tables.parquet_bytes([make(folder)])),
+    )
+
+
+WATCH_FORMATS: tuple[WatchFormat, ...] = (
+    WatchFormat("openmetrics", "the last line of each kind, and the alarms", _openmetrics),
+    *_both("samples", "every sample and unit of work", _samples),
+    *_both("alarms", "every alarm with its evidence", _alarms),
+    *_both("gaps", "every gap with its reason", _gaps),
+)
+"""The formats of `loadframe export` for a watch."""

@@ -1,0 +1,148 @@
+"""The tables of a run for spreadsheets, data frames and databases."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import polars
+
+from loadframe.model import ExportedRun, Limit, LoadInterval, Round, Step
+
+Columns = Mapping[str, Any]
+
+CURVE: Columns = {
+    "treatment": polars.String,
+    "title": polars.String,
+    "load": polars.Float64,
+    "throughput": polars.Float64,
+    "throughput_low": polars.Float64,
+    "throughput_high": polars.Float64,
+    "latency_p95_ms": polars.Float64,
+    "steps": polars.Int64,
+    "settled": polars.Boolean,
+}
+STEP: Columns = {
+    "step": polars.Int64,
+    "treatment": polars.String,
+    "level": polars.Float64,
+    "round": polars.Int64,
+    "block": polars.Int64,
+    "purpose": polars.String,
+    "window_start_s": polars.Float64,
+    "window_end_s": polars.Float64,
+    "requests": polars.Int64,
+    "errors": polars.Int64,
+    "throughput": polars.Float64,
+    **{f"latency_{name}_ms": polars.Float64 for name in ("mean", "p50", "p95", "p99", "p999", "max")},
+    "waiting_share": polars.Float64,
+    "closed_loop": polars.Boolean,
+    "think_s": polars.Float64,
+    "flags": polars.String,
+}
+"""The columns of every step; one for each metric follows, under its name."""
+LIMIT: Columns = {
+    "round": polars.Int64,
+    "treatment": polars.String,
+    "limit": polars.String,
+    "title": polars.String,
+    "layer": polars.String,
+    "unit": polars.String,
+    "ceiling": polars.Float64,
+    "configured": polars.Float64,
+    "effective": polars.Float64,
+    "use": polars.Float64,
+    "status": polars.String,
+    "loud": polars.Boolean,
+    "exhausted_at": polars.Float64,
+    "exhausted_at_low": polars.Float64,
+    "exhausted_at_high": polars.Float64,
+    "source": polars.String,
+}
+
+
+def curve_table(run: ExportedRun) -> polars.DataFrame:
+    """One row per state and load: throughput in 1/s with its 95 % interval, latency in ms."""
+    rows = [
+        (treatment, run.treatments.get(treatment, ""), *asdict(point).values())
+        for treatment, curve in run.curves.items()
+        for point in curve.points
+    ]
+    return polars.DataFrame(rows, schema=dict(CURVE), orient="row")
+
+
+def steps_table(run: ExportedRun) -> polars.DataFrame:
+    """One row per step that is a measurement, with every metric of it. Times are CLOCK_MONOTONIC seconds."""
+    metrics = sorted({name for step in run.steps for name in step.metrics} - set(STEP))
+    rows = [(*_step(step), *(step.metrics.get(name) for name in metrics)) for step in run.steps]
+    return polars.DataFrame(rows, schema={**STEP, **dict.fromkeys(metrics, polars.Float64)}, orient="row")
+
+
+def _step(step: Step) -> tuple[Any, ...]:
+    latency = step.latency if step.latency_known else None
+    quantiles = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
+    return (
+        step.number,
+        step.treatment,
+        step.level,
+        step.round,
+        step.block,
+        step.purpose,
+        step.window_start_s,
+        step.window_end_s,
+        step.requests,
+        step.errors,
+        step.throughput,
+        *(None if latency is None else getattr(latency, name) for name in quantiles),
+        step.waiting_share,
+        step.closed_loop,
+        step.think_s,
+        " ".join(step.flags),
+    )
+
+
+def limits_table(run: ExportedRun) -> polars.DataFrame:
+    """One row per round and limit; ceiling and use in the limit's own unit, loads in the unit of the axis."""
+    rows = [_limit(one, limit) for one in run.rounds for limit in one.limits]
+    return polars.DataFrame(rows, schema=dict(LIMIT), orient="row")
+
+
+def _limit(one: Round, limit: Limit) -> tuple[Any, ...]:
+    return (
+        one.number,
+        one.treatment,
+        limit.id,
+        limit.title,
+        limit.layer,
+        limit.unit,
+        limit.ceiling,
+        limit.configured,
+        limit.effective,
+        limit.use,
+        limit.status,
+        limit.loud,
+        *_ends(limit.exhausted_at),
+        limit.source,
+    )
+
+
+def _ends(found: LoadInterval | None) -> tuple[float | None, ...]:
+    return (None, None, None) if found is None else (found.load, found.low, found.high)
+
+
+def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
+    """Comma-separated text in UTF-8 (RFC 4180), one header; the tables have equal columns. What is not known is an
+    empty cell."""
+    data = io.BytesIO()
+    for number, table in enumerate(tables):
+        table.fill_nan(None).write_csv(data, include_header=number == 0)
+    return data.getvalue()
+
+
+def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
+    """The same as one Parquet file."""
+    data = io.BytesIO()
+    polars.concat(tables).write_parquet(data)
+    return data.getvalue()

@@ -1,0 +1,68 @@
+"""Completion and the manual: what a real shell completes, and what the formatter of manual pages says of the page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from loadframe.cli.main import app, program
+from loadframe.cli.man import manual
+
+BIN = Path(sys.executable).parent
+BASH = """
+source <(loadframe --show-completion bash)
+completed() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _loadframe_completion loadframe
+    echo "${COMPREPLY[@]}"
+}
+completed loadframe inv
+completed loadframe export --fo
+completed loadframe export --format steps.
+completed loadframe case run job-
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "HOME": str(tmp_path), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+
+def in_bash(script: str, home: dict[str, str]) -> list[str]:
+    done = subprocess.run(["bash", "--norc", "-c", script], env=home, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_bash_completes_verbs_options_formats_and_cases(home: dict[str, str]) -> None:
+    assert in_bash(BASH, home) == ["investigate", "--format", "steps.csv steps.parquet", "job-queue"]
+
+
+def test_it_is_installed_for_bash(home: dict[str, str]) -> None:
+    installed = "loadframe --install-completion bash >/dev/null; source ~/.bashrc; complete -p loadframe"
+    assert in_bash(installed, home) == ["complete -o default -F _loadframe_completion loadframe"]
+    assert (Path(home["HOME"]) / ".bash_completions/loadframe.sh").exists()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_their_scripts(shell: str) -> None:
+    assert f"complete_{shell}" in CliRunner().invoke(app, ["--show-completion", shell]).stdout
+    assert CliRunner().invoke(app, ["--show-completion", "tcsh"]).exit_code == 2
+
+
+def test_the_manual_has_every_verb_and_no_error() -> None:
+    page = manual(program())
+    assert ".SS loadframe export" in page
+    assert ".SS loadframe changes revert" in page
+    assert ".SS loadframe case run" in page
+    if shutil.which("mandoc") is None:
+        pytest.skip("mandoc is not installed")
+    checked = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning"], input=page, capture_output=True, text=True, check=False
+    )
+    assert checked.stdout + checked.stderr == ""

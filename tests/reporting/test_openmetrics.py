@@ -1,0 +1,120 @@
+"""What is exported as OpenMetrics text is what the parsers of Prometheus' own client read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families
+
+from loadframe.experiments.exporting import exported
+from loadframe.experiments.reading import open_run
+from loadframe.model import ExportedRun
+from loadframe.reporting import openmetrics
+from loadframe.reporting.openmetrics import FAMILIES, PREFIX, Sample
+
+RECORDED = Path(__file__).parents[1] / "data/runs"
+Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def read(text: str) -> Values:
+    """Every sample that the OpenMetrics parser finds."""
+    found: Values = {}
+    for family in openmetrics_parser.text_string_to_metric_families(text):
+        for sample in family.samples:
+            found[(sample.name, tuple(sorted(sample.labels.items())))] = sample.value
+    return found
+
+
+def read_as_prometheus(text: str) -> Values:
+    """The same by the parser of the older text format."""
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def run() -> ExportedRun:
+    return exported(open_run(RECORDED / "investigation"))
+
+
+def test_the_curve_is_read_back_as_it_was(run: ExportedRun) -> None:
+    found = read(openmetrics.of_runs([run]))
+    own = {"run": "investigation", "study": run.study.name}
+    for treatment, curve in run.curves.items():
+        for point in curve.points:
+            labels = {**own, "treatment": treatment, "load": f"{point.load:g}"}
+            at = tuple(sorted(labels.items()))
+            assert found[("loadframe_throughput_requests_per_second", at)] == point.throughput
+            assert found[("loadframe_throughput_low_requests_per_second", at)] == point.throughput_low
+            assert point.latency_p95_ms is not None
+            assert found[("loadframe_latency_p95_seconds", at)] == pytest.approx(point.latency_p95_ms / 1000)
+    limits = {dict(labels)["limit"] for name, labels in found if name == "loadframe_limit_use"}
+    assert limits == {limit.id for one in run.rounds for limit in one.limits}
+    statuses = {dict(labels)["status"] for name, labels in found if name == "loadframe_finding_info"}
+    assert statuses == {finding.status for one in run.rounds for finding in one.findings}
+
+
+def test_both_formats_of_prometheus_read_the_same(run: ExportedRun) -> None:
+    text = openmetrics.of_runs([run])
+    assert read(text) == read_as_prometheus(text)
+
+
+def test_two_runs_are_told_apart_by_their_names(run: ExportedRun) -> None:
+    other = replace(run, name="another")
+    once, twice = read(openmetrics.of_runs([run])), read(openmetrics.of_runs([run, other]))
+    assert len(twice) == 2 * len(once)
+    assert {dict(labels)["run"] for _, labels in twice} == {"investigation", "another"}
+
+
+def test_every_family_has_its_unit_at_the_end_of_its_name_and_a_sentence_of_help() -> None:
+    for name, family in FAMILIES.items():
+        assert name.endswith(f"_{family.unit}") or not family.unit, name
+        assert family.help.endswith("."), name
+
+
+HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(title=HOSTILE, study=HOSTILE, flag=HOSTILE)
+def test_no_name_of_others_can_break_a_line(run: ExportedRun, title: str, study: str, flag: str) -> None:
+    quality = replace(run.quality, flags={flag: 3})
+    named = replace(run, study=replace(run.study, name=study), treatments={"A": title}, quality=quality)
+    assert len(read(openmetrics.of_runs([named]))) == len(read(openmetrics.of_runs([replace(named, study=run.study)])))
+    assert len(openmetrics.of_runs([named]).splitlines()) == openmetrics.of_runs([named]).count("\n")
+
+
+def test_quotes_and_backslashes_are_read_back() -> None:
+    name = 'a "b" \\ c\\n {d="e"} 1 # EOF'
+    text = openmetrics.text([Sample("steps", 1.0, {"run": name})])
+    assert list(read(text)) == [("loadframe_steps", (("run", name),))]
+
+
+def test_what_is_no_number_is_left_out_and_what_is_infinite_is_told() -> None:
+    samples = [
+        Sample("limit_ceiling", value, {"limit": name}) for name, value in (("a", float("inf")), ("b", float("nan")))
+    ]
+    assert read(openmetrics.text(samples)) == {(f"{PREFIX}limit_ceiling", (("limit", "a"),)): float("inf")}
+
+
+def test_one_series_is_told_once() -> None:
+    """A reader refuses a second value of the same series, and all else with it."""
+    samples = [Sample("steps", value, {"run": "a"}) for value in (1.0, 2.0)]
+    assert list(read(openmetrics.text(samples)).values()) == [1.0]
+
+
+def test_a_family_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(KeyError, match="nowhere"):
+        openmetrics.text([Sample("nowhere", 1.0, {})])
+
+
+def test_the_content_type_is_the_one_of_the_text(make_step: Callable[..., object]) -> None:
+    assert openmetrics.CONTENT_TYPE.startswith("application/openmetrics-text; version=1.0.0")
+    assert openmetrics.text([]) == "# EOF\n"
