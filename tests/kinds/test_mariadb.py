@@ -19,8 +19,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
-from loadframe.kinds.mariadb.control import Control
 from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
+from loadframe.kinds.mysql_control import Control
 from loadframe.model import TargetState
 
 pytestmark = pytest.mark.server

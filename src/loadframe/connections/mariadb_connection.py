@@ -114,6 +114,7 @@ def connect(
         auth_plugin_map={} if reach.tls else dict.fromkeys(TELLING, _Refusing),
         **({"ssl": dict(reach.tls)} if reach.tls else {"ssl_disabled": True}),  # making a TLS context takes 60 ms
     )
+    connection._secure = reach.place is None  # nothing but the server reads what goes through a socket of this machine
     try:
         connection.connect(_opened(reach))
     except OSError as error:
@@ -124,6 +125,11 @@ def connect(
     connection.bound = Bound(most_bytes, within_s)
     found: Connection[Any] = connection
     return found
+
+
+def server_version(connection: Any) -> str:
+    """What the server said of itself when it was connected to, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
+    return str(connection.get_server_info())
 
 
 def _opened(reach: Reach) -> socket.socket:

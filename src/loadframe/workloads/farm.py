@@ -1,4 +1,4 @@
-"""The render farm's job store in MariaDB, as both render-farm workloads prepare it.
+"""The render farm's job store in MariaDB or MySQL, as both render-farm workloads prepare it.
 
 A job keeps k tables, called kind_job (`job_17`, `work_17`, ...), each made from the table `template`. Jobs of the pool
 are numbered; a driver that completes one submits another one under the same number.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import sysbench
@@ -53,7 +54,7 @@ Options = TypeVar("Options", bound=FarmOptions)
 class Farm(Common[Options]):
     """What both do to the job store."""
 
-    target_kinds = frozenset({"mariadb"})
+    target_kinds = frozenset({"mariadb", "mysql"})
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -81,11 +82,14 @@ class Farm(Common[Options]):
         """Create these jobs with their rows. A half-made job of an earlier attempt is made again."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
-        engine = f"ENGINE = {self.options.engine}"
+        made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM template"
+        replaces = "MariaDB" in server_version(connection)  # MySQL has no CREATE OR REPLACE TABLE
         execute(
             connection,
             [
-                f"CREATE OR REPLACE TABLE {name} (PRIMARY KEY (id)) {engine} SELECT * FROM template"
+                f"CREATE OR REPLACE TABLE {name} {made}"
+                if replaces
+                else f"DROP TABLE IF EXISTS {name};CREATE TABLE {name} {made}"
                 for job in jobs
                 for name in tables_of(job, self.options.tables_per_job)
             ],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from loadframe.host.environment import python_package
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
-from loadframe.kinds.mariadb.attached import PASSWORD, AttachedMariadb, host_of
+from loadframe.kinds.mariadb.attached import AttachedMariadb
 from loadframe.kinds.mariadb.server import PACKAGE
 from loadframe.kinds.mariadb.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
+from loadframe.kinds.mysql_attached import PASSWORD, host_of
 from loadframe.model import Requirement
 
 

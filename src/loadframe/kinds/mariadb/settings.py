@@ -12,34 +12,27 @@ What gives up durability was read at KB and REPLICATION_KB, which say nothing of
 from __future__ import annotations
 
 from loadframe.kinds.catalogue import Catalogue, specs_from
+from loadframe.kinds.mysql_settings import (
+    COMMITS,
+    ENGINES_LOSE,
+    EVENTS,
+    IO_THREADS,
+    MAX_BYTES,
+    MOST,
+    OF_CONNECTIONS,
+    RELAYED,
+    TABLE_BYTES,
+    TORN,
+    shared,
+)
 from loadframe.kinds.tunable import GB, MB, SWITCH, Tunable
 
 SYSTEM_VARIABLES = "MariaDB 10.11 information_schema.SYSTEM_VARIABLES"
 KB = "https://mariadb.com/kb/en/innodb-system-variables/"
 REPLICATION_KB = "https://mariadb.com/kb/en/replication-and-binary-log-system-variables/"
-MAX_BYTES, MOST = 2**63 - 1, 2**32 - 1
 ENGINES = ("InnoDB", "Aria", "MyISAM", "MEMORY", "ARCHIVE", "CSV")
 
 
-_COMMITS = "0 and 2: about the last second of commits may be lost at power loss (0: also when the server dies)"
-_TIMEOUT = (
-    "more than 1: with innodb_flush_log_at_trx_commit 0 or 2 the commits of that many seconds may be lost at power loss"
-)
-_EVENTS = (
-    "all but 1: at power loss the last events may be missing in the binary log, so that its replicas, and backups that "
-    "are rolled forward by it, lack commits which the server has"
-)
-_RELAYED = "all but 1: at power loss a replica may lose its place in what it has received"
-_ENGINES = (
-    "MEMORY: all rows are gone when the server ends; others but InnoDB: a crash may leave half of a transaction, or a "
-    "table that has to be repaired"
-)
-_FILES = (
-    "nosync, littlesync: the data files may be lost at power loss; O_DIRECT_NO_FSYNC: what the file system keeps of a "
-    "file that grew"
-)
-_TORN = "OFF: a page torn by power loss cannot be repaired"
-_FLUSH = ("fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC")
 _THREADS = ("one-thread-per-connection", "no-threads", "pool-of-threads")
 
 _row = specs_from(SYSTEM_VARIABLES)
@@ -47,101 +40,43 @@ CATALOGUE = Catalogue(
     kind="mariadb",
     source="The settings are those of `mariadbd --no-defaults --verbose --help`.",
     specs=(
+        *shared(_row),
         # tables, files, connections: fitted to one another and to RLIMIT_NOFILE when the server starts
         _row("table_open_cache", "integer", True, 10, 1048576, 2000, sized_at_start=True),
         _row("table_open_cache_instances", "integer", False, 1, 64, 8, sized_at_start=True),
         _row("table_definition_cache", "integer", True, 400, 2097152, sized_at_start=True),
-        _row("open_files_limit", "integer", False, 0, MOST, 0, sized_at_start=True),
         _row("innodb_open_files", "integer", False, 0, MAX_BYTES, 0, sized_at_start=True),
         _row("max_connections", "integer", True, 10, 100000, 151, sized_at_start=True),
-        _row("thread_cache_size", "integer", True, 0, 16384, sized_at_start=True),
-        _row("back_log", "integer", False, 0, 65535, sized_at_start=True),
         # threads
         _row("thread_handling", "text", False, default="one-thread-per-connection", choices=_THREADS),
         _row("thread_pool_size", "integer", True, 1, 100000, sized_at_start=True),
         # InnoDB
         # SET GLOBAL resizes the pool behind the answer, and refuses a log below the log buffer, where a start does not
         _row("innodb_buffer_pool_size", "bytes", True, 2097152, MAX_BYTES, 134217728, sized_at_start=True),
-        _row("innodb_flush_log_at_trx_commit", "integer", True, 0, 3, 1, gives_up=_COMMITS, safe=(1, 3)),
-        _row("innodb_flush_log_at_timeout", "integer", True, 0, 2700, 1, gives_up=_TIMEOUT, safe=range(2)),
+        _row("innodb_flush_log_at_trx_commit", "integer", True, 0, 3, 1, gives_up=COMMITS, safe=(1, 3)),
         _row("innodb_log_file_size", "bytes", True, 4194304, MAX_BYTES, 100663296, sized_at_start=True),
         _row("innodb_log_buffer_size", "bytes", False, 2097152, 2147479552, 16777216),
-        _row(
-            "innodb_flush_method",
-            "text",
-            False,
-            default="O_DIRECT",
-            choices=_FLUSH,
-            gives_up=_FILES,
-            safe=("fsync", "O_DSYNC", "O_DIRECT"),
-        ),
-        _row("innodb_doublewrite", "boolean", False, default=True, gives_up=_TORN),
-        _row("innodb_file_per_table", "boolean", True, default=True),
-        _row("innodb_stats_persistent", "boolean", True, default=True),
-        _row("innodb_adaptive_hash_index", "boolean", True, default=False),
+        _row("innodb_doublewrite", "boolean", False, default=True, gives_up=TORN),
         _row("innodb_io_capacity", "integer", True, 100, MOST, 200),
-        _row("innodb_read_io_threads", "integer", True, 1, 64, 4),
         _row("innodb_write_io_threads", "integer", True, 2, 64, 4),
         _row("innodb_lock_wait_timeout", "integer", True, 0, 100000000, 50),
         # durability outside InnoDB
         _row("sync_frm", "boolean", True, default=True, gives_up="OFF: a table just created may be lost at power loss"),
-        _row("sync_binlog", "integer", True, 0, MOST, 0, gives_up=_EVENTS, safe=(1,)),
-        _row("sync_relay_log", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
-        _row("sync_relay_log_info", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
-        _row("sync_master_info", "integer", True, 0, MOST, 10000, gives_up=_RELAYED, safe=(1,)),
+        _row("sync_binlog", "integer", True, 0, MOST, 0, gives_up=EVENTS, safe=(1,)),
+        _row("sync_relay_log_info", "integer", True, 0, MOST, 10000, gives_up=RELAYED, safe=(1,)),
+        _row("sync_master_info", "integer", True, 0, MOST, 10000, gives_up=RELAYED, safe=(1,)),
         # caches and temporary tables
         _row("key_buffer_size", "bytes", True, 0, MAX_BYTES, 134217728),
         _row("aria_pagecache_buffer_size", "bytes", False, 131072, MAX_BYTES, 134217728),
         _row("tmp_table_size", "bytes", True, 0, MAX_BYTES, 16777216),
-        _row("max_heap_table_size", "bytes", True, 16384, MAX_BYTES, 16777216),
         _row("query_cache_size", "bytes", True, 0, MAX_BYTES, 1048576),
         _row("query_cache_type", "text", True, default="OFF", choices=("OFF", "ON", "DEMAND")),
         _row("sort_buffer_size", "bytes", True, 1024, MAX_BYTES, 2097152),
-        _row("join_buffer_size", "bytes", True, 128, MAX_BYTES, 262144),
         _row("max_prepared_stmt_count", "integer", True, 0, MOST, 16382),
-        _row("default_storage_engine", "text", True, default="InnoDB", choices=ENGINES, gives_up=_ENGINES),
+        _row("default_storage_engine", "text", True, default="InnoDB", choices=ENGINES, gives_up=ENGINES_LOSE),
         _row("performance_schema", "boolean", False, default=False),
     ),
 )
-
-RESERVED = frozenset(
-    {
-        "basedir",
-        "bind_address",
-        "bootstrap",
-        "character_sets_dir",
-        "chroot",
-        "datadir",
-        "defaults_extra_file",
-        "defaults_file",
-        "help",
-        "init_file",
-        "innodb_data_home_dir",
-        "innodb_log_group_home_dir",
-        "lc_messages_dir",
-        "log_bin",
-        "log_error",
-        "no_defaults",
-        "pid_file",
-        "plugin_dir",
-        "port",
-        "print_defaults",
-        "skip_grant_tables",
-        "skip_networking",
-        "skip_name_resolve",
-        "socket",
-        "table_cache",
-        "tmpdir",
-        "user",
-        "verbose",
-        "version",
-    }
-)
-"""Options that a private instance decides itself; table_cache is an old name of table_open_cache."""
-
-TABLE_BYTES = 20 << 10
-"""Of an open table in MariaDB's cache: 5.5 GB at 64,000 tables was seen in the story of the render farm, connections
-and buffers included; a fifth of that is the table's own."""
 
 TUNABLES = (
     Tunable("innodb_buffer_pool_size", low=32 * MB, high=None, unit_bytes=1),
@@ -153,12 +88,8 @@ TUNABLES = (
     Tunable("innodb_io_capacity", low=200, high=20_000),
     Tunable("innodb_adaptive_hash_index", values=SWITCH),
     Tunable("innodb_log_buffer_size", low=4 * MB, high=128 * MB, unit_bytes=1),
-    Tunable("innodb_write_io_threads", values=(2, 4, 8, 16)),
-    Tunable("innodb_read_io_threads", values=(1, 4, 8, 16)),
-    Tunable("table_open_cache_instances", values=(1, 2, 4, 8, 16)),
-    Tunable("thread_cache_size", values=(0, 16, 64, 256)),
-    Tunable("tmp_table_size", low=4 * MB, high=64 * MB, unit_bytes=1, per="connection"),
-    Tunable("sort_buffer_size", low=MB / 4, high=16 * MB, unit_bytes=1, per="connection"),
+    *IO_THREADS,
+    *OF_CONNECTIONS,
     Tunable("innodb_doublewrite", values=(True,), relaxed=(False,)),
 )
 """O_DIRECT_NO_FSYNC: what the file system keeps of a file that grew may be lost at power loss

@@ -2,72 +2,8 @@
 
 from __future__ import annotations
 
-from loadframe.knowledge.signature import OWN_CPU_BUSY, Condition, Rank, Signature, Trace
+from loadframe.knowledge.mysql_family.signatures import ruled_out_by, signatures_of, traces_of
 
-SIGNATURES = (
-    Signature(
-        id="mariadb.buffer_pool",
-        rank=Rank.CACHES,
-        title="the buffer pool is too small for the pages requested",
-        present=(
-            Condition(
-                "mariadb.pool_reads",
-                ">=",
-                0.1,
-                "one request in ten has to fetch a page that was there",
-                per_request=True,
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Pages are read from the disk repeatedly, because other pages displace them from memory.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="mariadb.redo_log",
-        rank=Rank.CACHES,
-        title="the redo log is too small for the write load",
-        present=(
-            Condition("mariadb.redo_fill", ">=", 0.75, "InnoDB flushes unconditionally from 7/8 of the log on"),
-            Condition(
-                "mariadb.pages_flushed", ">=", 0.1, "one request in ten makes the server write a page", per_request=True
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="The log can advance only once the pages it protects are written; a small log forces these "
-        "writes often.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="lock.table",
-        rank=Rank.LOCKS,
-        title="statements wait for table locks",
-        present=(
-            Condition(
-                "mariadb.table_locks_waited", ">=", 0.05, "MySQLTuner: 95 % should be immediate", per_request=True
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="A statement locks the whole table and the others wait for it.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="lock.row",
-        rank=Rank.LOCKS,
-        title="transactions wait for row locks",
-        present=(Condition("mariadb.row_lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Transactions change the same rows and wait for one another.",
-        explains_falling=True,
-    ),
-)
-
-TRACES = {
-    "mariadb.buffer_pool": Trace("mariadb.pool_reads"),
-    # How full the log is falls with its size alone; pages are flushed in the background, too.
-    "mariadb.redo_log": Trace("mariadb.pages_flushed", "rate"),
-}
-
-RULED_OUT_BY = {
-    "lock.busy_errors": (Condition("mariadb.connection_errors_max", ">", 1.0, "it is connections that are refused"),)
-}
-"""By a cause that is not of one kind of server alone: what is seen where it is another cause."""
+SIGNATURES = signatures_of("mariadb")
+TRACES = traces_of("mariadb")
+RULED_OUT_BY = ruled_out_by("mariadb")

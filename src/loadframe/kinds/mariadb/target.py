@@ -1,133 +1,24 @@
-"""MariaDB, as a private instance: own data directory, own socket, unprivileged user, nothing read from /etc."""
+"""MariaDB, as a private instance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
-from loadframe.connections.mariadb_connection import Reach, driver
-from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
-from loadframe.kinds import passed_on
-from loadframe.kinds.database import SCHEMA, DatabaseTarget
-from loadframe.kinds.mariadb.control import Control
-from loadframe.kinds.mariadb.counters import COUNTERS, STATUS, VARIABLES, counted
-from loadframe.kinds.mariadb.server import PACKAGE, Server, known_options
-from loadframe.kinds.mariadb.settings import CATALOGUE, RESERVED
-from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, run_by
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.kinds.mariadb.counters import COUNTERS, COUNTING
+from loadframe.kinds.mariadb.server import Server
+from loadframe.kinds.mariadb.settings import CATALOGUE
+from loadframe.kinds.mysql_private import FamilyTarget, checked
+from loadframe.model import CounterSpec, SettingValue
 
 
-class MariadbTarget(DatabaseTarget[Server, Control]):
-    """See targets.base.Target.
-
-    A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
-    same state must give the same effective values, whichever state came before.
-    """
+class MariadbTarget(FamilyTarget):
+    """See targets.base.Target."""
 
     kind = "mariadb"
-    catalogue = CATALOGUE
+    catalogue, counting, make = CATALOGUE, COUNTING, Server
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
-
-    def __init__(self, lease: Lease, allowance: Allowance, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log. allowance: without a user, "mysql" or "nobody" when we are
-        root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        allowance = run_by(allowance, "mysql")
-        server = Server(lease, allowance.user, port)
-        super().__init__(server, allowance, data=server.data)
-
-    # --- life -------------------------------------------------------------------------------------------------------
-
-    def create(self) -> None:
-        """MissingTool without mariadbd, mariadb-install-db or pymysql; TargetError where no data can be made."""
-        driver()
-        super().create()
-
-    def check(self, state: TargetState) -> None:
-        """The server starts without connections and ends, or, where it runs, another one reads the options alone."""
-        wanted = self._wanted(state)
-        self._server.check(wanted, _options(wanted), self._allowed(wanted))
-
-    def reset(self) -> None:
-        """Close all cached tables and begin the high-water marks again (FLUSH STATUS also zeroes counters: their rates
-        have to be taken after it)."""
-        control = self._talk()
-        control.ask("FLUSH TABLES")
-        control.ask("FLUSH STATUS")
-
-    # --- what it is and does now ------------------------------------------------------------------------------------
-
-    def effective(self) -> dict[str, SettingValue]:
-        """SHOW GLOBAL VARIABLES for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
-        names = dict.fromkeys([*CATALOGUE.names(), *self._running().settings])
-        found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
-        values = {name: CATALOGUE.shown(name, found[name]) for name in names if name in found}
-        return {**values, NOFILE: soft_nofile(self._server.pid)}
-
-    def counters(self) -> dict[str, float]:
-        """Two SHOW statements on the kept connection."""
-        control = self._talk()
-        found = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
-        return counted(found | control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES]))
-
-    def endpoint(self) -> Endpoint:
-        """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
-        password has to stand in a command line; host and port where a port was asked for."""
-        server, account = self._server, self._server.workload_account
-        options = {
-            "user": account.user,
-            "password": account.password,
-            "schema": SCHEMA,
-            "socket": str(server.socket),
-            "option_file": str(server.option_file),
-        }
-        if server.port is None:
-            return Endpoint(self.kind, str(server.socket), options)
-        options |= {"host": "127.0.0.1", "port": str(server.port)}
-        return Endpoint(self.kind, f"127.0.0.1:{server.port}", options)
-
-    def describe(self) -> Mapping[str, str]:
-        shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
-        return {**super().describe(), "started": shown}
-
-    # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """With the settings on its command line."""
-        server, account = self._server, self._server.control_account
-        reach = Reach(str(server.socket), user=account.user, password=account.password)
-        self._control = Control(reach, server.died, self.pids)
-        server.start(_options(wanted), allowance, self._control.ping)
-
-    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        for name in changed:
-            self._set(name, wanted.settings.get(name))
-        self._entered(wanted)
-
-    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        return check_settings(settings)
-
-    def _set(self, name: str, value: SettingValue | None) -> None:
-        """One SET GLOBAL; None goes back to the default. The state follows at once, so that it is true on failure."""
-        control, current = self._talk(), self._running()
-        settings = {other: kept for other, kept in current.settings.items() if other != name}
-        if value is None:
-            control.ask(f"SET GLOBAL {name} = DEFAULT")
-        else:
-            control.ask(f"SET GLOBAL {name} = %s", [value])
-            settings[name] = value
-        self._state = replace(current, settings=settings)
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
-    return passed_on.check(CATALOGUE, settings, reserved=RESERVED, known=lambda: known_options(PACKAGE.required()))
-
-
-def _options(state: TargetState) -> list[str]:
-    return [f"--{name}={_word(value)}" for name, value in state.settings.items()]
-
-
-def _word(value: SettingValue) -> str:
-    return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+    return checked(CATALOGUE, Server, settings)

@@ -1,4 +1,4 @@
-"""Loadframe's own connection to a MariaDB server."""
+"""Loadframe's own connection to a server of MySQL's family."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 class Control(database.Control):
     """See database.Control."""
 
-    server = "MariaDB"
     garbled = GARBLED
 
     def __init__(
-        self, reach: Reach, died: Callable[[], TargetError | None], pids: Callable[[], Iterable[int]] = tuple
+        self,
+        reach: Reach,
+        died: Callable[[], TargetError | None],
+        pids: Callable[[], Iterable[int]] = tuple,
+        server: str = "MariaDB",
     ) -> None:
         """pids: the server's processes, as far as they are in sight."""
         super().__init__(died)
-        self._reach, self._processes = reach, pids
+        self._reach, self._processes, self.server = reach, pids, server
         known = driver().err
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 

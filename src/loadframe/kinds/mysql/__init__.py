@@ -1,0 +1,1 @@
+"""MySQL with InnoDB, as a private instance and where it runs already."""

@@ -1,0 +1,43 @@
+"""What a MySQL counts."""
+
+from __future__ import annotations
+
+from loadframe.knowledge.metric import Derived
+from loadframe.knowledge.mysql_family.metrics import agreements_of, derived_of, files_wanted, rows_of
+
+ROWS = (
+    rows_of("mysql")
+    + """\
+mysql.doublewrites            | 1/s   | writes to the doublewrite files
+mysql.binlog_transactions     | 1/s   | transactions written to the binary log
+mysql.binlog_cache_disk_uses  | 1/s   | transactions too large for the binary log's cache
+mysql.row_locks_waited_for    | count | row locks that are waited for at this moment
+mysql.redo_log_wait           | s/s   | threads that wait for the redo log's files
+mysql.binary_log_wait         | s/s   | threads that wait for the binary log's file
+mysql.data_file_wait          | s/s   | threads that wait for InnoDB's data files
+mysql.doublewrite_wait        | s/s   | threads that wait for the doublewrite files
+mysql.metadata_lock_wait      | s/s   | threads that wait for metadata locks
+mysql.table_lock_wait         | s/s   | threads that wait for table locks
+mysql.commit_wait             | s/s   | threads that wait for the redo log's files or the binary log's
+"""
+)
+"""name | unit | what."""
+
+WITHOUT_LIMIT = 5000
+
+
+def _files_wanted(connections: float, tables: float, asked: float) -> float:
+    """Without an open_files_limit MySQL wants 5000 at least (sql/mysqld.cc, adjust_open_files_limit)."""
+    return files_wanted(connections, tables, asked or WITHOUT_LIMIT)
+
+
+def _both(redo: float, binary: float) -> float:
+    return redo + binary
+
+
+DERIVED = (
+    *derived_of("mysql", _files_wanted),
+    Derived("mysql.commit_wait", ("mysql.redo_log_wait", "mysql.binary_log_wait"), _both),
+)
+
+AGREEMENTS = agreements_of("mysql")

@@ -1,0 +1,24 @@
+"""MySQL, as a private instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadframe.kinds.mysql.counters import COUNTERS, COUNTING
+from loadframe.kinds.mysql.server import Server
+from loadframe.kinds.mysql.settings import CATALOGUE
+from loadframe.kinds.mysql_private import FamilyTarget, checked
+from loadframe.model import CounterSpec, SettingValue
+
+
+class MysqlTarget(FamilyTarget):
+    """See targets.base.Target. The binary log is on, as MySQL has it; a state may say otherwise."""
+
+    kind = "mysql"
+    catalogue, counting, make = CATALOGUE, COUNTING, Server
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+
+
+def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+    return checked(CATALOGUE, Server, settings)
