@@ -2,9 +2,10 @@
 
 On a tree of its own and an SQLite file, with the program that keeps a database current. Of each source (injected,
 inotify, fanotify) first as many changes as come at once: what is applied per second, and the time of a record in the
-file system and in the database. Then at parts of that rate: the lag in the middle and at the end. A rate that is
-followed has a lag that does not grow. Changes of inotify and fanotify are real ones, made by one process at its own
-speed where that is lower. After each run the database is compared with the tree; ends with 1 where they differ.
+file system and in the database. Then at parts of that rate: the lag in the middle and at the end, and whether it is
+followed without end (docs/growth.md). Changes of inotify and fanotify are real ones, made by one process at its own
+speed where that is lower: then that is what was offered. After each run the database is compared with the tree; ends
+with 1 where they differ.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadframe.analysis.following import Following, followed, following
 from loadframe.host.environment import python
 from loadframe.indexing import trees
 from loadframe.indexing.churn import permit
@@ -28,18 +30,20 @@ from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import connect
+from loadframe.reporting.growth_report import following_sentences
 
 SOURCES = (INJECTED, "inotify", "fanotify")
 FLAT_OUT = 200_000.0
-PARTS = (0.5, 0.9, 1.2)
-HEAD = f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost"
+PARTS = (0.5, 0.7, 0.9, 1.2)
+HEAD = f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost  "
 PRAGMAS = '{"journal_mode": "wal", "synchronous": "NORMAL"}'
 PROGRAM = tuple(python("loadframe.indexing.keeping"))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """applied: records per second. middle_s, end_s: the lag. equal: what differs, in words."""
+    """applied: records per second. middle_s, end_s: the lag. follows: what its lag shows. differs: from the tree, in
+    words."""
 
     applied: float
     fs_ms: float
@@ -47,6 +51,7 @@ class Run:
     middle_s: float
     end_s: float
     lost: int
+    follows: Following
     differs: str
 
 
@@ -85,25 +90,33 @@ def run(folder: Path, tree: Path, database: dict[str, str], source: str, rate: f
         lags[len(lags) // 2],
         told["lag_s"],
         len(told["lost"]),
+        _follows([line for line in lines if "log" in line], told["seconds"], rate if source == INJECTED else None),
         "" if compared.equal else str(compared),
     )
 
 
+def _follows(lines: Sequence[dict[str, Any]], seconds: float, rate: float | None) -> Following:
+    """From the lines of the log: the age of what is applied is so many changes at the rate at which they come. rate:
+    that of the changes; without one they are made as fast as they were read."""
+    kept = [line for line in lines if line["time"] <= lines[0]["time"] + seconds]
+    span, count = kept[-1]["time"] - kept[0]["time"], kept[-1]["read"] - kept[0]["read"]
+    offered = rate or max(1.0, count / max(span, 1e-9))
+    return following([line["time"] for line in kept], [offered * line["lag_s"] for line in kept], offered)
+
+
 def shown(source: str, asked: str, one: Run) -> str:
-    lags = f"{one.middle_s:8.2f} {one.end_s:8.2f}"
-    return f"{source:<9} {asked:>9} {one.applied:>10,.0f} {one.fs_ms:>8.3f} {one.db_ms:>8.3f} {lags} {one.lost:>5}"
+    said = f"{one.middle_s:8.2f} {one.end_s:8.2f} {one.lost:>5}  {one.follows.verdict}"
+    return f"{source:<9} {asked:>9} {one.applied:>10,.0f} {one.fs_ms:>8.3f} {one.db_ms:>8.3f} {said}"
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", default=list(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
     parser.add_argument("--entries", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=4.0)
     given: Any = parser.parse_args(arguments)
     differs: list[str] = []
-    print(
-        f"{'source':<9} {'changes/s':>9} {'applied/s':>10} {'fs ms':>8} {'db ms':>8} {'lag s':>8} {'at end':>8}  lost"
-    )
+    print(HEAD)
     with tempfile.TemporaryDirectory(prefix="loadframe-") as name:
         folder = Path(name)
         for source in given.sources:
@@ -111,11 +124,7 @@ def main(arguments: Sequence[str]) -> int:
             trees.make(tree, trees.Shape(entries=given.entries))
             permit(tree)
             path.touch()
-            database = {
-                "kind": "sqlite",
-                "path": str(path),
-                "pragmas": '{"journal_mode": "wal", "synchronous": "NORMAL"}',
-            }
+            database = {"kind": "sqlite", "path": str(path), "pragmas": PRAGMAS}
             with closing(connect(database)) as store:
                 store.create("all")
             if source == INJECTED:  # it makes records over what the database has
@@ -128,6 +137,7 @@ def main(arguments: Sequence[str]) -> int:
             for asked, one in runs.items():
                 print(shown(source, asked, one), flush=True)
                 differs += [one.differs] if one.differs else []
+            print("\n".join(following_sentences(followed([one.follows for one in runs.values()]))), flush=True)
     for one in differs:
         print(f"the database and the tree differ: {one}")
     return bool(differs)

@@ -75,19 +75,27 @@ def rival(method: str, windows: Sequence[LoadWindow], size: float) -> tuple[floa
     return max(middle, 1.0), max(middle - half, 1.0), max(middle + half, 1.0)
 
 
-def scored(name: str, load: Mapping[str, Any], result: Mapping[str, Any]) -> tuple[list[Row], list[Row], list[str]]:
+def scored(
+    name: str,
+    load: Mapping[str, Any],
+    result: Mapping[str, Any],
+    cuts: Sequence[int] = CUTS,
+    times_seen: Sequence[float] = TIMES,
+    rivals: Sequence[str] = RIVALS,
+) -> tuple[list[Row], list[Row], list[str]]:
     """Of one load: rows of the rate by each method, rows of the time by ours, refusals in words."""
     windows = [LoadWindow(*one) for one in result["windows"]]
     total = windows[-1].after
     rates, times, refused = list[Row](), list[Row](), list[str]()
-    for cut in CUTS:
+    for cut in cuts:
         seen = [one for one in windows if one.after <= total / cut]
         last = max((one.after for one in seen), default=0.0)
-        sizes = [factor * last for factor in TIMES if 0 < factor * last <= total]
+        sizes = [factor * last for factor in times_seen if 0 < factor * last <= total]
         if not sizes:
             continue
         made = size_forecast.forecast(seen, sizes, memories(load, result["entry_bytes"]))
         if made.refused:
+            refused.append(f"{name}: all from {last:,.0f}: {made.refused}")
             continue
         refused += [f"{name}: {one.entries:,.0f} from {last:,.0f}: {one.because}" for one in made.not_at]
         made = size_forecast.score(made, windows)
@@ -96,7 +104,7 @@ def scored(name: str, load: Mapping[str, Any], result: Mapping[str, Any]) -> tup
             rates.append(_row("forecast", name, far, point.rate.value, point.rate.low, point.rate.high, came.rate))
             expected = point.seconds
             times.append(_row("time", name, far, expected.value, expected.low, expected.high, came.seconds))
-            for method in RIVALS:
+            for method in rivals:
                 rates.append(_row(method, name, far, *rival(method, seen, point.entries), came.rate))
     return rates, times, refused
 

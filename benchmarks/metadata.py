@@ -360,7 +360,8 @@ def main() -> int:
     given = parser.parse_args()
     loadframe.sweep_leftovers()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        tree = given.tree or Path(folder) / "tree"
+        trees.spread(Path(folder))
+        tree = given.tree or trees.apart(Path(folder))
         trees.make(tree, trees.Shape(given.entries))
         met = []
         for part in given.parts:

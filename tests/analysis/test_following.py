@@ -66,6 +66,15 @@ def test_a_rate_that_is_none_is_refused() -> None:
         following([0.0], [1.0], offered=0.0)
 
 
+def test_a_lag_that_only_swings_is_followed_and_one_that_drifts_is_not() -> None:
+    """Slices that make up for one another: their mean is within 4 % and no nearer, the lag never leaves 150 changes."""
+    swings = [4000 + each for each in (150, -150, 140, -145, 150, -140, 145, -150, 150, -150, 140, -140)]
+    assert by_rates([float(each) for each in swings], 4000.0).verdict == "followed"
+    random = np.random.default_rng(4)
+    said = [by_rates((950 + random.normal(0, 100, 12)).tolist(), 1000.0).verdict for _ in range(200)]
+    assert said.count("followed") <= 10
+
+
 def test_rates_of_slices_tell_the_same() -> None:
     random = np.random.default_rng(3)
     assert by_rates((5000 + random.normal(0, 20, 8)).tolist(), 5000.0).verdict == "followed"

@@ -57,6 +57,46 @@ def test_requests_and_time_are_told_apart_where_levels_serve_differently() -> No
         assert (found.by, found.told_apart) == (by, True)
 
 
+RECORDED = (
+    (4, 5.81, 274, 0.4), (1, 5.9, 514, 1.3), (8, 15.41, 764, 2.1), (2, 6.53, 1016, 2.9),
+    (16, 41.2, 1253, 3.8), (8, 23.1, 1491, 4.6), (1, 7.43, 1632, 5.5), (2, 7.56, 1771, 6.3),
+    (16, 53.3, 1954, 7.1), (4, 15.21, 2132, 8.0), (16, 63.51, 2298, 8.8), (1, 8.07, 2410, 9.7),
+    (8, 29.73, 2548, 10.5), (4, 17.03, 2708, 11.3), (2, 8.96, 2855, 12.2), (4, 18.65, 2997, 13.1),
+    (1, 7.63, 3103, 13.9), (8, 34.21, 3228, 14.7), (2, 9.54, 3370, 15.5), (16, 70.69, 3516, 16.4),
+    (2, 12.13, 3641, 17.2), (8, 43.58, 3769, 18.1), (1, 10.62, 3844, 18.9), (4, 25.23, 3931, 19.7),
+    (16, 82.75, 4045, 20.6), (16, 91.7, 4160, 41.5), (8, 52.57, 4263, 42.3), (2, 15.14, 4363, 43.2),
+    (4, 29.07, 4443, 44.0), (1, 11.89, 4508, 44.9),
+)  # fmt: skip
+"""A service in Python whose requests each search what all before them have left, besides 5 ms that do not grow; with a
+pause of 20 s. Level, response time (ms), requests served before, seconds."""
+
+
+def test_requests_of_which_another_share_grows_at_each_level_are_not_said_to_follow_time() -> None:
+    levels, costs, served, times = (list(map(float, each)) for each in zip(*RECORDED, strict=True))
+    found = growth(levels, costs, served, times)
+    assert found is not None
+    assert found.by == "requests"
+    assert found.times > 3
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("by", ["requests", "time"])
+def test_after_a_pause_it_does_not_matter_how_a_cost_bends(by: str, power: float) -> None:
+    random = np.random.default_rng(5)
+    order = [float(level) for _ in range(4) for level in random.permutation(LEVELS)]
+    done, now, rows = 0.0, 0.0, []
+    for index, level in enumerate(order):
+        now += 14.4 if index == 9 else 0.0  # no request meanwhile
+        grown = (done / 3000 if by == "requests" else now / 14.4) ** power
+        cost = (0.002 + 0.004 * level * (1 + 3 * grown)) * float(np.exp(random.normal(0, 0.03)))
+        rows.append((level, cost, done + level * 0.8 / cost, now + 0.8))
+        done, now = done + level * 1.6 / cost, now + 1.6
+    levels, costs, served, times = (list(each) for each in zip(*rows, strict=True))
+    found = growth(levels, costs, served, times)
+    assert found is not None
+    assert found.by == by or not found.told_apart
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_and_drift_are_no_growth(seed: int) -> None:
     assert growth(*sweep(noise=0.1, seed=seed)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stages
+from loadframe.analysis.stages import Limiting, Stage, limiting
 
 
 def test_the_stage_that_is_named_is_the_one_that_more_workers_help() -> None:
@@ -11,3 +12,17 @@ def test_the_stage_that_is_named_is_the_one_that_more_workers_help() -> None:
     assert found["ours"] == {"right": 6}
     assert found["longest queue"].get("right", 0) < 6
     assert found["longest operation"].get("right", 0) < 6
+
+
+def test_a_stage_that_takes_all_that_waits_keeps_up_however_busy_it_is() -> None:
+    """Seen on a real pipeline: 200 entries a second come, and each operation of up to 50 takes the 5 that have come
+    meanwhile; it is at work all the time, and would take 10 of them as fast."""
+    read = Stage("READ", busy=0.99, idle=0.0, blocked=0.0, workers=1, batch=1, waiting=0)
+    stat = Stage("STAT", busy=0.4, idle=0.6, blocked=0.0, workers=2, batch=1, waiting=0.1, room=0.0)
+    apply = Stage("APPLY", busy=0.995, idle=0.0, blocked=0.0, workers=1, batch=5, waiting=2.6, room=0.01)
+    assert limiting([read, stat, apply]) == Limiting("stage", 0, ())
+    slow = Stage("READ", busy=0.5, idle=0.5, blocked=0.0, workers=1, batch=1, waiting=0)
+    told = limiting([slow, stat, apply])
+    assert isinstance(told, str) and "each operation takes all entries that wait" in told
+    full = Stage("APPLY", busy=0.995, idle=0.0, blocked=0.0, workers=1, batch=50, waiting=480, room=0.96)
+    assert limiting([read, stat, full]) == Limiting("stage", 2, ("queue",), also=0)

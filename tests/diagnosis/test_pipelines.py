@@ -188,6 +188,14 @@ def _diagnosed(
 RISING = [(1.0, 1000.0, STARVED), (2.0, 2000.0, STARVED), (4.0, 3000.0, CLOGGED), (8.0, 3000.0, CLOGGED)]
 
 
+def test_levels_of_millions_are_written_out(make_step: StepMaker) -> None:
+    """The full study loads up to 3,000,000 entries; "3e+06" is no number for people."""
+    rows = [(1e6 * level, throughput, stages) for level, throughput, stages in RISING]
+    first = _diagnosed(make_step, rows)[0][0]
+    assert "At 1,000,000 to 2,000,000 it is SCAN." in first.explanation
+    assert "at 4,000,000 to 8,000,000" in first.evidence[0].window
+
+
 def test_the_stage_past_the_bend_is_the_first_finding(make_step: StepMaker) -> None:
     first = _diagnosed(make_step, RISING)[0][0]
     assert first.id == "pipeline.DB_APPLY"
@@ -215,12 +223,52 @@ def test_every_other_stage_is_ruled_out_by_what_its_workers_do(make_step: StepMa
     assert "idle for 95 %" in why["pipeline.ACK"]
 
 
+ONE_THREAD = [
+    _stage("GET_INFO_FS", 0.23, idle=0.08, blocked=0.69, workers=1, waiting=526),
+    _stage("DB_APPLY", 0.69, idle=0.31, workers=1, waiting=0),
+]
+"""The reader of a change log at its highest rate: one thread looks a batch up and writes it, in turns."""
+
+
+def test_of_stages_that_take_turns_the_one_that_takes_most_limits() -> None:
+    found = limiting(ONE_THREAD)
+    assert found == Limiting("turns", 1, ("before",))
+    slow_source = [
+        _stage("GET_INFO_FS", 0.12, idle=0.54, blocked=0.34, workers=1),
+        _stage("DB_APPLY", 0.34, idle=0.66, workers=1),
+    ]
+    assert isinstance(limiting(slow_source), str), "idle half of the time"
+    unseen = [_stage("READ", 0.3, blocked=0.7, workers=1), _stage("WRITE", 0.2, idle=0.8, workers=1)]
+    assert isinstance(limiting(unseen), str), "what READ waits for is not WRITE"
+    several = [_stage("READ", 0.3, blocked=0.7, workers=1), _stage("WRITE", 0.7, idle=0.3, workers=4)]
+    assert isinstance(limiting(several), str), "they are not one thread's"
+
+
+def test_stages_that_take_turns_are_a_finding_with_what_they_do_together(make_step: StepMaker) -> None:
+    steps = [(level, rate, ONE_THREAD) for level, rate in ((1.0, 100.0), (2.0, 200.0), (4.0, 210.0), (8.0, 205.0))]
+    (finding,) = [one for one in _diagnosed(make_step, steps)[0] if one.id.startswith("pipeline.")]
+    assert finding.id == "pipeline.DB_APPLY"
+    assert "in one stage at a time, most of the time in DB_APPLY" in finding.title
+    assert any("92 % together" in each.source for each in finding.evidence)
+
+
 def test_where_the_cpus_are_used_up_they_come_first(make_step: StepMaker) -> None:
     """Workers that wait for a CPU are at work all the time, too."""
     busy = {"system.cpu.utilization": 0.99, "system.cpu.own": 0.97, "workload.stages": 4.0}
     found = _diagnosed(make_step, RISING, busy)[0]
     stage = next(each for each in found if each.id == "pipeline.DB_APPLY")
     assert found[0].id == "cpu.saturated"
+    assert "may wait for a CPU" in stage.explanation
+
+
+@pytest.mark.parametrize(("component", "cause"), [("target", "cage.cpu_quota"), ("driver", "cage.driver.cpu_quota")])
+def test_where_a_quota_of_the_cpus_is_used_up_it_comes_first(make_step: StepMaker, component: str, cause: str) -> None:
+    """A stage at work only waits for the next period of the quota."""
+    cage = f"{component}.cage.cpu"
+    spent = {f"{cage}.utilization": 0.85, f"{cage}.throttled_share": 0.9, "workload.stages": 4.0}
+    found = _diagnosed(make_step, RISING, spent)[0]
+    assert found[0].id == cause
+    (stage,) = [one for one in found if one.id.startswith("pipeline.")]
     assert "may wait for a CPU" in stage.explanation
 
 
@@ -260,9 +308,21 @@ def test_the_ledger_has_the_workers_the_queue_and_the_change_log(make_step: Step
     steps = [make_step(4.0, 100.0, metrics)]
     limits = {one.limit.id: one.limit for one in read_limits(steps, TargetState(), {}, rules_for((), steps))}
     assert (limits["pipeline.DB_APPLY"].use, limits["pipeline.DB_APPLY"].ceiling) == (pytest.approx(0.98), 1)
-    assert (limits["pipeline.DB_APPLY.queue"].use, limits["pipeline.DB_APPLY.queue"].ceiling) == (90, 100)
+    assert (limits["pipeline.DB_APPLY.queue"].use, limits["pipeline.DB_APPLY.queue"].ceiling) == (0.9, 1)
     assert (limits["changelog.changes"].use, limits["changelog.changes"].ceiling) == (0.25, 1)
     assert "pipeline.ACK.queue" not in limits
+
+
+def test_workers_that_come_with_the_load_are_no_limit_that_a_few_of_them_exceed(make_step: StepMaker) -> None:
+    """A worker for each thread, a third of its time at work: at 4 threads 1.3 of 4, which is not 1.3 of 1."""
+    told = {f"pipeline.STAT.{end}": 0.33 for end in ("busy_share", "idle_share", "blocked_share")}
+    steps = [
+        make_step(level, 100.0, {**told, "pipeline.STAT.busy": 0.33 * level, "pipeline.STAT.workers": level})
+        for level in (4.0, 2.0, 1.0)
+    ]
+    (one,) = [each for each in read_limits(steps, TargetState(), {}, rules_for((), steps)) if "STAT" in each.limit.id]
+    assert (one.limit.use, one.limit.ceiling) == (0.33, 1)
+    assert max(one.uses) < one.limit.ceiling
 
 
 def _logged(make_step: StepMaker, behind: dict[float, float]) -> tuple[Finding | RuledOut, ...]:

@@ -17,8 +17,10 @@ from loadframe.indexing.answers import Wanted
 from loadframe.indexing.following import Following
 from loadframe.indexing.globs import longest_literal, matcher
 from loadframe.indexing.readers import Records
-from loadframe.indexing.store import Store, connect
-from loadframe.workloads.metadata_answers import agreement, differing
+from loadframe.indexing.store import Store
+from loadframe.model import AnswersCompared
+from loadframe.reporting.compared_answers import sentence, table, warnings
+from loadframe.workloads import metadata_answers
 
 
 class NoReader:
@@ -28,6 +30,9 @@ class NoReader:
 
     def read(self, timeout_s: float) -> Records:
         return Records()
+
+    def inode_of(self, file: bytes) -> int | None:
+        return None
 
     def acknowledge(self, number: int) -> None:
         pass
@@ -111,12 +116,6 @@ def test_entries_are_those_of_find(scanned: Store, tree: Path, wanted: Wanted) -
         assert compared.equal, compared
 
 
-def test_more_entries_than_come_at_once(scanned: Store, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "ROWS_AT_ONCE", 7)
-    for compared in comparing.compare_find(scanned, tree, Wanted()):
-        assert compared.equal, compared
-
-
 def test_the_largest_of_each_sort(scanned: Store, tree: Path) -> None:
     files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
     expected = sorted(files, key=lambda path: (-path.lstat().st_size, os.fsencode(path)))[:5]
@@ -192,23 +191,27 @@ def test_a_pattern_with_many_stars_takes_no_longer() -> None:
 
 
 def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scanned: Store, tree: Path) -> None:
-    found, said = agreement(scanned, tree)
-    assert len(found) == 7
-    assert said.startswith("The database answers as du and find do: ")
-    assert not differing(found)
+    found = metadata_answers.compared(scanned, tree, "the tree", 7)
+    assert len(found.answers) == 7 and found.equal and not metadata_answers.differing(found)
+    assert sentence(found).startswith("The same as du and find, of the tree: bytes on disk ")
     (tree / "d0/new").write_bytes(bytes(3_000_000))
-    found, said = agreement(scanned, tree)
-    assert "entries: the database says" in said
-    assert any("only find has d0/new" in one for one in differing(found))
+    found = metadata_answers.compared(scanned, tree, "the tree", 7)
+    assert found.equal is False
+    assert any("only find has d0/new" in one for one in metadata_answers.differing(found))
+    assert "entries: the target says" in sentence(found) and warnings([found]) == [sentence(found)]
+    (told,) = table([found])
+    unequal = {each["answer"] for each in told["answers"] if not each["equal"]}
+    assert (told["equal"], told["load"]) == (False, 7)
+    assert unequal == {
+        "bytes on disk",
+        "apparent bytes",
+        "entries",
+        "files of more than 1 MiB",
+        "bytes of files of more than 1 MiB",
+    }
 
 
-def test_du_is_answered_from_an_index_alone(tmp_path: Path) -> None:
-    file = tmp_path / "entries.db"
-    file.touch()
-    store = connect({"kind": "sqlite", "path": str(file)})
-    store.create("du")
-    (plan,) = store.ask(
-        "EXPLAIN QUERY PLAN SELECT type, links, sum(blocks), sum(size) FROM entries GROUP BY type, links"
-    )
-    store.close()
-    assert "USING COVERING INDEX entries_used" in str(plan)
+def test_answers_that_could_not_be_compared_are_neither_equal_nor_not() -> None:
+    none = AnswersCompared("the tree", 7, "du and find", missing="du is not installed")
+    assert none.equal is None and table([none])[0]["equal"] is None
+    assert warnings([none]) == ["Not compared with du and find, of the tree: du is not installed."]

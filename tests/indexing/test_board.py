@@ -108,6 +108,26 @@ def test_a_frontier_asks_others_only_when_nothing_is_left_and_nothing_is_being_l
     assert frontier.take() is None and frontier.closed
 
 
+def test_a_scan_that_begins_is_asked_for_by_no_thread_that_looks_in_between() -> None:
+    """Else it counts as one that has listed everything, and forgets what it has not seen yet."""
+    asked, taken = list[int](), list[Directory | None]()
+
+    def received() -> list[Directory]:
+        asked.append(1)
+        return []
+
+    frontier, root = Frontier(received), Directory(b"", ())
+    looking = threading.Thread(target=lambda: taken.append(frontier.take()))
+
+    def asks_nothing() -> None:
+        looking.start()
+        looking.join(0.2)  # a thread that may look has looked by then
+
+    frontier.begin(root, asks_nothing)
+    looking.join()
+    assert taken == [root] and not asked
+
+
 def test_whoever_puts_into_a_full_queue_waits_for_room() -> None:
     queue: Queue[int] = Queue(2)
     assert queue.empty() and queue.put(1) and queue.put(2) and queue.full()

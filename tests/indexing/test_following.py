@@ -18,7 +18,7 @@ from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.changes import Change
 from loadframe.indexing.churn import Churn, permit
-from loadframe.indexing.comparing import everything
+from loadframe.indexing.comparing import compare_usage, everything
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
@@ -62,8 +62,11 @@ def catch_up(following: Following) -> None:
 
 
 def equal(store: Store, tree: Path) -> None:
+    """Every entry, and du, which is answered from the totals of the directories."""
     compared = everything(store, tree)
     assert compared.equal, compared
+    for answer in compare_usage(store, tree):
+        assert answer.equal, answer
 
 
 def test_a_tree_that_changes_all_the_time(store: Store, tree: Path, reader: Reader) -> None:
@@ -211,6 +214,47 @@ def test_two_directories_that_change_places(store: Store, tree: Path, kind: str)
     reader.close()
 
 
+def _come_and_go(tree: Path) -> None:
+    """A further name of a file, which is gone before anything is looked up: the file has another size and time."""
+    (tree / "other/again").hardlink_to(tree / "a/b/single")
+    (tree / "other/again").write_text("longer than before")
+    (tree / "other/again").unlink()
+
+
+def _come_and_be_another(tree: Path) -> None:
+    """The same, where another file has the name afterwards."""
+    _come_and_go(tree)
+    (tree / "other/again").write_text("another")
+
+
+@pytest.mark.parametrize("change", [_come_and_go, _come_and_be_another])
+def test_a_name_that_is_gone_before_it_is_looked_up_tells_its_file(
+    store: Store, tree: Path, change: Callable[[Path], None]
+) -> None:
+    """fanotify tells the file itself; inotify does not."""
+    _deep(tree)
+    (tree / "a/b/single").write_text("x")
+    reader = opened("fanotify", tree)
+    with following(store, tree, reader) as follower:
+        follower.start()
+        change(tree)
+        catch_up(follower)
+        equal(store, tree)
+    reader.close()
+
+
+def test_a_recorded_inode_leads_to_the_other_names(store: Store, tree: Path) -> None:
+    (tree / "file").write_text("x")
+    inode = (tree / "file").stat().st_ino
+    reader = Scripted()
+    with following(store, tree, reader) as follower:
+        follower.start()
+        (tree / "file").write_text("longer")
+        reader.given.append(Records([Change("unlink", b"gone", number=1, file=b"%d" % inode)]))
+        follower.step(0)
+        equal(store, tree)
+
+
 class Scripted:
     """A Reader that gives what it is given."""
 
@@ -222,6 +266,9 @@ class Scripted:
 
     def read(self, timeout_s: float) -> Records:
         return self.given.pop(0) if self.given else Records()
+
+    def inode_of(self, file: bytes) -> int | None:
+        return int(file)
 
     def acknowledge(self, number: int) -> None:
         self.acknowledged = number

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import select
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +23,27 @@ import loadframe
 from hostile_trees import LONG_NAME, NAMES, hostile_tree
 from loadframe.errors import MachineError
 from loadframe.host.environment import python
+from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
+from loadframe.indexing.board import Board
 from loadframe.indexing.comparing import compare_find, compare_usage, everything
-from loadframe.indexing.config import RESULT, Config
+from loadframe.indexing.config import BOARD, RESULT, Config
 from loadframe.indexing.entries import entry_of
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
 from loadframe.indexing.inotify import Inotify
+from loadframe.indexing.pipeline import Process
 from loadframe.indexing.readers import Reader
+from loadframe.indexing.recorded import Recorded
 from loadframe.indexing.store import Store, connect
+from loadframe.indexing.trees import Shape
 from loadframe.indexing.walking import Passed, below, looked_up
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 SOURCE = str(Path(loadframe.__file__).parents[1])
 PIPELINE = tuple(python("loadframe.indexing.pipeline"))
+ID_BYTES = 16
 
 
 @pytest.fixture
@@ -82,6 +92,30 @@ def test_the_pipeline_has_every_entry(database: dict[str, str], store: Store, ho
     again = scan(database, hostile, tmp_path / "again")
     equal(store, hostile)
     assert again["new"] == again["forgotten"] == 0
+
+
+def test_killed_in_a_scan_the_next_one_ends_with_every_entry(
+    database: dict[str, str], store: Store, hostile: Path, tmp_path: Path
+) -> None:
+    """kill -9 of the pipeline, amid names of every kind: what it acknowledged is there, and all else after the next."""
+    trees.make(hostile / "made", Shape(3000))
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    config = Config(tree=str(hostile), folder=str(folder), database=database, scanners=2, batch=5)
+    (folder / "config.json").write_text(config.text())
+    process = subprocess.Popen([*PIPELINE, str(folder / "config.json")])
+    applied = [config.applied(number) for number in range(2)]
+    while sum(path.stat().st_size for path in applied if path.exists()) < 200 * ID_BYTES:
+        assert process.poll() is None, "it ended before it could be killed"
+        select.select([], [], [], 0.001)
+    process.kill()
+    process.wait()
+    told = b"".join(path.read_bytes() for path in applied)
+    acknowledged = {told[at : at + ID_BYTES] for at in range(0, len(told) - ID_BYTES + 1, ID_BYTES)}
+    assert len(acknowledged) >= 200 and acknowledged <= set(store.ids())
+    assert not everything(store, hostile).equal, "it was killed before its end"
+    scan(database, hostile, tmp_path / "next")
+    equal(store, hostile)
 
 
 def catch_up(following: Following) -> None:
@@ -256,3 +290,81 @@ def test_a_loop_of_mounts_is_an_entry_and_is_not_entered(
 def test_a_path_is_shown_on_one_line() -> None:
     assert shown(b"a\nb\xff\x1b[31m") == "a\\nb\\xff\\x1b[31m"
     assert len(shown(b"x" * 10_000)) < 400
+
+
+def test_too_few_descriptors_end_a_scan_and_forget_nothing(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path
+) -> None:
+    """The scan could not list the root, counted it as unreadable, and forgot all that the database had."""
+    trees.make(tree / "made", Shape(300, depth=10, files_per_directory=5))
+    with closing(connect(sqlite_database)) as store:
+        store.create()
+        scan(sqlite_database, tree, tmp_path / "first")
+        for most in (20, 28, 32, 36, 64):
+            folder = tmp_path / f"few {most}"
+            folder.mkdir()
+            config = Config(
+                tree=str(tree), folder=str(folder), database=sqlite_database, scan_threads=8, fs_threads=8, batch=50
+            )
+            (folder / "config.json").write_text(config.text())
+            command = ["sh", "-c", f'ulimit -n {most} && exec "$@"', "sh", *PIPELINE, str(folder / "config.json")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+            equal(store, tree)
+
+
+def run_here(config: Config) -> dict[str, Any]:
+    """One process of the pipeline, in this one."""
+    Board.make(config.path(BOARD), config.shape)
+    with ExitStack() as stack:
+        process = Process(config, 0, stack)
+        process.run(time.monotonic(), process.coordinator())
+    result: dict[str, Any] = json.loads(config.path(RESULT).read_text())
+    return result
+
+
+@pytest.mark.parametrize("way", ["listing", "directory"])
+def test_what_a_file_system_fails_to_give_is_counted_and_not_forgotten(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    for name in ("broken", "whole"):
+        (tree / name / "below").mkdir(parents=True)
+        (tree / name / "below/file").touch()
+    config = Config(tree=str(tree), folder=str(tmp_path), database=sqlite_database)
+    with closing(connect(sqlite_database)) as store:
+        store.create()
+        run_here(config)
+        before, right = set(store.ids()), getattr(Beneath, way)
+
+        def broken(beneath: Beneath, path: bytes) -> int:
+            if path.startswith(b"broken"):
+                raise OSError(errno.EIO, "Input/output error")
+            return int(right(beneath, path))
+
+        monkeypatch.setattr(Beneath, way, broken)
+        (tree / "whole/below/file").unlink()
+        counted = run_here(config)
+        assert counted["failed"] > 0 and counted["forgotten"] == 0
+        (tmp_path / "none").touch()
+        with closing(connect(sqlite_database)) as again, closing(Recorded(tmp_path / "none")) as reader:
+            following = Following(again, tree, reader)
+            following.start()
+            following.close()
+        assert set(store.ids()) == before
+        monkeypatch.undo()
+        assert run_here(config)["failed"] == 0
+        equal(store, tree)
+
+
+def test_a_change_within_the_tick_of_a_look_is_written_by_the_next_scan(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path
+) -> None:
+    """Its times are those that the database has already."""
+    (tree / "file").write_text("what was there")
+    scan(sqlite_database, tree, tmp_path / "first")
+    with closing(sqlite3.connect(sqlite_database["path"])) as asked:
+        asked.execute("UPDATE entries SET size = 1, seen_ns = ctime_ns + 1000000")
+        asked.commit()
+    scan(sqlite_database, tree, tmp_path / "next")
+    with closing(connect(sqlite_database)) as store:
+        equal(store, tree)

@@ -198,6 +198,9 @@ def test_its_statistics_add_up(tree: Path, config: Config) -> None:
         assert line["busy_s"] > 0
     assert last["DB_APPLY"]["workers"] == 2
     assert last["DB_APPLY"]["blocked_s"] == 0
+    for stage in ("GET_INFO_DB", "DB_APPLY"):
+        assert 0 < last[stage]["server_s"] <= last[stage]["busy_s"] + 0.01, "calls to the database are time at work"
+    assert last["SCAN"]["server_s"] is None, "it has no database"
 
 
 def test_a_database_that_refuses_ends_it_with_one_line(tree: Path, config: Config, store: Store) -> None:

@@ -36,6 +36,9 @@ class Endless:
         self.number += 10
         return Records(changes, "one was lost" if self.number == 30 else "", False)
 
+    def inode_of(self, file: bytes) -> int | None:
+        return None
+
     def acknowledge(self, number: int) -> None:
         pass
 

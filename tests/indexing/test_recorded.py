@@ -19,9 +19,12 @@ NAMES = st.binary(min_size=1, max_size=255).filter(
 PATHS = st.lists(NAMES, max_size=20).map(b"/".join)
 
 
-@given(st.sampled_from(KINDS), PATHS, PATHS, st.integers(0, 2**63 - 1), st.floats(0, 1e11))
-def test_a_record_comes_back(kind: str, path: bytes, to: bytes, number: int, time_s: float) -> None:
-    change = Change(kind, path, to if kind == "rename" else b"", number, time_s)
+FILES = st.just(b"") | st.integers(0, 2**64 - 1).map(lambda inode: b"%d" % inode)
+
+
+@given(st.sampled_from(KINDS), PATHS, PATHS, st.integers(0, 2**63 - 1), st.floats(0, 1e11), FILES)
+def test_a_record_comes_back(kind: str, path: bytes, to: bytes, number: int, time_s: float, file: bytes) -> None:
+    change = Change(kind, path, to if kind == "rename" else b"", number, time_s, file)
     line = line_of(change)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
     assert record_of(line) == change
@@ -60,6 +63,9 @@ def test_garbage_is_unreadable(line: bytes) -> None:
         {"path": "\ud800"},
         {"kind": "rename", "to": "../b"},
         {"kind": "rename"},
+        {"inode": -1},
+        {"inode": 2**64},
+        {"inode": "7"},
     ],
 )
 def test_a_record_with_something_wrong_is_unreadable(wrong: dict[str, object]) -> None:

@@ -43,7 +43,7 @@ def test_any_name_comes_back_as_it_was(store: Store, found: dict[bytes, tuple[in
     assert sorted(store.rows()) == wanted
     assert sorted(store.ids()) == sorted(id_of(path) for path in found)
     assert store.known([id_of(path) for path in found]) == {
-        id_of(path): (a, 4, c, 6) for path, (a, b, c) in found.items()
+        id_of(path): (a, 4, c, 6, wanted[0][-1]) for path, (a, b, c) in found.items()
     }
 
 

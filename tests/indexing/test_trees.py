@@ -83,3 +83,10 @@ def test_a_tree_that_was_made_can_be_removed(tree: Path) -> None:
     trees.remove(tree / "t")
     trees.remove(tree / "t")
     assert list(tree.iterdir()) == []
+
+
+def test_no_tree_has_the_name_of_one_that_was_removed(tree: Path) -> None:
+    """ext4 would give it the same inodes, and looks at each one that was freed within the last minute."""
+    made = [trees.apart(tree) for _ in range(20)]
+    assert len(set(made)) == 20
+    assert {one.parent for one in made} == {tree}

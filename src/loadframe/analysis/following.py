@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.analysis import student
 from loadframe.analysis.trend import FEWEST, batches
@@ -24,6 +25,9 @@ CONFIDENCE = 0.95
 SLOW = 0.02
 """A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: no
 window of seconds tells a smaller one from none."""
+STRICT = 2.0
+"""Times its half-width: a lag that is summed up of slices keeps the noise of all before. By simulation, 12 slices: of
+readers that are 3 % behind and more up to 6 % are said to follow, of those with a tenth to spare 71 % (without: 16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,9 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
     """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order): the lag
-    grows by what was offered and not applied. A lag that only swings makes neighbours differ, so that the interval is
-    rather too wide. ValueError for a rate offered that is not above zero."""
+    grows by what was offered and not applied. A lag that only swings makes neighbours differ, so that the interval of
+    their mean is too wide to prove that it does not grow: then the line through the lag itself may. ValueError for a
+    rate offered that is not above zero."""
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
@@ -88,7 +93,22 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
     slope = float(missing.mean())
     error = float(missing.std(ddof=1)) / math.sqrt(len(missing))
     half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, len(missing) - 1)) * error
-    return Following(offered, slope, slope - half, slope + half, _verdict(slope - half, slope + half, offered))
+    verdict = _verdict(slope - half, slope + half, offered)
+    if verdict == "not proven" and _swings(missing):
+        slices = range(1, len(missing) + 1)  # the unit of time
+        by_lag = following(slices, missing.cumsum().tolist(), offered)
+        if by_lag.slope + STRICT * (by_lag.high - by_lag.slope) <= SLOW * offered:
+            return by_lag
+    return Following(offered, slope, slope - half, slope + half, verdict)
+
+
+def _swings(missing: NDArray[np.float64]) -> bool:
+    """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
+    chance once in forty times (Bartlett, 1946). Only then a line through the lag tells more than the mean: through
+    the sum of independent slices, a random walk, it fits far too well."""
+    away = missing - missing.mean()
+    spread = float((away**2).sum())
+    return spread > 0 and float((away[1:] * away[:-1]).sum()) / spread <= -2.0 / math.sqrt(len(missing))
 
 
 def _verdict(low: float, high: float, offered: float) -> Verdict:

@@ -6,9 +6,10 @@ request at level l after x is
     cost = a_l (1 + k x)
 
 with x the requests served so far, or the time; k >= 0 is fitted by least squares of the logarithms, each level with a
-height of its own. A machine drifts, too, and what drifts keeps time with x. So the growth must be proved whatever part
-of the noise may be a random walk, at every level by itself, and be larger than drifts are. benchmarks/growth.py has how
-often which noise errs.
+height of its own. Which of the two it follows is judged with a k for each level and a power of x: how a cost grows is
+not known, and a straight line in the one is a bent one in the other. A machine drifts, too, and what drifts keeps time
+with x. So the growth must be proved whatever part of the noise may be a random walk, at every level by itself, and be
+larger than drifts are. benchmarks/growth.py has how often which noise errs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
 """Twice the difference in log-likelihood from which on one explanation is told from the other (Akaike: 7 to 1)."""
+POWERS = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Of x: what is kept may be searched in less time than it has entries, or in more. Which of the two a cost follows must
+not hang on how."""
 WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
 """Variances of a step of a random walk, of that of the white noise, that are tried: from none to almost all."""
 PLAUSIBLE = 1.5
@@ -81,13 +85,18 @@ def growth(
         return None
     logs = np.log(cost)
     fits: dict[By, _Fit] = {"requests": _fit(level, logs, axes["requests"]), "time": _fit(level, logs, axes["time"])}
-    best: By = "requests" if fits["requests"].squares <= fits["time"].squares else "time"
+    left: dict[By, float] = {
+        "requests": _freely(level, logs, axes["requests"]),
+        "time": _freely(level, logs, axes["time"]),
+    }
+    best: By = "requests" if left["requests"] <= left["time"] else "time"
     other: By = "time" if best == "requests" else "requests"
     found = fits[best]
     times = math.exp(float(found.growth[-1] - found.growth[0]))
     if not found.proved or times < LEAST or not _at_every_level(level, logs):
         return None
-    apart = len(logs) * math.log(max(fits[other].squares, 1e-12) / max(found.squares, 1e-12)) >= APART
+    freedom = max(1, len(logs) - 2 * len(known) - 1)
+    apart = freedom * math.log(max(left[other], 1e-12) / max(left[best], 1e-12)) >= APART
     return Growth(best, times, apart, float(axes[best][0]), float(axes[best][-1]))
 
 
@@ -101,6 +110,24 @@ def _fit(level: Numbers, logs: Numbers, x: Numbers) -> _Fit:
     design = _design(level, shape)
     weights, *_ = np.linalg.lstsq(design, logs, rcond=None)
     return _Fit(float(weights[0]) * shape, min(left), _proved(design, logs))
+
+
+def _freely(level: Numbers, logs: Numbers, x: Numbers) -> float:
+    """The least squares that are left where each level has a height and a growth of its own (what a request takes
+    besides the cost that grows is another share of it at each), and x has one of the powers."""
+    span = float(x.max() - x.min())
+    if span <= 0:
+        return math.inf
+    grown = [np.log1p(GRID[:, None] * ((x - x.min()) / span) ** power) for power in POWERS]
+    return min(
+        sum(_squares_of(shapes[:, level == one], logs[level == one]) for one in np.unique(level)) for shapes in grown
+    )
+
+
+def _squares_of(shapes: Numbers, logs: Numbers) -> float:
+    """Of one level, for the best of several shapes of its growth."""
+    rest = logs - shapes
+    return float(((rest - rest.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min())
 
 
 def _design(level: Numbers, shape: Numbers) -> Numbers:

@@ -3,7 +3,7 @@
 A stage limits where its workers are at work all the time, and the others show it: what comes before it cannot hand on
 its entries, or they wait in its queue; what comes behind has nothing to do. Of several that are at work it is the last
 one whose queue fills, or is full: what is before that passes on more than it takes. A few operations in a queue only
-say that it keeps up.
+say that it keeps up, as does an operation of several entries that takes all that wait.
 
 Neither the longest operation nor the longest queue says that: a stage with long operations may have many workers, and
 an entry may wait where nothing is short (a batch that is filled, a queue that is deep).
@@ -24,6 +24,8 @@ EMPTY = 0.5
 """Operations that wait, per worker: below this a stage finds no queue."""
 LONG = 10.0
 """Operations that wait, per worker, before a queue of which no room is told counts as one that is fed."""
+MANY = 1.5
+"""Entries of an operation, on average: from here on it takes several."""
 FILLED = 0.5
 """Of the room of a queue, from which on it holds back what is before it."""
 GROWS = 0.1
@@ -31,14 +33,19 @@ GROWS = 0.1
 ANY_IDLE = 0.5
 """Of the workers of one pool for all stages: below this they are all at work."""
 
-Kind = Literal["stage", "source", "pool", "quota"]
+IN_TURNS = 0.1
+"""Of the time of workers, by which stages that take turns may be off: those before the one at work are blocked, those
+behind it idle."""
+
+Kind = Literal["stage", "source", "pool", "quota", "turns"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What a stage did, on average. busy, idle, blocked: shares of its workers, None where that is not told; at_work:
     workers at work. waiting: operations before it, growth: of these per second; room: of these as a share of what may
-    wait. pool_idle: idle workers of one pool that works on all stages."""
+    wait. server: of the time at work, that in which its server is waited for. pool_idle: idle workers of one pool that
+    works on all stages."""
 
     name: str
     busy: float | None = None
@@ -54,6 +61,7 @@ class Stage:
     room: float | None = None
     current: float | None = None
     ms_per_op: float | None = None
+    server: float | None = None
     pool_idle: float | None = None
 
     @property
@@ -89,6 +97,14 @@ class Stage:
         return self.queue_grows or (self.room or 0.0) >= FILLED or long
 
     @property
+    def keeps_up(self) -> bool:
+        """Whether its operations take all that waits: one that may take many is at work all the time, however little
+        comes."""
+        if self.waiting is None or self.batch is None or self.is_fed:
+            return False
+        return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
+
+    @property
     def contradicts(self) -> bool:
         """Whether what it has in work contradicts the time of its operations (Little's law)."""
         if not self.current or not self.at_work:
@@ -100,7 +116,8 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Limiting:
     """What limits. kind: "stage", the workers of one; "source", all stages wait for entries; "pool", the workers that
-    all stages share; "quota", a stage that takes no more at once although workers are idle. at: the place of the stage
+    all stages share; "quota", a stage that takes no more at once although workers are idle; "turns", the stage in which
+    workers are most of the time that pass an entry through all stages themselves. at: the place of the stage
     among the stages. seen: what of the others bears it out: "queue", "before" (blocked), "behind" (idle). also: another
     stage whose workers are all at work."""
 
@@ -115,6 +132,7 @@ def stage_of(name: str, ends: Mapping[str, float]) -> Stage:
     return Stage(
         name,
         busy=ends.get("busy_share"),
+        server=ends.get("server_share"),
         idle=ends.get("idle_share"),
         blocked=ends.get("blocked_share"),
         at_work=ends.get("busy"),
@@ -148,10 +166,16 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
     if not full:
         return _not_full(stages)
     fed = [place for place in full if stages[place].is_fed or (place > 0 and stages[place - 1].is_blocked)]
-    at = fed[-1] if fed else max(full, key=lambda place: stages[place].busy or 0.0)
+    short = [place for place in full if not stages[place].keeps_up]
+    if not fed and not short and full[-1] > 0:
+        return (
+            f"the workers of {stages[full[-1]].name} are at work, but each operation takes all entries that wait: with "
+            "more of them it would take more at once"
+        )
+    at = fed[-1] if fed else max(short or full, key=lambda place: stages[place].busy or 0.0)
     if at > 0 and stages[at].has_queue is False and not _held(stages, at):
         return f"the workers of {stages[at].name} are at work, but nothing waits before it, and nothing is held back"
-    also = [place for place, stage in enumerate(stages) if stage.is_full and place != at]
+    also = [place for place in short if place != at]
     return Limiting("stage", at, _seen(stages, at), also[-1] if also else None)
 
 
@@ -173,6 +197,9 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
     """Where no stage is at work all the time: the source, or nothing that is seen."""
     held = [stage.name for stage in stages if stage.is_blocked]
+    if held and _in_turns(stages):
+        most = max(range(len(stages)), key=lambda place: stages[place].busy or 0.0)
+        return Limiting("turns", most, _seen(stages, most))
     if held:
         return (
             f"{', '.join(held)} cannot hand on entries, and no stage behind is at work all the time: something between "
@@ -184,6 +211,18 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
         return Limiting("source", 0)
     busiest = max(stages, key=lambda stage: stage.busy or 0.0)
     return f"no stage is at work all the time: {busiest.name} is busiest, {100 * (busiest.busy or 0.0):.0f} % of it"
+
+
+def _in_turns(stages: Sequence[Stage]) -> bool:
+    """Whether one of them is at work at a time, nearly all the time: then the others tell what it does, those before it
+    as time blocked, those behind it as time idle."""
+    busy = [stage.busy or 0.0 for stage in stages]
+    alike = len({stage.workers for stage in stages}) == 1
+    told = all(
+        stage.blocked is not None and abs(stage.blocked - sum(busy[place + 1 :])) <= IN_TURNS
+        for place, stage in enumerate(stages)
+    )
+    return alike and told and FULL <= sum(busy) <= 1 + IN_TURNS
 
 
 def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:

@@ -30,6 +30,12 @@ CPU_USED_UP: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are used up"),
     Condition("driver.saturation", ">=", 0.9, "the CPUs that the driver may use are used up"),
+    *(
+        Condition(
+            f"{component}.cage.cpu.throttled_share", ">=", 0.5, "a CPU quota that binds runs out in every second period"
+        )
+        for component in ("target", "driver")
+    ),
 )
 ON_DISK: tuple[Condition, ...] = (
     DISK_BUSY,
@@ -73,6 +79,14 @@ def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
     return found
 
 
+def in_words(stages: Sequence[Stage]) -> str:
+    """Which stage limits at this moment, and whether the pipeline is starved or clogged; why that is not told."""
+    found = limiting(stages)
+    if isinstance(found, str):
+        return f"which stage of the pipeline limits is not told: {found}"
+    return f"{_title(found, stages)}. {_flow(found, stages)}".rstrip()
+
+
 def _stays(windows: Windows) -> bool:
     """Whether throughput has stopped growing before the highest level, or there is no other level."""
     return windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
@@ -108,6 +122,8 @@ def _title(found: Limiting, stages: Sequence[Stage]) -> str:
         return "all stages of the pipeline wait for entries: its source limits"
     if found.kind == "pool":
         return f"all workers of the pipeline are at work, most of them in {stage.name}"
+    if found.kind == "turns":
+        return f"the workers of the pipeline are in one stage at a time, most of the time in {stage.name}"
     if found.kind == "quota":
         return f"entries wait before {stage.name} while workers are idle: it takes no more at once"
     many = "" if stage.workers is None else f" {show(stage.workers, 'count')}"
@@ -126,6 +142,10 @@ def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[E
             Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
             Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
         ]
+    if found.kind == "turns":
+        in_all = sum(each.busy or 0.0 for each in stages)
+        source = f"most of all stages, which are at work for {_percent(in_all)} together"
+        told.append(Evidence(f"{prefix}busy_share", stage.busy or 0.0, ">", 0.0, where.words, source))
     if found.kind == "quota" and stage.pool_idle is not None:
         told.append(Evidence(f"{prefix}pool_idle", stage.pool_idle, ">=", ANY_IDLE, where.words, "workers are idle"))
     if "queue" in found.seen and stage.waiting is not None:
@@ -152,13 +172,7 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
             "More workers cannot help; look at what feeds it."
         ]
     first, last = found.at == 0, found.at == len(stages) - 1
-    told = []
-    if found.kind == "stage":
-        clogged = "before" in found.seen or "queue" in found.seen
-        if first and not last:
-            told.append("It is the first stage: those behind it are starved.")
-        elif clogged:
-            told.append("Entries pile up before it: the pipeline is clogged there, not starved.")
+    told = [flow] if (flow := _flow(found, stages)) else []
     if not found.seen and not (first and last):
         told.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
     if found.also is not None:
@@ -178,6 +192,19 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
     return told
 
 
+def _flow(found: Limiting, stages: Sequence[Stage]) -> str:
+    """Whether a stage that limits starves those behind it, or clogs those before it; "" where neither is seen."""
+    if found.kind == "source":
+        return "The pipeline is starved."
+    if found.kind != "stage":
+        return ""
+    if found.at == 0 and len(stages) > 1:
+        return "It is the first stage: those behind it are starved."
+    if "before" in found.seen or "queue" in found.seen:
+        return "Entries pile up before it: the pipeline is clogged there, not starved."
+    return ""
+
+
 def _next(found: Limiting, stages: Sequence[Stage]) -> Stage | None:
     """The stage that is nearly at work all the time, too."""
     others = [each for place, each in enumerate(stages) if place != found.at and (each.busy or 0.0) >= NEAR]
@@ -193,7 +220,7 @@ def _elsewhere(found: Limiting, stages: Sequence[Stage], windows: Windows) -> li
         if isinstance(one, Limiting) and one.kind != "source" and seen[one.at].name != stages[found.at].name:
             others.setdefault(seen[one.at].name, []).append(window.levels[0])
     return [
-        f"At {levels[0]:g}{f' to {levels[-1]:g}' if len(levels) > 1 else ''} it is {name}."
+        f"At {levels[0]:,.12g}{f' to {levels[-1]:,.12g}' if len(levels) > 1 else ''} it is {name}."
         for name, levels in others.items()
     ]
 

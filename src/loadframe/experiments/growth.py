@@ -13,7 +13,7 @@ from loadframe.prediction import size_forecast
 from loadframe.runs.folder import RunFolder
 
 AXIS, CHANGES = "entries", "change_rate"
-READS = ("mariadb.pool_reads", "postgres.blocks_read")
+READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 """What each database reads from beyond its own memory, 1/s."""
 
 

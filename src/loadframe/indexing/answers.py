@@ -1,8 +1,10 @@
 """What the database answers in place of du and find: the use of a tree or of a part of it, entries by size, age, owner
 and name, and the largest of each sort.
 
-A file with several names is counted once by `usage` and by the owners, as du does, and at each name by `find`. The
-questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal literals.
+A file with several names is counted once by `usage` and by the owners, as du does, and at each name by `find`. Where
+the database keeps totals of each directory (totals.py), `usage` reads these, and the files with several names, alone.
+The questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their values are numbers and hexadecimal
+literals.
 """
 
 from __future__ import annotations
@@ -11,15 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loadframe.errors import StudyError
-from loadframe.indexing.entries import BLOCK_BYTES, TYPES
+from loadframe.indexing.entries import BLOCK_BYTES, NO_PARENT, TYPES, id_of
 from loadframe.indexing.globs import longest_literal, matcher
-from loadframe.indexing.store import Store
+from loadframe.indexing.store import LINKED, Store
+from loadframe.indexing.totals import ENTRY, LOW_BITS, SUMS
 
-ROWS_AT_ONCE = 20_000
-"""Of entries that are found: the others stay in the database meanwhile."""
-ONE_NAME = "(links = 1 OR type = 'd')"
-_OF_FILES = "CASE WHEN type IN ('f', 'l') THEN size ELSE 0 END"
-_SUMS = f"count(*), coalesce(sum(blocks), 0), coalesce(sum(size), 0), coalesce(sum({_OF_FILES}), 0)"
+_ADDED = ", ".join(f"coalesce(sum({name}), 0)" for name in SUMS)
+_EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,54 +79,67 @@ class Share:
 
 def usage(store: Store, under: bytes = b"") -> Usage:
     """As du tells it of this directory. StoreError."""
-    where = _under(store, under)
-    # Grouped by the first columns of the index `used`, so that it is read in order, and no row of the table.
-    rows = store.ask(
-        "SELECT type, links, count(*), coalesce(sum(blocks), 0), coalesce(sum(size), 0) FROM entries "
-        f"WHERE {where} GROUP BY type, links"
+    sums = _kept(store, under) if store.keeps_totals() else _summed(store, under)
+    entries, linked, blocks, high, low, other = sums
+    files = entries - linked
+    if linked:
+        names = "device, inode, type, max(blocks) AS blocks, max(size) AS size, 1 AS links"
+        each = f"SELECT {names} FROM entries WHERE {LINKED} AND {_under(store, under)} GROUP BY device, inode, type"
+        (once,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM ({each}) AS entries) AS linked")
+        more = list(map(int, once))
+        files += more[0]
+        blocks, high, low, other = blocks + more[2], high + more[3], low + more[4], other + more[5]
+    in_files = (high << LOW_BITS) + low
+    return Usage(entries, files, blocks * BLOCK_BYTES, in_files + other, in_files)
+
+
+def _summed(store: Store, under: bytes) -> list[int]:
+    """SUMS of all entries there."""
+    (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE {_under(store, under)}) AS summed")
+    return list(map(int, sums))
+
+
+def _kept(store: Store, under: bytes) -> list[int]:
+    """The same from the totals of the directories, and of a directory's own entry."""
+    if not under:
+        (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
+        return list(map(int, sums))
+    top = store.literal(id_of(under))
+    (own,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE id = {top}) AS summed")
+    (sums,) = store.ask(
+        f"WITH RECURSIVE below (id) AS (SELECT directory FROM totals WHERE directory = {top} UNION "
+        f"SELECT totals.directory FROM below CROSS JOIN totals WHERE totals.above = below.id) "
+        f"SELECT {_ADDED} FROM below CROSS JOIN totals WHERE totals.directory = below.id"
     )
-    entries, totals = 0, [0, 0, 0, 0]
-    for kind, links, count, blocks, size in rows:
-        entries += int(count)
-        if int(links) == 1 or kind == "d":
-            of_files = int(size) if kind in ("f", "l") else 0
-            totals = [one + int(more) for one, more in zip(totals, (count, blocks, size, of_files), strict=True)]
-    if entries > totals[0]:
-        columns = "device, inode, type, max(blocks) AS blocks, max(size) AS size"
-        each = f"SELECT {columns} FROM entries WHERE NOT {ONE_NAME} AND {where} GROUP BY device, inode, type"
-        (row,) = store.ask(f"SELECT {_SUMS} FROM ({each}) AS linked")
-        totals = [one + int(more) for one, more in zip(totals, row, strict=True)]
-    files, blocks, size, of_files = totals
-    return Usage(entries, files, blocks * BLOCK_BYTES, size, of_files)
+    return [int(one) + int(more) for one, more in zip(own, sums, strict=True)]
 
 
 def find(store: Store, wanted: Wanted) -> Iterator[Found]:
-    """The entries, in the order of their ids. StoreError."""
+    """The entries, in any order. Ask the store nothing else until all are taken. StoreError."""
     pattern = matcher(wanted.name) if wanted.name is not None else None
-    where, last = _where(store, wanted), b""
-    while True:
-        after = f"id > {store.literal(last)}" if last else "1 = 1"
-        question = f"SELECT id, path, size, blocks, name FROM entries WHERE {after} AND {where}"
-        rows = store.ask(f"{question} ORDER BY id LIMIT {ROWS_AT_ONCE}")
-        for key, path, size, blocks, name in rows:
-            if pattern is None or pattern.fullmatch(name):
-                yield Found(key, path, size, blocks)
-        if len(rows) < ROWS_AT_ONCE:
-            return
-        last = rows[-1][0]
+    for key, path, size, blocks, name in store.stream(
+        f"SELECT id, path, size, blocks, name FROM entries WHERE {_where(store, wanted)}"
+    ):
+        if pattern is None or pattern.fullmatch(name):
+            yield Found(key, path, size, blocks)
 
 
 def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
     """By size, the largest first; of equal ones, by path. StoreError."""
-    question = f"SELECT id, path, size, blocks FROM entries WHERE type = 'f' AND {_under(store, under)}"
+    files = f"FROM entries WHERE type = 'f' AND {_under(store, under)}"
+    # Of what size the last one is says an index; which of equal size comes first does none.
+    sizes = store.ask(f"SELECT size {files} ORDER BY size DESC LIMIT {most:d}")
+    if not sizes:
+        return []
+    question = f"SELECT id, path, size, blocks {files} AND size >= {int(sizes[-1][0])}"
     return [Found(*row) for row in store.ask(f"{question} ORDER BY size DESC, path LIMIT {most:d}")]
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
     """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts as one entry.
     StoreError."""
-    linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE NOT {ONE_NAME} GROUP BY uid, device, inode"
-    single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE {ONE_NAME} GROUP BY uid"
+    linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
+    single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"
     question = f"SELECT uid, sum(entries), sum(blocks) AS used FROM ({every}) AS owners GROUP BY uid"
     return [
@@ -137,23 +150,21 @@ def largest_owners(store: Store, most: int) -> list[Share]:
 
 def fullest_directories(store: Store, most: int) -> list[Share]:
     """By the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id. StoreError."""
-    rows = store.ask(
-        "SELECT parent, count(*) AS entries, sum(blocks) FROM entries WHERE path <> "
-        f"{store.literal(b'')} GROUP BY parent ORDER BY entries DESC, parent LIMIT {most:d}"
-    )
-    paths = _paths(store, [row[0] for row in rows])
+    of_root = f"<> {store.literal(NO_PARENT)}"
+    counts = f"SELECT parent, count(*) AS entries FROM entries WHERE parent {of_root} GROUP BY parent"
+    if store.keeps_totals():
+        counts = f"SELECT directory AS parent, entries FROM totals WHERE directory {of_root}"
+    rows = store.ask(f"{counts} ORDER BY entries DESC, parent LIMIT {most:d}")
+    if not rows:
+        return []
+    listed = ", ".join(store.literal(parent) for parent, _ in rows)
+    blocks = dict(store.ask(f"SELECT parent, sum(blocks) FROM entries WHERE parent IN ({listed}) GROUP BY parent"))
+    paths = dict(store.ask(f"SELECT id, path FROM entries WHERE id IN ({listed})"))
     return [
-        Share(paths[parent], int(entries), int(blocks) * BLOCK_BYTES)
-        for parent, entries, blocks in rows
-        if parent in paths
+        Share(paths[parent], int(entries), int(blocks[parent]) * BLOCK_BYTES)
+        for parent, entries in rows
+        if parent in paths and parent in blocks
     ]
-
-
-def _paths(store: Store, ids: list[bytes]) -> dict[bytes, bytes]:
-    if not ids:
-        return {}
-    listed = ", ".join(map(store.literal, ids))
-    return dict(store.ask(f"SELECT id, path FROM entries WHERE id IN ({listed})"))
 
 
 def _where(store: Store, wanted: Wanted) -> str:

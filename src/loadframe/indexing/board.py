@@ -12,15 +12,18 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadframe.indexing.beneath import lasts
 from loadframe.indexing.frontier import Directory
 
 IDLE, BUSY, BLOCKED = 0, 1, 2
-STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD = range(11)
+STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD, SERVER_S, ASKED_S = range(13)
 """Of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to the
-next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet."""
+next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet.
+server: seconds in calls to the database. asked: since when the call lasts that is under way, 0 for none."""
 SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
 STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
 WORKER = 16
@@ -30,8 +33,8 @@ ASKED, SENT = range(2)
 """Of a process. asked: NO, YES or GIVEN_SOME: whether it has no directory to list, and whether it was given some. sent:
 how many it gave."""
 NO, YES, GIVEN_SOME = 0, 1, 2
-COUNTED = ("vanished", "unreadable", "loops", "elsewhere", "unchanged", "changed", "new")
-"""What a process counts besides, from COUNTS on."""
+COUNTED = ("vanished", "unreadable", "failed", "loops", "elsewhere", "unchanged", "changed", "new")
+"""What a process counts besides, from COUNTS on. failed: of the unreadable, where rights are not the reason."""
 COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
@@ -109,6 +112,13 @@ class Board:
         """Something of COUNTED."""
         with self._counting:
             self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
+
+    def count_refused(self, error: OSError) -> None:
+        """Something of the tree that cannot be looked into. MachineError where the reason is ours."""
+        lasting = lasts(error)
+        self.count("unreadable")
+        if not lasting:
+            self.count("failed")
 
     def counted(self) -> dict[str, int]:
         """All that was counted, in all processes."""
@@ -192,6 +202,17 @@ class Meter:
         words[at + IDLE_S + int(words[at + STATE])] += now - words[at + SINCE_S]
         words[at + SINCE_S], words[at + STATE] = now, state
         return now
+
+    @contextmanager
+    def in_server(self) -> Iterator[None]:
+        """A call to the database, within the time at work."""
+        words, at, begun_s = self._words, self.at, time.monotonic()
+        words[at + ASKED_S] = begun_s
+        try:
+            yield
+        finally:
+            words[at + ASKED_S] = 0.0
+            words[at + SERVER_S] += time.monotonic() - begun_s
 
     @property
     def state(self) -> int:

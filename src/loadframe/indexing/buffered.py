@@ -71,6 +71,10 @@ class Buffered:
         with self._changed:
             return len(self._kept) + self._reader.waiting
 
+    def inode_of(self, file: bytes) -> int | None:
+        """See Reader."""
+        return self._reader.inode_of(file)
+
     def acknowledge(self, number: int) -> None:
         """See Reader."""
         self._reader.acknowledge(number)

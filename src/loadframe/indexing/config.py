@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,6 +59,13 @@ class Config:
 
     def text(self) -> str:
         return json.dumps(asdict(self))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file that is there with all of its text, or not at all: whoever writes it may be killed. OSError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
 
 
 PASSWORD = "LOADFRAME_DATABASE_PASSWORD"

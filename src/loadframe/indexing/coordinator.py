@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from loadframe.indexing import config as configs
 from loadframe.indexing.board import (
+    ASKED_S,
     BLOCKED_S,
     BUSY,
     BUSY_S,
@@ -16,12 +17,14 @@ from loadframe.indexing.board import (
     DONE,
     ENTRIES,
     FOUND,
+    GET_INFO_DB,
     GIVEN,
     HELD,
     IDLE,
     IDLE_S,
     SCAN,
     SCANS,
+    SERVER_S,
     SINCE_S,
     STAGES,
     STATE,
@@ -33,8 +36,12 @@ from loadframe.indexing.config import Config
 from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.store import Store
 
+ASKING = (GET_INFO_DB, DB_APPLY)
+"""Stages that call the database."""
 LINE_EVERY_S = 0.2
 """A window has several lines, however short it is."""
+LOOK_EVERY_S, LOOK_SOONEST_S, LOOK_SHARE = 0.02, 0.001, 0.02
+"""Of the last scan: between two of them every stage is idle, which must not look like a source that is slow."""
 
 
 class Coordinator:
@@ -51,16 +58,19 @@ class Coordinator:
         self._last = [(0.0, 0.0, 0.0)] * len(STAGES)
         self._scanning = False
         self._scans: list[dict[str, float]] = []
-        self._forgotten = 0
+        self._forgotten = self._failed = 0
 
-    def look(self) -> None:
-        """Begin a scan where none is under way, end one that has applied everything, and print what is due."""
-        if not self._scanning:
-            self._begin()
-        elif self._ended():
+    def look(self) -> float:
+        """End a scan that has applied everything, begin one where none is under way, and print what is due. Seconds
+        until the next look."""
+        if self._scanning and self._ended():
             self._end_scan()
+        if not self._scanning and not self._board.words[STOP]:
+            self._begin()
         if time.monotonic() - self._line_s >= LINE_EVERY_S:
             self._print()
+        last_s = self._scans[-1]["seconds"] if self._scans else LOOK_EVERY_S / LOOK_SHARE
+        return min(LOOK_EVERY_S, max(LOOK_SOONEST_S, LOOK_SHARE * last_s))
 
     def end(self) -> None:
         """The last lines and the result. Idempotent."""
@@ -71,24 +81,25 @@ class Coordinator:
             counts = {**self._board.counted(), "forgotten": self._forgotten}
             applied = int(self._board.sum(DB_APPLY, ENTRIES))
             result = {"scans": self._scans, "seconds": time.monotonic() - self._began_s, "applied": applied, **counts}
-            self._config.path(configs.RESULT).write_text(json.dumps(result), encoding="utf-8")
+            configs.write_whole(self._config.path(configs.RESULT), json.dumps(result))
 
     def _begin(self) -> None:
         self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()
+        self._failed = self._board.counted()["failed"]
         self._board.words[SCANS] += 1
-        self._board.asks_nothing()
-        self._frontier.push([Directory(b"", ())])
+        self._frontier.begin(Directory(b"", ()), self._board.asks_nothing)
         self._scanning = True
 
     def _ended(self) -> bool:
         board = self._board
         if not board.all_listed() or board.sum(SCAN, HELD):
             return False
-        return board.sum(SCAN, GIVEN) == board.sum(DB_APPLY, DONE)
+        # from the first stage on: one that has done all that it was given gives no more
+        return all(board.sum(stage, GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
 
     def _end_scan(self) -> None:
-        """What a whole scan did not see is not there any more."""
-        if self._config.forget:
+        """What a whole scan did not see is not there any more; where the file system failed it may be there."""
+        if self._config.forget and self._board.counted()["failed"] == self._failed:
             self._forgotten += self._store.forget_before(self._scan_began_ns)
         applied = self._board.sum(DB_APPLY, ENTRIES) - sum(scan["entries"] for scan in self._scans)
         self._scans.append({"entries": applied, "seconds": time.monotonic() - self._scan_began_s})
@@ -125,8 +136,14 @@ class Coordinator:
             "entries": int(entries),
             "idle": sum(board.words[at + STATE] == IDLE for at in workers),
             "workers": len(workers),
-            "queue": self._config.waiting if stage else None,
+            "queue": self._config.waiting * self._config.scanners if stage else None,  # each process has its own
             "idle_s": round(spent[IDLE], 4),
             "blocked_s": round(spent[2], 4),
             "busy_s": round(spent[BUSY], 4),
+            "server_s": round(self._in_server(workers, now), 4) if stage in ASKING else None,
         }
+
+    def _in_server(self, workers: Sequence[int], now: float) -> float:
+        words = self._board.words
+        asked = (words[at + ASKED_S] for at in workers)
+        return sum(words[at + SERVER_S] for at in workers) + sum(max(0.0, now - since) for since in asked if since)

@@ -23,7 +23,8 @@ from loadframe.indexing.changes import Change
 from loadframe.indexing.readers import Records, shown_limit
 
 # <linux/fanotify.h>
-CLOEXEC, NONBLOCK, REPORT_DIR_FID, REPORT_NAME = 0x1, 0x2, 0x400, 0x800
+CLOEXEC, NONBLOCK = 0x1, 0x2
+REPORT_FID, REPORT_DIR_FID, REPORT_NAME, REPORT_TARGET_FID = 0x200, 0x400, 0x800, 0x1000
 MARK_ADD, MARK_FILESYSTEM = 0x1, 0x100
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
 OVERFLOW, RENAME, ONDIR = 0x4000, 0x10000000, 0x40000000
@@ -31,7 +32,7 @@ WATCHED = CREATE | DELETE | ATTRIB | CLOSE_WRITE | ONDIR
 _EVENT = struct.Struct("=IBBHQii")
 _INFO = struct.Struct("=BBH")
 _VERSION = 3
-_DIRECTORY_AND_NAME, _OLD, _NEW = 2, 10, 12
+_FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
 READ_BYTES = 1 << 18
 ATTEMPTS = 3
@@ -57,11 +58,12 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Event:
     """mask: what happened, perhaps several things. at: where; None where the kernel did not say. to: where a rename
-    leads."""
+    leads. file: the handle of what it happened to, b"" where the kernel did not say."""
 
     mask: int
     at: Place | None = None
     to: Place | None = None
+    file: bytes = b""
 
 
 def events(data: bytes) -> Iterator[Event]:
@@ -90,12 +92,13 @@ def _event(mask: int, infos: bytes) -> Event:
         kind, _, length = _INFO.unpack_from(infos, at)
         if not _INFO.size <= length <= len(infos) - at:
             raise UnreadableEventError(f"information of {length} bytes where {len(infos) - at} are left")
-        if kind in (_DIRECTORY_AND_NAME, _OLD, _NEW):
+        if kind in (_FILE, _DIRECTORY_AND_NAME, _OLD, _NEW):
             found[kind] = _place(infos[at + _INFO.size : at + length])
         at += length
+    file = found[_FILE].directory if _FILE in found else b""
     if _OLD in found or _NEW in found:
-        return Event(mask, found.get(_OLD), found.get(_NEW))
-    return Event(mask, found.get(_DIRECTORY_AND_NAME))
+        return Event(mask, found.get(_OLD), found.get(_NEW), file)
+    return Event(mask, found.get(_DIRECTORY_AND_NAME), None, file)
 
 
 def _place(data: bytes) -> Place:
@@ -122,7 +125,7 @@ class Fanotify:
         try:
             self._path = path_of(self._tree.root) or b""
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
-            self._group = kernel.fanotify_init(CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME)
+            self._group = self._opened()
             self._mark()
         except OSError as error:
             self.close()
@@ -134,6 +137,16 @@ class Fanotify:
         self._paths: dict[bytes, bytes | None] = {}
         self.unresolved = 0
         """Records of directories that were gone when they were read: what became of these is told by other records."""
+
+    def _opened(self) -> int:
+        """A group whose records tell the file, too, where the kernel has that (Linux 5.17)."""
+        flags = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME
+        try:
+            return kernel.fanotify_init(flags | REPORT_FID | REPORT_TARGET_FID)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return kernel.fanotify_init(flags)
 
     def _mark(self) -> None:
         """With renames as one record where the kernel has them (Linux 5.17), else as two."""
@@ -170,7 +183,7 @@ class Fanotify:
         now = time.time()
 
         def record(kind: str, path: bytes, to: bytes = b"") -> None:
-            add(Change(kind, path, to, self._number, now))
+            add(Change(kind, path, to, self._number, now, event.file))
             self._number += 1
 
         if event.mask & RENAME:
@@ -225,6 +238,17 @@ class Fanotify:
             return None if path is None else b""
         above = self._path.rstrip(b"/") + b"/"
         return path[len(above) :] if path.startswith(above) else None
+
+    def inode_of(self, file: bytes) -> int | None:
+        """See Reader."""
+        try:
+            opened = kernel.open_by_handle(self._tree.root, file)
+        except OSError:
+            return None  # its last name is gone, as a rule (ESTALE)
+        try:
+            return os.fstat(opened).st_ino
+        finally:
+            os.close(opened)
 
     def acknowledge(self, number: int) -> None:
         """The kernel keeps no record that was read."""

@@ -3,15 +3,16 @@
 
 A record says that something happened at a path, not what is there now: the tree is asked. So a record that comes twice,
 late, or in another order changes nothing, and records of one path in a batch are one question. With a path goes its
-directory, whose times and size change too; with a file that has several names go the other names. What a directory had
-that was renamed is removed, and looked up where it is now.
+directory, whose times and size change too; with a file that has several names go the other names, also where the
+record names the file and its own name is gone. What a directory had that was renamed is removed, and looked up where it
+is now.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -133,7 +134,8 @@ class Following:
         replaced = wanted.replaced | {entry.path for entry in again}
         removed = [path for path, entry in found.items() if entry is None or path in replaced]
         removed = [path for path in removed if path not in self._refused]
-        others = self._other_names(self._linked(removed) | _linked_now(entries), found)
+        inodes = self._linked(removed) | _linked_now(entries) | self._elsewhere(wanted, found)
+        others = self._other_names(inodes, found)
         entries += [entry for entry in others.values() if entry is not None]
         removed += [path for path, entry in others.items() if entry is None and path not in self._refused]
         self._write(
@@ -161,7 +163,7 @@ class Following:
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:
-            self.done.passed.tell(error.strerror or "unreadable", path)
+            self.done.passed.refuse(error, path)
             self._refused.add(path)
             return None
 
@@ -209,6 +211,13 @@ class Following:
             column, level = "parent", deeper
         return inodes
 
+    def _elsewhere(self, wanted: _Wanted, found: Mapping[bytes, Entry | None]) -> set[int]:
+        """The inodes of files that the records are of and that have other names, perhaps: where nothing is at the name
+        of the record any more, or where records of it are of several files."""
+        unsure = [files for path, files in wanted.files.items() if len(files) > 1 or found.get(path) is None]
+        inodes = {self._reader.inode_of(file) for files in unsure for file in files}
+        return {inode for inode in inodes if inode is not None}
+
     def _other_names(self, inodes: set[int], known: Container[bytes]) -> dict[bytes, Entry | None]:
         """What is now at the paths that the database has of these inodes, beside those known."""
         found: dict[bytes, Entry | None] = {}
@@ -227,13 +236,14 @@ class Following:
         return rows
 
     def _scan_all(self) -> None:
-        """The whole tree, and then what is not there any more is removed."""
-        seen_ns = self._look()
+        """The whole tree, and then what is not there any more is removed: where the file system failed nothing is."""
+        seen_ns, failed = self._look(), self.done.passed.failed
         self._tree.forget()
         top = self._looked_up(b"")
         if top is not None:
             self._write([top], [top], Batch(seen_ns=seen_ns))
-            self._store.forget_before(seen_ns)
+            if self.done.passed.failed == failed:
+                self._store.forget_before(seen_ns)
 
     def close(self) -> None:
         """The reader and the store are the caller's. Idempotent."""
@@ -243,19 +253,22 @@ class Following:
 class _Wanted:
     """What the records of a batch ask. paths: to look up. above: directories further up. replaced: what the database
     has there, and below, is of before. walked: if it is a directory, the same, and what is below is looked up, too: it
-    may have changed before the directory was followed."""
+    may have changed before the directory was followed. files: by path, which files the records are of."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()
         self.replaced: set[bytes] = set()
         self.walked: set[bytes] = set()
         self.above: set[bytes] = set()
+        self.files: dict[bytes, set[bytes]] = {}
         all_readable = os.geteuid() == 0
         for change in changes:
             places = {change.path, change.to} if change.kind == "rename" else {change.path}
             parents = {parent_of(path) for path in places}
             self.paths |= places | parents
             self.above |= parents
+            if change.file:
+                self.files.setdefault(change.to or change.path, set()).add(change.file)
             if change.kind in ("unlink", "rename"):
                 self.replaced |= places
             if change.kind in ("unlink", "rename", "create") or (change.kind == "setattr" and not all_readable):

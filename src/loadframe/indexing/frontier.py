@@ -40,7 +40,7 @@ class Frontier:
         self._received = received
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
-        self._busy = 0
+        self._busy = self._wanted = 0
         self._closed = False
 
     def push(self, directories: Sequence[Directory]) -> None:
@@ -50,15 +50,35 @@ class Frontier:
                 self._stack.extend(directories)
                 self._changed.notify(len(directories))
 
+    def begin(self, root: Directory, asks_nothing: Callable[[], None]) -> None:
+        """The first directory of a scan. At once with the word that none is asked for: a thread that asked in between
+        would have the scan taken for one that has listed everything."""
+        with self._changed:
+            asks_nothing()
+            self._stack.append(root)
+            self._changed.notify()
+
     def take(self) -> Directory | None:
         """The next one, to be told `done`; None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
-            if not self._stack and not self._closed and not self._changed.wait_for(self._ready, WAIT_S):
+            if not self._stack and not self._closed and not self._waited():
                 return None
             if self._closed or not self._stack:
                 return None
             self._busy += 1
             return self._stack.pop()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a thread waits for a directory."""
+        return self._wanted > 0
+
+    def _waited(self) -> bool:
+        self._wanted += 1
+        try:
+            return self._changed.wait_for(self._ready, WAIT_S)
+        finally:
+            self._wanted -= 1
 
     def _ready(self) -> bool:
         if not self._stack and not self._busy:

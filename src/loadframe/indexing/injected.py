@@ -89,6 +89,10 @@ class Injected:
         self._made += 1
         return record(self._rng, self._paths, self._first + self._made - 1, self._start_wall + self._made / self._rate)
 
+    def inode_of(self, file: bytes) -> int | None:
+        """They name none."""
+        return None
+
     def acknowledge(self, number: int) -> None:
         """They are not kept."""
 

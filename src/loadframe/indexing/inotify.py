@@ -133,7 +133,7 @@ class Inotify:
         path = joined(directory, event.name) if event.name else directory
         is_directory = bool(event.mask & ISDIR)
         if event.mask & CREATE:
-            self._record("create", path)
+            self._record("create", path, file=b"" if is_directory else self._file(path))
             if is_directory:
                 self._watch_below(path, tell=True)
         if event.mask & DELETE:
@@ -165,8 +165,15 @@ class Inotify:
                 kernel.inotify_rm_watch(self._instance, watch)
             self._paths.pop(watch, None)
 
-    def _record(self, kind: str, path: bytes, to: bytes = b"") -> None:
-        self._changes.append(Change(kind, path, to, self._number, time.time()))
+    def _file(self, path: bytes) -> bytes:
+        """Which file it is, where it is there still: it may be a further name of one that is known."""
+        try:
+            return b"%d" % self._tree.entry(path).st_ino
+        except OSError:
+            return b""
+
+    def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
+        self._changes.append(Change(kind, path, to, self._number, time.time(), file))
         self._number += 1
 
     def _watch_below(self, top: bytes, *, tell: bool) -> None:
@@ -215,6 +222,10 @@ class Inotify:
                 f" watched, and {limit('max_user_watches')} watches are all that this user may have",
                 remedy=f"Raise {LIMITS}/max_user_watches, follow with fanotify as root, or follow a smaller tree.",
             ) from error
+
+    def inode_of(self, file: bytes) -> int | None:
+        """See Reader."""
+        return int(file)
 
     def acknowledge(self, number: int) -> None:
         """The kernel keeps no record that was read."""

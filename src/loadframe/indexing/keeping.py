@@ -23,7 +23,7 @@ from loadframe.host.environment import python
 from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose
-from loadframe.indexing.config import RESULT, STATISTICS
+from loadframe.indexing.config import RESULT, STATISTICS, write_whole
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Reader
@@ -143,7 +143,7 @@ class Program:
             "vanished": done.passed.vanished,
             "passed": done.passed.counts,
         }
-        self.keeping.path(RESULT).write_text(json.dumps(told), encoding="utf-8")
+        write_whole(self.keeping.path(RESULT), json.dumps(told))
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS hands each batch to DB_APPLY and waits for it: then it is blocked."""

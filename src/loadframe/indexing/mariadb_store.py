@@ -13,12 +13,15 @@ from typing import Any
 import pymysql
 from pymysql.cursors import SSCursor
 
+from loadframe.indexing import totals
 from loadframe.indexing.store import (
     COLUMNS,
     IDS_PER_QUESTION,
+    INDEXED,
     INDEXES,
     SET,
-    USED,
+    TABLES,
+    WITH_TOTALS,
     AgainError,
     Known,
     Row,
@@ -29,10 +32,12 @@ from loadframe.indexing.store import (
 
 IN_THE_WAY = frozenset({1205, 1213, 1020})
 """Errors of MariaDB: a lock took too long, a deadlock, a record has changed since it was read."""
+NOT_PERMITTED = frozenset({1142, 1227, 1419})
+"""To make a trigger: the account lacks TRIGGER, or the server writes a binary log and the account lacks SUPER."""
 STATEMENT_BYTES = 1 << 20
 """A statement ends after the row that exceeds this; the server's max_allowed_packet is 16 MiB where it is not set."""
-PREFIX = {"name": "name(64)", "used": USED}
-"""Of a column that is too long for an index as a whole."""
+OTHERS = {**INDEXED, "linked": "(links, type)", "name": "(name(64))"}
+"""An index has all rows, and of a long column its beginning."""
 ENTRIES = """CREATE TABLE entries (
     id BINARY(16) PRIMARY KEY, parent BINARY(16) NOT NULL, path MEDIUMBLOB NOT NULL, name VARBINARY(1024) NOT NULL,
     device BIGINT NOT NULL, inode BIGINT NOT NULL, type CHAR(1) CHARACTER SET latin1 NOT NULL, size BIGINT NOT NULL,
@@ -72,25 +77,34 @@ class MariadbStore(Store):
 
     def create(self, indexes: str = "parent") -> None:
         self.drop()
-        keys = [f"CREATE INDEX entries_{name} ON entries ({PREFIX.get(name, name)})" for name in INDEXES[indexes]]
+        keys = [f"CREATE INDEX entries_{name} ON entries {OTHERS.get(name, f'({name})')}" for name in INDEXES[indexes]]
         self._execute(ENTRIES, PROGRESS, *keys)
+        if indexes in WITH_TOTALS:
+            self._keep_totals()
+
+    def _keep_totals(self) -> None:
+        """Where the account may not make triggers there are none: answers are summed up then."""
+        with _explained():
+            try:
+                with self._connection.cursor() as cursor:
+                    for statement in totals.MARIADB:
+                        cursor.execute(statement)
+            except pymysql.err.MySQLError as error:
+                if error.args[0] not in NOT_PERMITTED:
+                    raise
+                self._execute("DROP TABLE IF EXISTS totals")
 
     def drop(self) -> None:
-        self._execute("DROP TABLE IF EXISTS entries", "DROP TABLE IF EXISTS progress")
+        self._execute(*(f"DROP TABLE IF EXISTS {table}" for table in TABLES))
 
     def empty(self) -> None:
-        self._execute("TRUNCATE TABLE entries", "TRUNCATE TABLE progress")
+        there = TABLES if self.keeps_totals() else TABLES[:-1]
+        self._execute(*(f"TRUNCATE TABLE {table}" for table in there))  # for which no trigger fires
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        asked = "SELECT id, inode, atime_ns, mtime_ns, ctime_ns FROM entries WHERE id IN ({})"
+        asked = "SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE id IN ({})"
         found = (row for some in parts(ids, IDS_PER_QUESTION) for row in self._ask(asked.format(_listed(some))))
         return {key: (inode, *times) for key, inode, *times in found}
-
-    def ids(self) -> Iterator[bytes]:
-        yield from (key for (key,) in self._stream("SELECT id FROM entries"))
-
-    def rows(self) -> Iterator[Row]:
-        yield from self._stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
@@ -107,9 +121,18 @@ class MariadbStore(Store):
     def ask(self, question: str) -> list[tuple[Any, ...]]:
         return self._ask(question)
 
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        with _explained(), self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(question)
+            yield from cursor.fetchall_unbuffered()
+
     @staticmethod
     def literal(value: bytes) -> str:
         return f"x'{value.hex()}'"
+
+    def keeps_totals(self) -> bool:
+        there = "table_schema = DATABASE() AND table_name = 'totals'"
+        return bool(self._number(f"SELECT count(*) FROM information_schema.tables WHERE {there}"))
 
     def index_inodes(self) -> None:
         self._execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
@@ -163,11 +186,6 @@ class MariadbStore(Store):
         with _explained(), self._connection.cursor() as cursor:
             cursor.execute(asked)
             return list(cursor.fetchall())
-
-    def _stream(self, asked: str) -> Iterator[tuple[Any, ...]]:
-        with _explained(), self._connection.cursor(SSCursor) as cursor:
-            cursor.execute(asked)
-            yield from cursor.fetchall_unbuffered()
 
     def _number(self, asked: str) -> int:
         return int(self._ask(asked)[0][0])

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from loadframe.errors import MachineError
@@ -23,15 +24,14 @@ from loadframe.indexing import config as configs
 from loadframe.indexing.beneath import Beneath
 from loadframe.indexing.board import OFFSET_NS, STOP, Board, Meter
 from loadframe.indexing.config import Config
-from loadframe.indexing.coordinator import Coordinator
+from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe.indexing.frontier import Frontier
 from loadframe.indexing.queues import Queue
-from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, serve
+from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD
 
 SCANNED, DONE = 0, 0
-LOOK_EVERY_S = 0.02
 
 
 class Process:
@@ -87,11 +87,12 @@ class Process:
         return lambda: serve(self._queues[0], meter, lambda work: ask_database(store, work, meter), self._queues[1])
 
     def _look(self, meter: Meter) -> Callable[[], None]:
-        asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite)
-        return lambda: serve(self._queues[1], meter, asker.act, self._queues[2])
+        give = partial(hand_on, self._queues[2], meter=meter)
+        asker = Asker(self._tree(), self.board, self.now_ns, self.config.rewrite, give)
+        return lambda: serve(self._queues[1], meter, asker.act, None)
 
     def _apply(self, meter: Meter) -> Callable[[], None]:
-        applier = Applier(self._store(), self._acknowledge)
+        applier = Applier(self._store(), meter, self._acknowledge)
         return lambda: serve(self._queues[2], meter, applier.act, None)
 
     def now_ns(self) -> int:
@@ -128,9 +129,7 @@ class Process:
         for worker in self._workers:
             worker.start()
         while not self._failures and not self.board.words[STOP] and time.monotonic() < until_s:
-            if coordinator is not None:
-                coordinator.look()
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S if coordinator is None else coordinator.look())
         self.end(drop=time.monotonic() >= until_s)
         for worker in self._workers:
             worker.join()

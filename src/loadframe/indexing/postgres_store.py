@@ -8,9 +8,22 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from loadframe.indexing.store import IDS_PER_QUESTION, INDEXES, USED, AgainError, Known, Row, Store, StoreError, parts
+from loadframe.indexing import totals
+from loadframe.indexing.store import (
+    IDS_PER_QUESTION,
+    INDEXED,
+    INDEXES,
+    TABLES,
+    WITH_TOTALS,
+    AgainError,
+    Known,
+    Row,
+    Store,
+    StoreError,
+    parts,
+)
 
-PREFIX = {"name": "substring(name for 64)", "used": USED}
+OTHERS = {**INDEXED, "name": "(substring(name for 64))"}
 ROWS_AT_ONCE = 10_000
 ENTRIES: LiteralString = """CREATE TABLE entries (
     id bytea PRIMARY KEY, parent bytea NOT NULL, path bytea NOT NULL, name bytea NOT NULL,
@@ -32,7 +45,7 @@ UPSERT: LiteralString = f"""INSERT INTO entries ({ALL})
         excluded.inode, excluded.type, excluded.size, excluded.blocks, excluded.links, excluded.uid, excluded.gid,
         excluded.mode, excluded.atime_ns, excluded.mtime_ns, excluded.ctime_ns, excluded.seen_ns)
     WHERE excluded.seen_ns >= entries.seen_ns"""
-KNOWN: LiteralString = "SELECT id, inode, atime_ns, mtime_ns, ctime_ns FROM entries WHERE id = ANY(%b)"
+KNOWN: LiteralString = "SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE id = ANY(%b)"
 NOTE: LiteralString = """INSERT INTO progress (log, number) VALUES (%s, %s)
     ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"""
 
@@ -58,16 +71,20 @@ class PostgresStore(Store):
             self._connection.execute(ENTRIES)
             self._connection.execute(PROGRESS)
             for name in INDEXES[indexes]:
-                key = f"CREATE INDEX entries_{name} ON entries ({PREFIX.get(name, name)})"
+                key = f"CREATE INDEX entries_{name} ON entries {OTHERS.get(name, f'({name})')}"
                 self._connection.execute(key.encode())
+            for statement in totals.POSTGRES if indexes in WITH_TOTALS else ():
+                self._connection.execute(statement)
 
     def drop(self) -> None:
         with _explained():
-            self._connection.execute("DROP TABLE IF EXISTS entries, progress")
+            self._connection.execute(f"DROP TABLE IF EXISTS {', '.join(TABLES)}".encode())
+            self._connection.execute(f"DROP FUNCTION IF EXISTS {', '.join(totals.FUNCTIONS)}".encode())
 
     def empty(self) -> None:
+        there = TABLES if self.keeps_totals() else TABLES[:-1]
         with _explained():
-            self._connection.execute("TRUNCATE entries, progress")
+            self._connection.execute(f"TRUNCATE {', '.join(there)}".encode())  # for which no trigger fires
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         found: dict[bytes, Known] = {}
@@ -76,12 +93,6 @@ class PostgresStore(Store):
                 rows = self._connection.execute(KNOWN, (some,), binary=True)
                 found.update((key, (inode, *times)) for key, inode, *times in rows)
         return found
-
-    def ids(self) -> Iterator[bytes]:
-        yield from (key for (key,) in self._stream("SELECT id FROM entries"))
-
-    def rows(self) -> Iterator[Row]:
-        yield from self._stream(f"SELECT {ALL} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
@@ -100,6 +111,10 @@ class PostgresStore(Store):
         with _explained():
             return self._connection.execute(question.encode(), binary=True).fetchall()
 
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        with _explained():
+            yield from self._connection.cursor(binary=True).stream(question.encode(), size=ROWS_AT_ONCE)
+
     @staticmethod
     def literal(value: bytes) -> str:
         return f"'\\x{value.hex()}'::bytea"
@@ -107,6 +122,9 @@ class PostgresStore(Store):
     @classmethod
     def contains(cls, column: str, value: bytes) -> str:
         return f"position({cls.literal(value)} IN {column}) > 0"
+
+    def keeps_totals(self) -> bool:
+        return bool(self._number("SELECT count(to_regclass('totals'))"))
 
     def index_inodes(self) -> None:
         with _explained():
@@ -121,6 +139,11 @@ class PostgresStore(Store):
     def _begin(self) -> None:
         with _explained():
             self._connection.execute("BEGIN")
+
+    def _take_turns(self) -> None:
+        if self.keeps_totals():
+            with _explained():
+                self._connection.execute("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
 
     def _commit(self) -> None:
         with _explained():
@@ -152,10 +175,6 @@ class PostgresStore(Store):
     def _note(self, log: str, number: int) -> None:
         with _explained():
             self._connection.execute(NOTE, (log, number))
-
-    def _stream(self, asked: LiteralString) -> Iterator[tuple[Any, ...]]:
-        with _explained():
-            yield from self._connection.cursor(binary=True).stream(asked, size=ROWS_AT_ONCE)
 
     def _number(self, asked: LiteralString, *values: str) -> int:
         with _explained():

@@ -39,6 +39,11 @@ class Reader(Protocol):
         cannot be read on."""
         ...
 
+    def inode_of(self, file: bytes) -> int | None:
+        """The inode of a file that a record names (Change.file); None where it has no name any more, or is not known.
+        For any thread."""
+        ...
+
     def acknowledge(self, number: int) -> None:
         """Every record up to this one is in the database. Idempotent."""
         ...

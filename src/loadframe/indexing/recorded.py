@@ -1,9 +1,10 @@
 """A change log in a file: one record a line, as JSON. `churn` writes such files, and so may any other source.
 
-    {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c"}
+    {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c", "inode": 1234}
 
 Paths are relative to the root of the tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode gives
-them). Numbers grow. The log outlives its reader: it is read on from the record that is in the database.
+them). The inode may be missing; with it a change of a file with several names is seen, also where the name of the
+record is gone. Numbers grow. The log outlives its reader: it is read on from the record that is in the database.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def line_of(change: Change) -> bytes:
     told = {"number": change.number, "time_s": change.time_s, "kind": change.kind, "path": os.fsdecode(change.path)}
     if change.kind == "rename":
         told["to"] = os.fsdecode(change.to or b"")
+    if change.file:
+        told["inode"] = int(change.file)
     return json.dumps(told).encode() + b"\n"
 
 
@@ -51,13 +54,20 @@ def record_of(line: bytes) -> Change:
         raise UnreadableRecordError("the line is no JSON") from error
     if not isinstance(told, dict) or told.get("kind") not in KINDS:
         raise UnreadableRecordError(f"the line is no object whose kind is one of {', '.join(KINDS)}")
-    number, time_s = told.get("number"), told.get("time_s")
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 63:
-        raise UnreadableRecordError("its number is no whole number of at least 0")
+    number, time_s = _whole(told, "number", 1 << 63), told.get("time_s")
     if not isinstance(time_s, int | float) or isinstance(time_s, bool) or not 0 <= time_s < 1e12:
         raise UnreadableRecordError("its time_s is no time since 1970")
     renamed = told["kind"] == "rename"
-    return Change(told["kind"], _path(told, "path"), _path(told, "to") if renamed else b"", number, float(time_s))
+    path, to = _path(told, "path"), _path(told, "to") if renamed else b""
+    file = b"%d" % _whole(told, "inode", 1 << 64) if "inode" in told else b""
+    return Change(told["kind"], path, to, number, float(time_s), file)
+
+
+def _whole(told: dict[str, Any], key: str, end: int) -> int:
+    number = told.get(key)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < end:
+        raise UnreadableRecordError(f"its {key} is no whole number of at least 0")
+    return number
 
 
 def _path(told: dict[str, Any], key: str) -> bytes:
@@ -118,6 +128,10 @@ class Recorded:
             if change.number > self._after:
                 self._after = change.number
                 yield change
+
+    def inode_of(self, file: bytes) -> int | None:
+        """See Reader."""
+        return int(file)
 
     def acknowledge(self, number: int) -> None:
         """The file stays as it is: whoever writes it may cut it."""

@@ -18,23 +18,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from operator import attrgetter
 from pathlib import Path
 from stat import S_IFDIR
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
+from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath, Descent
 from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Meter, Shape
 from loadframe.indexing.entries import FORMAT
 from loadframe.indexing.frontier import Directory, Frontier
 
 LOOK_EVERY_S = 0.002
-STATUS = attrgetter(
-    *("st_dev", "st_ino", "st_mode", "st_size", "st_blocks", "st_nlink", "st_uid", "st_gid"),
-    *("st_atime_ns", "st_mtime_ns", "st_ctime_ns"),
-)
-Looked = tuple[bytes, tuple[int, ...]]
-"""A name, and of its status what STATUS takes."""
+SHARE_EVERY = 8
+"""Directories, after which a thread looks whether another one has none."""
+DEVICE_SHIFT = 64
+Looked = tuple[bytes, os.stat_result]
+"""A name, and its status."""
 Take = Callable[[bytes, Sequence[Looked]], None]
 """Called with each directory and what was looked up in it."""
 
@@ -53,63 +51,83 @@ class Scanned:
     seconds: float
 
 
-@dataclass(slots=True)
 class Scanner:
-    """One thread of a scan."""
+    """One thread of a scan. Of a directory its `above` has itself, too, as the last one."""
 
-    tree: Beneath
-    frontier: Frontier
-    board: Board
-    meter: Meter
-    take: Take
+    def __init__(self, tree: Beneath, frontier: Frontier, board: Board, meter: Meter, take: Take) -> None:
+        self._frontier, self._board, self._meter, self._take = frontier, board, meter, take
+        self._device, self._descent = tree.status.st_dev, Descent(tree)
+        self._left: list[Directory] = []
+        """Directories that this thread has found: the last one comes next."""
 
     def work(self) -> None:
         """List directories until the frontier is closed."""
-        while not self.frontier.closed:
-            if (directory := self.frontier.take()) is not None:
-                try:
-                    self._directory(directory)
-                except (FileNotFoundError, NotADirectoryError):
-                    self.board.count("vanished")
-                except OSError:
-                    self.board.count("unreadable")
-                self.meter.add(DONE)
-                self.frontier.done()
+        listed = 0
+        while not self._frontier.closed:
+            if (directory := self._frontier.take()) is None:
+                continue
+            self._left.append(directory)
+            while self._left and not self._frontier.closed:
+                self._directory(self._left.pop())
+                listed += 1
+                if self._frontier.wanted or listed % SHARE_EVERY == 0:
+                    self._share()
+            self._frontier.done()
+        self._descent.close()
 
     def _directory(self, directory: Directory) -> None:
-        listing = self.tree.listing(directory.path)
         try:
-            status = os.fstat(listing)
-            here = status.st_dev << 64 | status.st_ino
-            if here in directory.above:
-                self.board.count("loops")
-            elif status.st_dev != self.tree.status.st_dev:
-                self.board.count("elsewhere")
-            else:
-                self._look(listing, directory.path, (*directory.above, here))
-        finally:
-            os.close(listing)
+            self._look(self._descent.listing(directory.path), directory)
+        except (FileNotFoundError, NotADirectoryError):
+            self._board.count("vanished")
+        except OSError as error:
+            self._board.count_refused(error)
+        self._meter.add(DONE)
 
-    def _look(self, listing: int, path: bytes, above: tuple[int, ...]) -> None:
+    def _look(self, listing: int, directory: Directory) -> None:
         """The loop that a scan spends its time in."""
-        looked: list[Looked] = [] if path else [(b"", STATUS(self.tree.status))]
-        below: list[Directory] = []
-        add, status_of, kind, directory = looked.append, STATUS, FORMAT, S_IFDIR
-        prefix = path + b"/" if path else b""
+        path, looked = directory.path, list[Looked]()
+        add, kind, is_directory = looked.append, FORMAT, S_IFDIR
         with os.scandir(listing) as found:
             for each in found:
                 try:
-                    status = status_of(each.stat(follow_symlinks=False))
+                    status = each.stat(follow_symlinks=False)
                 except OSError as error:
-                    self.board.count("vanished" if isinstance(error, FileNotFoundError) else "unreadable")
+                    if isinstance(error, FileNotFoundError):
+                        self._board.count("vanished")
+                    else:
+                        self._board.count_refused(error)
                     continue
                 name = each.name.encode(ENCODING, ERRORS)
                 add((name, status))
-                if status[2] & kind == directory:
-                    below.append(Directory(prefix + name, above))
-        self.meter.add(ENTRIES, len(looked))
-        self.take(path, looked)
-        self.frontier.hand_over(self.board, below)
+                if status[0] & kind == is_directory:  # st_mode
+                    self._found(path + b"/" + name if path else name, status, directory.above)
+        self._meter.add(ENTRIES, len(looked))
+        self._take(path, looked)
+
+    def _found(self, path: bytes, status: os.stat_result, above: tuple[int, ...]) -> None:
+        """A directory: whether it is entered follows from what it is."""
+        here = identity(status)
+        if status.st_dev != self._device:
+            self._board.count("elsewhere")
+        elif here in above:
+            self._board.count("loops")
+        else:
+            self._left.append(Directory(path, (*above, here)))
+
+    def _share(self) -> None:
+        """Give half of what is left, what came first, to a thread or a process that has nothing."""
+        half = len(self._left) // 2
+        if half and self._frontier.wanted:
+            self._frontier.push(self._left[:half])
+            del self._left[:half]
+        elif half and (asking := self._board.asks()) is not None:
+            del self._left[: self._board.give(asking, self._left[:half])]
+
+
+def identity(status: os.stat_result) -> int:
+    """Device and inode as one number."""
+    return status.st_dev << DEVICE_SHIFT | status.st_ino
 
 
 def nothing(path: bytes, looked: Sequence[Looked]) -> None:
@@ -174,7 +192,9 @@ def _process(tree: Path, board: Board, take: Take, goes_on: Callable[[], bool] =
             scanner = Scanner(root, frontier, board, meter, take)
             threads.append(threading.Thread(target=_guarded, args=(scanner, failures), daemon=True))
         if board.process == 0:
-            frontier.push([Directory(b"", ())])
+            take(b"", [(b"", root.status)])
+            board.words[board.of_worker(0, SCAN, 0) + ENTRIES] += 1
+            frontier.push([Directory(b"", (identity(root.status),))])
         for thread in threads:
             thread.start()
         while not board.words[STOP] and not failures and goes_on():

@@ -9,12 +9,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from loadframe.indexing import totals
 from loadframe.indexing.store import (
     COLUMNS,
     IDS_PER_QUESTION,
+    INDEXED,
     INDEXES,
     SET,
-    USED,
+    TABLES,
+    WITH_TOTALS,
     AgainError,
     Known,
     Row,
@@ -70,13 +73,14 @@ class SqliteStore(Store):
             self._connection.execute(ENTRIES)
             self._connection.execute(PROGRESS)
             for name in INDEXES[indexes]:
-                columns = USED if name == "used" else name
-                self._connection.execute(f"CREATE INDEX entries_{name} ON entries ({columns})")
+                self._connection.execute(f"CREATE INDEX entries_{name} ON entries {INDEXED.get(name, f'({name})')}")
+            for statement in totals.SQLITE if indexes in WITH_TOTALS else ():
+                self._connection.execute(statement)
 
     def drop(self) -> None:
         with _explained():
-            self._connection.execute("DROP TABLE IF EXISTS entries")
-            self._connection.execute("DROP TABLE IF EXISTS progress")
+            for table in TABLES:
+                self._connection.execute(f"DROP TABLE IF EXISTS {table}")
 
     def empty(self) -> None:
         with _explained():
@@ -89,17 +93,11 @@ class SqliteStore(Store):
         found: dict[bytes, Known] = {}
         with _explained():
             for some in parts(ids, IDS_PER_QUESTION):
-                asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns FROM entries WHERE id IN ({_marks(some)})"
+                asked = (
+                    f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE id IN ({_marks(some)})"
+                )
                 found.update((key, (inode, *times)) for key, inode, *times in self._connection.execute(asked, some))
         return found
-
-    def ids(self) -> Iterator[bytes]:
-        with _explained():
-            yield from (key for (key,) in self._connection.execute("SELECT id FROM entries"))
-
-    def rows(self) -> Iterator[Row]:
-        with _explained():
-            yield from self._connection.execute(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
@@ -118,9 +116,16 @@ class SqliteStore(Store):
         with _explained():
             return self._connection.execute(question).fetchall()
 
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        with _explained():
+            yield from self._connection.execute(question)
+
     @staticmethod
     def literal(value: bytes) -> str:
         return f"x'{value.hex()}'"
+
+    def keeps_totals(self) -> bool:
+        return bool(self._number("SELECT count(*) FROM sqlite_master WHERE name = 'totals'"))
 
     def index_inodes(self) -> None:
         with _explained():

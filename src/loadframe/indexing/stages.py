@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from errno import EBADF
 from typing import NamedTuple
 
-from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
+from loadframe.errors import MachineError
+from loadframe.indexing.beneath import ENCODING, ERRORS, OURS, Beneath, lasts
 from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN, HELD, IDLE, TAKEN, Board, Meter
 from loadframe.indexing.entries import Entry, entry_of, id_of
 from loadframe.indexing.frontier import Directory, Frontier
@@ -23,8 +23,14 @@ from loadframe.indexing.queues import Queue
 from loadframe.indexing.store import AgainError, Batch, Known, Store, rows_of
 
 DEVICE_SHIFT = 64
-ACCESSED, MODIFIED = 1, 2
-"""Of Known: atime_ns, mtime_ns, and ctime_ns, which are the last ones of an Entry, too."""
+ACCESSED, MODIFIED, SEEN = 1, 2, 4
+"""Of Known: atime_ns, mtime_ns, and ctime_ns, which are the last ones of an Entry, too; and seen_ns."""
+TICK_NS, WHOLE_TICK_NS = 20_000_000, 2_000_000_000
+"""How long two changes of a file may have one time: a kernel before 6.13 takes it from its last tick (100 a second at
+least); a file system that has whole seconds only, for up to two of them."""
+HELD_S = 0.1
+"""A batch that is listed or looked up more slowly, as from a slow disk, is handed on as far as it is, where the next
+stage has nothing to do."""
 LOCKED_FOR_S, LOOK_AGAIN_S = 30.0, 0.0005
 NO_DIRECTORY = 1 << 30
 """A descriptor that is none: what is looked up there is refused with EBADF."""
@@ -77,15 +83,25 @@ class Lister:
             self.meter.add(TAKEN)
             try:
                 found = self._list(directory)
-            except (FileNotFoundError, NotADirectoryError):
-                self.board.count("vanished")
-            except OSError:
-                self.board.count("unreadable")
+            except OSError as error:
+                self._passed(directory, error)
             else:
                 self.meter.add(ENTRIES, found)
             self.meter.add(DONE)
             self.meter.turn(IDLE)
             self.frontier.done()
+
+    def _passed(self, directory: Directory, error: OSError) -> None:
+        """Count a directory that is not listed. MachineError for the root: its scan would have forgotten everything."""
+        if not directory.path and error.errno not in OURS:
+            raise MachineError(
+                f"The root of the tree cannot be listed: {error.strerror}.",
+                remedy="Look whether it is there and mounted; the database has what it had.",
+            ) from error
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.board.count("vanished")
+        else:
+            self.board.count_refused(error)
 
     def _list(self, directory: Directory) -> int:
         """How many names it has."""
@@ -120,6 +136,8 @@ class Lister:
         if names:
             total += len(names)
             self._hold(Piece(path, names, found_s))
+            if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
+                self._flush()
         self.meter.add(FOUND, len(below))
         self.frontier.hand_over(self.board, below)
         return total
@@ -186,7 +204,8 @@ def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Know
     until_s = time.monotonic() + LOCKED_FOR_S
     while True:
         try:
-            return store.known(ids)
+            with meter.in_server():
+                return store.known(ids)
         except AgainError:
             if meter.turn(BLOCKED) > until_s:
                 raise
@@ -196,57 +215,90 @@ def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Know
 
 @dataclass(slots=True)
 class Asker:
-    """GET_INFO_FS. clock_ns: of seen_ns. rewrite: unchanged entries are written again, not only seen."""
+    """GET_INFO_FS. clock_ns: of seen_ns. rewrite: unchanged entries are written again, not only seen. give: told each
+    part of a batch. held_s: how long a part takes at most, but for its last entry."""
 
     tree: Beneath
     board: Board
     clock_ns: Callable[[], int]
     rewrite: bool
+    give: Callable[[Work], None]
+    held_s: float = HELD_S
 
     def act(self, work: Work) -> int:
-        work.seen_ns = self.clock_ns()
-        self.tree.forget()
-        gone = refused = first = 0
-        for directory, names, _ in work.pieces:
-            at = self._directory(directory)
-            keys = work.ids[first : first + len(names)]
-            first += len(names)
-            for name, key in zip(names, keys, strict=True):
-                try:
-                    status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
-                except (FileNotFoundError, NotADirectoryError):
-                    gone += 1
-                except OSError as error:
-                    gone, refused = gone + (error.errno == EBADF), refused + (error.errno != EBADF)
-                else:
-                    self._take(work, key, entry_of(directory, name, status))
-        self._count(work, gone, refused)
+        """The batch, in parts where the file system is slow."""
+        for part in self._parts(work):
+            self.give(part)
         return len(work.ids)
+
+    def _parts(self, work: Work) -> Iterator[Work]:
+        self.tree.forget()
+        part, until_s, first = self._part(work), time.monotonic() + self.held_s, 0
+        for directory, names, found_s in work.pieces:
+            at, begin = self._directory(directory), 0
+            for number, name in enumerate(names, 1):
+                self._look(part, at, directory, name, work.ids[first])
+                first += 1
+                if time.monotonic() >= until_s:
+                    part.pieces.append(Piece(directory, names[begin:number], found_s))
+                    yield self._counted(part)
+                    part, until_s, begin = self._part(work), time.monotonic() + self.held_s, number
+            if begin < len(names):
+                part.pieces.append(Piece(directory, names[begin:], found_s))
+        if part.pieces:
+            yield self._counted(part)
+
+    def _part(self, work: Work) -> Work:
+        return Work([], known=work.known, seen_ns=self.clock_ns())
+
+    def _look(self, part: Work, at: int, directory: bytes, name: bytes, key: bytes) -> None:
+        try:
+            status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
+        except (FileNotFoundError, NotADirectoryError):
+            self.board.count("vanished")
+        except OSError as error:
+            if error.errno == EBADF:
+                self.board.count("vanished")
+            else:
+                self.board.count_refused(error)
+        else:
+            self._take(part, key, entry_of(directory, name, status))
 
     def _directory(self, path: bytes) -> int:
         """NO_DIRECTORY where it is gone."""
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        try:
             return self.tree.directory(path)
-        return NO_DIRECTORY
+        except (FileNotFoundError, NotADirectoryError):
+            return NO_DIRECTORY
+        except OSError as error:
+            if not lasts(error):
+                self.board.count("failed")
+            return NO_DIRECTORY
 
-    def _count(self, work: Work, gone: int, refused: int) -> None:
-        new = sum(key not in work.known for key in work.found_ids)
-        counts = {"vanished": gone, "unreadable": refused, "unchanged": len(work.touched), "new": new}
-        counts["changed"] = len(work.found_ids) - new
+    def _counted(self, part: Work) -> Work:
+        new = sum(key not in part.known for key in part.found_ids)
+        counts = {"unchanged": len(part.touched), "new": new, "changed": len(part.found_ids) - new}
         for what, number in counts.items():
             if number:
                 self.board.count(what, number)
+        return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """An entry is unchanged where the database has its inode and its times. The scan itself reads directories: when
-        that was does not count."""
+        """An entry is unchanged where the database has its inode and its times, and looked when they could no longer
+        be those of a later change. The scan itself reads directories: when that was does not count."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
-        if known is not None and known[first:] == entry[first - len(known) :] and known[0] == as_signed(entry[4]):
+        same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])
+        if known is not None and same and _settled(entry[-1], known[SEEN]):
             work.touched.append(key)
         else:
             work.entries.append(entry)
             work.found_ids.append(key)
+
+
+def _settled(changed_ns: int, seen_ns: int) -> bool:
+    """Whether an entry that was looked at then cannot have changed since without another time of its change."""
+    return changed_ns + (TICK_NS if changed_ns % 1_000_000_000 else WHOLE_TICK_NS) < seen_ns
 
 
 def as_signed(number: int) -> int:
@@ -259,10 +311,12 @@ class Applier:
     """DB_APPLY. acknowledge: told each batch that is committed."""
 
     store: Store
+    meter: Meter
     acknowledge: Callable[[Work], None]
 
     def act(self, work: Work) -> int:
         rows = rows_of(work.entries, work.found_ids, work.seen_ns)
-        self.store.apply(Batch(rows=rows, touched=work.touched, seen_ns=work.seen_ns))
+        with self.meter.in_server():
+            self.store.apply(Batch(rows=rows, touched=work.touched, seen_ns=work.seen_ns))
         self.acknowledge(work)
         return len(rows) + len(work.touched)

@@ -39,22 +39,26 @@ SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "none": (),
     "parent": ("parent",),
-    "du": ("parent", "used"),
-    "all": ("parent", "used", "size", "mtime_ns", "uid", "name"),
+    "du": ("parent", "linked"),
+    "all": ("parent", "linked", "size", "mtime_ns", "uid", "name"),
 }
 """Which columns have an index beside the key, by the words of the workload's option. Without one of `parent`, what is
 in a directory that is removed is looked for in the whole table."""
-USED = "type, links, blocks, size"
-"""Of the index `used`: what du sums up. The sums need no row of the table."""
+WITH_TOTALS = frozenset({"du", "all"})
+"""With these the database keeps totals of each directory (totals.py), too."""
+LINKED = "links > 1 AND type <> 'd'"
+"""Of files with several names."""
+INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
+"""What an index has that is called otherwise than its column. uid: what the largest owners are summed up from."""
 KINDS = ("sqlite", "mariadb", "postgres")
-TABLES = ("entries", "progress")
+TABLES = ("entries", "progress", "totals")
 ATTEMPTS = 5
 """How often a transaction is begun that another one made impossible (a deadlock)."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
 """A row of `entries`, in the order of COLUMNS."""
-Known = tuple[int, int, int, int]
-"""What is known of an entry: inode, atime_ns, mtime_ns, ctime_ns. Where they are the same it is unchanged."""
+Known = tuple[int, int, int, int, int]
+"""What is known of an entry: inode, atime_ns, mtime_ns, ctime_ns, seen_ns."""
 _SIGN = 1 << 63
 T = TypeVar("T")
 
@@ -117,13 +121,13 @@ class Store(abc.ABC):
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that are there, by id: one query for IDS_PER_QUESTION."""
 
-    @abc.abstractmethod
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""
+        yield from (key for (key,) in self.stream("SELECT id FROM entries"))
 
-    @abc.abstractmethod
     def rows(self) -> Iterator[Row]:
         """All rows, in any order."""
+        yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     @abc.abstractmethod
     def count(self) -> int:
@@ -145,6 +149,10 @@ class Store(abc.ABC):
     def ask(self, question: str) -> list[tuple[Any, ...]]:
         """The rows that answer a SELECT, whose values are numbers and literals (`literal`) in its text."""
 
+    @abc.abstractmethod
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        """The same, where the database keeps the rows until they are taken. Nothing else may be asked meanwhile."""
+
     @staticmethod
     @abc.abstractmethod
     def literal(value: bytes) -> str:
@@ -154,6 +162,10 @@ class Store(abc.ABC):
     def contains(cls, column: str, value: bytes) -> str:
         """The condition that the column, of bytes, has these somewhere."""
         return f"instr({column}, {cls.literal(value)}) > 0"
+
+    @abc.abstractmethod
+    def keeps_totals(self) -> bool:
+        """Whether there are totals of each directory."""
 
     @abc.abstractmethod
     def index_inodes(self) -> None:
@@ -172,6 +184,8 @@ class Store(abc.ABC):
         for attempt in range(ATTEMPTS):
             try:
                 self._begin()
+                if attempt:
+                    self._take_turns()
                 self._write(batch)
                 self._commit()
                 return
@@ -208,6 +222,9 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _begin(self) -> None: ...
+
+    def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
+        """In a transaction that another one was in the way of: wait until it is the only one that writes totals."""
 
     @abc.abstractmethod
     def _commit(self) -> None: ...

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from loadframe.indexing.beneath import Beneath, joined, shown
+from loadframe.indexing.beneath import Beneath, joined, lasts, shown
 from loadframe.indexing.entries import Entry, entry_of, split
 
 MOST_TOLD = 100
@@ -19,9 +19,10 @@ MOST_TOLD = 100
 
 @dataclass
 class Passed:
-    """What was not looked into, counted; the first of each are told."""
+    """What was not looked into, counted; the first of each are told. failed: for another reason than its rights."""
 
     vanished: int = 0
+    failed: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     told: dict[str, list[str]] = field(default_factory=dict)
 
@@ -31,6 +32,11 @@ class Passed:
         first = self.told.setdefault(why, [])
         if len(first) < MOST_TOLD:
             first.append(shown(path))
+
+    def refuse(self, error: OSError, path: bytes) -> None:
+        """This path, which cannot be looked into. MachineError where the reason is ours."""
+        self.failed += not lasts(error)
+        self.tell(error.strerror or "unreadable", path)
 
 
 LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
@@ -102,7 +108,7 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
         passed.vanished += 1
         return
     except OSError as error:
-        passed.tell(error.strerror or "unreadable", path)
+        passed.refuse(error, path)
         return
     try:
         with os.scandir(listing) as found:
@@ -113,8 +119,8 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
                 except FileNotFoundError:
                     passed.vanished += 1
                 except OSError as error:
-                    passed.tell(error.strerror or "unreadable", joined(path, name))
+                    passed.refuse(error, joined(path, name))
     except OSError as error:
-        passed.tell(error.strerror or "unreadable", path)
+        passed.refuse(error, path)
     finally:
         os.close(listing)

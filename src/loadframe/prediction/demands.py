@@ -206,7 +206,8 @@ def _prior(shape: int, deviation: float, background: bool) -> float:
 
 
 def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:
-    """g(N): 0 at the lowest load, 1 at saturation."""
-    ends = growth.h(np.array([low, far]))
+    """g(N): 0 at the lowest load, 1 at saturation. Where that is so far that its growth is beyond a double, it is 0."""
+    with np.errstate(over="ignore"):
+        ends = growth.h(np.array([low, far]))
     way = (growth.h(loads) - ends[0]) / (ends[1] - ends[0])
     return np.asarray(np.minimum(way, 1.0) if growth.ends else way)

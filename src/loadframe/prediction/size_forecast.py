@@ -38,6 +38,8 @@ WELL_BEYOND = 2.0
 """Half of the keys are outside of memory at twice its end: from there on the climb's height is seen."""
 EARLY = 0.5
 """Memory was seen to end from this share of its bytes on: a part of it holds other things."""
+LEAST_PART = 1 / 4
+"""Of an entry's bytes, that which is in use: the indexes of a wide table. Seen on a real load: 1 / 3.6."""
 ALIKE = 2.0
 """Two ends of memory that lie less than this factor apart are one."""
 LEAST_CLIMB = 1.25
@@ -65,16 +67,17 @@ def forecast(
         count = len(size_law.joined(windows))
         return replace(found, refused=_too_few(count))
     sizes_of = _sizes(memories or Memories())
-    end = _memory_end(law, size_law.fit(windows, of_reads=True), sizes_of)
-    walls = _walls(sizes_of, last, end)
+    reads = size_law.fit(windows, of_reads=True)
+    end = _memory_end(law, reads, sizes_of)
+    reads_end = None if reads is None else reads.end
+    walls = _walls(sizes_of, last, end, reads_end)
     sizes = sorted(set(at)) or [2 * last, 4 * last]
     refused = [GrowthRefusal(size, why) for size in sizes if (why := _refused(size, last, end, walls, memories))]
     kept = [size for size in sizes if size not in {one.entries for one in refused}]
     points = tuple(_point(law, windows, size) for size in kept)
     now = _estimate(1 / law.costs(last))
-    return replace(
-        found, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=tuple(_notes(law, windows, end))
-    )
+    notes = tuple(_notes(windows, end, reads_end))
+    return replace(found, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=notes)
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
@@ -136,13 +139,17 @@ def _one_end(one: LoadInterval, other: LoadInterval) -> bool:
     return overlap or 1 / ALIKE < one.load / other.load < ALIKE
 
 
-def _walls(sizes: Mapping[str, float], last: float, end: MemoryEnd | None) -> dict[str, float]:
-    """The sizes at which a memory is full, of those that were not left yet. The reads that are counted are those beyond
-    the database's own memory, the smallest: where they confirm its end it is left, whatever else it holds."""
-    left = 0.0 if end is None else end.entries.load * ALIKE
-    if end is not None and end.confirmed:
-        left = max(left, min(sizes.values(), default=0.0))
-    return {name: size for name, size in sizes.items() if last < WELL_BEYOND * size and size > left}
+def _walls(
+    sizes: Mapping[str, float], last: float, end: MemoryEnd | None, reads: LoadInterval | None
+) -> dict[str, float]:
+    """The sizes at which a memory is full, of those that were not left yet. reads: where the counted reads begin to
+    rise. They are those beyond the database's own memory, the smallest: where they confirm the end of the cost, or cost
+    nothing, it is left, but not before its bytes are written. Where neither end was seen, what is in use of an entry
+    may be a part of its bytes, and memory hold more of them."""
+    own = min(sizes.values(), default=0.0) if reads is not None and (end is None or end.confirmed) else 0.0
+    left = max(own, 0.0 if end is None else end.entries.load * ALIKE)
+    seen = WELL_BEYOND if end is not None or reads is not None else 1 / LEAST_PART
+    return {name: size for name, size in sizes.items() if last < size or (last < seen * size and size > left)}
 
 
 def _refused(
@@ -153,7 +160,7 @@ def _refused(
         return None
     for name, wall in sorted(walls.items(), key=lambda one: one[1]):
         if size > EARLY * wall:
-            return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
+            return _unseen(name, wall, last)
     times = size / last
     if times > FURTHEST:
         return (
@@ -173,6 +180,15 @@ def _refused(
             f"{UNKNOWN:g} times as many are forecast. Give the size of the memory, or load more."
         )
     return None
+
+
+def _unseen(name: str, wall: float, last: float) -> str:
+    if last < WELL_BEYOND * wall:
+        return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
+    return (
+        f"Memory ({name}) holds {wall:,.0f} whole entries, and no end of it was seen up to {last:,.0f}: what is in use "
+        f"of an entry may be a part of it, and end later. Load at least {wall / LEAST_PART:,.0f}."
+    )
 
 
 def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPoint:
@@ -204,8 +220,14 @@ def _estimate(draws: Numbers) -> Estimate:
     return Estimate(middle, low, high)
 
 
-def _notes(law: SizeLaw, windows: Sequence[LoadWindow], end: MemoryEnd | None) -> list[str]:
-    """What a reader must know to trust it."""
+def _notes(windows: Sequence[LoadWindow], end: MemoryEnd | None, reads_end: LoadInterval | None) -> list[str]:
+    """What a reader must know to trust it. reads_end: where the reads from beyond memory begin to rise."""
+    if end is None and reads_end is not None:
+        return [
+            f"Reads from beyond memory rise from {reads_end.load:,.0f} entries on ({reads_end.low:,.0f} to "
+            f"{reads_end.high:,.0f}), and the cost does not climb there by more than it grows with each doubling: "
+            "these reads are cheap, as from a page cache. Where they come from a disk is not foreseen."
+        ]
     if end is None:
         return ["No end of memory was seen: the forecast holds as long as the database stays in memory."]
     if end.confirmed:

@@ -1,44 +1,73 @@
-"""What the database of metadata-index answers, beside du and find on the same tree: once for each tree that was scanned
-whole."""
+"""What a step of metadata-index has left in the database: whether all that was acknowledged is there, and its answers
+beside those of du and find on the same tree."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from loadframe.errors import MissingTool
 from loadframe.indexing import comparing
+from loadframe.indexing import config as configs
 from loadframe.indexing.answers import Wanted
-from loadframe.indexing.comparing import Compared
+from loadframe.indexing.config import Config
 from loadframe.indexing.store import Store
+from loadframe.model import AnswerCompared, AnswersCompared
+from loadframe.workloads import step_files
 
+BESIDE = "du and find"
 LARGE_BYTES = 1 << 20
 """What find looks for by its size."""
-WANTED = (Wanted(type="d"), Wanted(type="f", larger_than=LARGE_BYTES))
+WANTED = {
+    "directories": Wanted(type="d"),
+    "files of more than 1 MiB": Wanted(type="f", larger_than=LARGE_BYTES),
+}
 
 
-def agreement(store: Store, tree: Path) -> tuple[tuple[Compared, ...], str]:
-    """Each answer with that of du or find, and all of it in a sentence for the report. MissingTool, WorkloadError,
-    StoreError."""
+def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
+    """Each answer with that of du or find. of, load: of that tree. WorkloadError, StoreError; where a program is not
+    installed the record says so."""
     try:
-        found = [*comparing.compare_usage(store, tree)]
-        for wanted in WANTED:
-            found += comparing.compare_find(store, tree, wanted)
+        found = [(one.answer, one) for one in comparing.compare_usage(store, tree)]
+        for what, wanted in WANTED.items():
+            count, bytes_ = comparing.compare_find(store, tree, wanted)
+            found += [(what, count), (f"bytes of {what}", bytes_)]
     except MissingTool as error:
-        return (), f"The answers of the database were not compared with du and find: {error.fact}."
-    disk, _, entries = found[:3]
-    if all(one.equal for one in found):
-        return tuple(found), (
-            f"The database answers as du and find do: {entries.ours:,} entries, {disk.ours:,} bytes on the disk, "
-            f"{found[5].ours:,} files of more than 1 MiB with {found[6].ours:,} bytes."
-        )
-    return tuple(found), "; ".join(differing(found))
+        return AnswersCompared(of, load, BESIDE, missing=error.fact)
+    return AnswersCompared(
+        of, load, BESIDE, tuple(AnswerCompared(name, one.ours, one.theirs, one.differences) for name, one in found)
+    )
 
 
-def differing(found: list[Compared] | tuple[Compared, ...]) -> list[str]:
+def differing(found: AnswersCompared) -> list[str]:
     """What is not the same, in words."""
     return [
-        f"{one.answer}: the database says {one.ours:,}, du or find {one.theirs:,}"
+        f"{one.answer}: the database says {one.target:,}, {BESIDE} {one.other:,}"
         + (f" ({one.differences[0]})" if one.differences else "")
-        for one in found
+        for one in found.answers
         if not one.equal
     ]
+
+
+def lacking(store: Store, config: Config, of_tree: int | None) -> str:
+    """What does not hold, in words; "" where all does. Entries are told apart by the first 8 bytes of their ids.
+    of_tree: the entries of the tree, where it is one of ours."""
+    import numpy as np
+
+    def numbers(ids: bytes) -> Any:
+        whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
+        return np.unique(np.frombuffer(whole_ids, dtype="<u8")[::2])
+
+    sent = numbers(b"".join(step_files.read(config.applied(process)) for process in range(config.scanners)))
+    there = numbers(b"".join(store.ids()))
+    if lost := len(np.setdiff1d(sent, there, assume_unique=True)):
+        return f"{lost:,} of {len(sent):,} entries are not there"
+    if whole_scans(config) and of_tree is not None and len(there) != of_tree:
+        return f"after a whole scan it has {len(there):,} entries, the tree {of_tree:,}"
+    return ""
+
+
+def whole_scans(config: Config) -> int:
+    """How many scans came to their end; none of a pipeline that was killed."""
+    return len(json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", []))

@@ -8,7 +8,6 @@ pipeline is the driver. After each step every entry that was acknowledged must b
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,8 +26,8 @@ from loadframe.indexing.config import Config
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import Store, StoreError
 from loadframe.indexing.trees import Shape
-from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import databases, metadata_answers, step_files
+from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
+from loadframe.workloads import databases, metadata_answers, metadata_cold, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
@@ -43,19 +42,17 @@ from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
 from loadframe.workloads.together import Worker, start_together
 
-EVERYTHING = "3"
-"""Pages, directories and inodes (proc_sys_vm(5), drop_caches)."""
-DROP_CACHES = Path("/proc/sys/vm/drop_caches")
-
 
 @dataclass
 class _Prepared:
     """What is there, for all workloads that were made of one another. trees: by shape. indexed: the tree that the
-    database has, and with which indexes; "" for none. answers: by tree, beside those of du and find, in words."""
+    database has, and with which indexes; "" for none. cold: what a cold start takes, in words. compared: answers of the
+    database, by the tree that they are of."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
-    answers: dict[str, str] = field(default_factory=dict)
+    cold: str = ""
+    compared: dict[str, AnswersCompared] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +60,7 @@ class _Ran:
     """The last step."""
 
     config: Config
+    load: float
     entries: int | None
     """Of the tree, where it is one of ours."""
 
@@ -74,6 +72,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     target_kinds = frozenset({"sqlite", "mariadb", "postgres"})
     axes = frozenset({"scan_threads"})
     axis_unit = "threads"
+    work_unit = "entries"
     operations: tuple[str, ...] = ("scan",)
     judged: tuple[str, ...] = ("scan",)
     model = MetadataIndexOptions
@@ -119,16 +118,20 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         seconds = 0.0 if self.runs_to_completion else float(duration_s)
         config = _config(options, tree, folder, database_of(endpoint), seconds)
         self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, entries)
+        self._ran = _Ran(config, level, entries)
         return self._start(endpoint, config, None if self.runs_to_completion else duration_s)
 
     def _prepare(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
-        """What a step begins with: the database has the tree, and memory has nothing of it, where that is asked for."""
+        """What a step begins with: the database has the tree, where that is asked for."""
         if self._begins_indexed and self._prepared.indexed != (config.tree, self.options.indexes):
             self._index(endpoint, replace(config, seconds=0.0), folder)
             self._prepared.indexed = (config.tree, self.options.indexes)
+
+    def _once_ready(self, tree: str, database: Mapping[str, str]) -> None:
+        """Memory has nothing of the tree, where that is asked for; it has the programs that begin now, and a database
+        that is a file."""
         if self.options.cold:
-            _forget_caches()
+            self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
 
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
         """The configuration is in memory, and handed over as a descriptor: it may have a password."""
@@ -149,7 +152,13 @@ class MetadataIndex(Common[MetadataIndexOptions]):
                 )
                 for process in range(config.scanners)
             ]
-            return start_together(self.kind, workers, self.allowance, duration_s)
+            return start_together(
+                self.kind,
+                workers,
+                self.allowance,
+                duration_s,
+                once_ready=lambda: self._once_ready(config.tree, config.database),
+            )
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Compare what was acknowledged with what is in the database. WorkloadError where an entry is lost."""
@@ -159,7 +168,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if ran is None:
             return
         with _connected(endpoint) as store:
-            wrong = _wrong(store, ran) or self._other_answers(store, ran)
+            wrong = metadata_answers.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
         if wrong:
             raise WorkloadError(
                 f"The database does not have what the pipeline acknowledged: {wrong}.",
@@ -167,17 +176,26 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """How the answers of the database compare with those of du and find, for the report."""
-        return tuple(self._prepared.answers.values())
+        """What a cold start takes."""
+        return (self._prepared.cold,) if self._prepared.cold else ()
+
+    def answers(self) -> tuple[AnswersCompared, ...]:
+        """Those of the database beside du and find, for each tree that was scanned whole."""
+        return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
         """Where a step scanned a whole tree for the first time: what the database answers otherwise than du and find,
         in words. A tree that others may change meanwhile is no fault: the report says what differs."""
         tree = ran.config.tree
-        if not self.runs_to_completion or not _whole_scans(ran.config) or tree in self._prepared.answers:
+        if (
+            not self.runs_to_completion
+            or not metadata_answers.whole_scans(ran.config)
+            or tree in self._prepared.compared
+        ):
             return ""
-        found, said = metadata_answers.agreement(store, Path(tree))
-        self._prepared.answers[tree] = said
+        of = "the tree" if ran.entries is None else f"the tree of {ran.entries:,} entries"
+        found = metadata_answers.compared(store, Path(tree), of, ran.load)
+        self._prepared.compared[tree] = found
         return "" if ran.entries is None else "; ".join(metadata_answers.differing(found))
 
     def remove(self, endpoint: Endpoint) -> None:
@@ -211,7 +229,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if shape not in self._prepared.trees:
             if not (place := folder / "trees").exists():
                 make_private(place, self.allowance.user)
-            self._prepared.trees[shape] = place / f"tree-{len(self._prepared.trees)}"
+                trees.spread(place)
+            self._prepared.trees[shape] = trees.apart(place)
         trees.make(self._prepared.trees[shape], shape)
         return str(self._prepared.trees[shape]), options.entries
 
@@ -264,6 +283,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"
+    work_unit = "changes"
     operations = ("change",)
     judged = ("change",)
     levels = (1, 1_000_000)
@@ -288,7 +308,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
         tree, entries = self._tree(self.options, folder.parent)
         config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
         self._prepare(endpoint, config, folder)
-        self._ran = _Ran(config, entries)
+        self._ran = _Ran(config, level, entries)
         keeping = Keeping(
             tree=tree,
             folder=str(folder),
@@ -314,7 +334,13 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
                 environment=_environment(endpoint),
                 pass_fds=(file.fileno(),),
             )
-            driver = start_together(self.kind, [worker], self.allowance, keeping.seconds)
+            driver = start_together(
+                self.kind,
+                [worker],
+                self.allowance,
+                keeping.seconds,
+                once_ready=lambda: self._once_ready(keeping.tree, keeping.database),
+            )
         assert driver.end_s is not None
         begun = np.arange(1, int(keeping.change_rate * keeping.seconds) + 1) / keeping.change_rate
         driver.arrivals = driver.end_s - keeping.seconds + begun
@@ -379,41 +405,6 @@ def _config(
         seconds=seconds,
         **{name: getattr(options, name) for name in names},
     )
-
-
-def _wrong(store: Store, ran: _Ran) -> str:
-    """What does not hold, in words; "" where all does. Entries are told apart by the first 8 bytes of their ids."""
-    import numpy as np
-
-    def numbers(ids: bytes) -> Any:
-        whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
-        return np.unique(np.frombuffer(whole_ids, dtype="<u8")[::2])
-
-    config = ran.config
-    sent = numbers(b"".join(step_files.read(config.applied(process)) for process in range(config.scanners)))
-    there = numbers(b"".join(store.ids()))
-    if lost := len(np.setdiff1d(sent, there, assume_unique=True)):
-        return f"{lost:,} of {len(sent):,} entries are not there"
-    if _whole_scans(config) and ran.entries is not None and len(there) != ran.entries:
-        return f"after a whole scan it has {len(there):,} entries, the tree {ran.entries:,}"
-    return ""
-
-
-def _whole_scans(config: Config) -> int:
-    """How many scans came to their end; none of a pipeline that was killed."""
-    return len(json.loads(step_files.text(config.path(configs.RESULT)) or "{}").get("scans", []))
-
-
-def _forget_caches() -> None:
-    """StudyError where that is not permitted."""
-    try:
-        os.sync()  # what is not written yet would stay
-        DROP_CACHES.write_text(EVERYTHING, encoding="ascii")
-    except OSError as error:
-        raise StudyError(
-            f"workload.options.cold = true: {DROP_CACHES} cannot be written: {error.strerror}.",
-            remedy="Run as root, outside of a container; or omit it.",
-        ) from error
 
 
 @contextmanager

@@ -38,7 +38,8 @@ class MetadataIndexOptions:
     indexes: str = choice(
         "parent",
         tuple(INDEXES),
-        "columns with an index: none, parent, du (what it sums up, too), or all",
+        "none, parent (directories have an index), du (and totals of each directory), or all (and an index of size, "
+        "age, owner and name)",
     )
     rewrite: bool = switch(False, "write entries again that are unchanged, in place of noting that they were seen")
 

@@ -1,13 +1,15 @@
 """The bulk loader: listens for clients and has a process load each file.
 
-Run as `python -P -m loadframe.kinds.bulk_loader.server SOCKET SHARDS BATCH_BYTES POOL`: SHARDS is a JSON list of
-connection strings. POOL 0 starts a process for each file, as the loader of the story does; else POOL is the number of
-processes that stay, keep their connections and take one file after the other.
+Run as `python -P -m loadframe.kinds.bulk_loader.server SOCKET SHARDS BATCH_BYTES POOL STAGES`: SHARDS is a JSON list of
+connection strings, STAGES a file to which statistics of the stages are appended (docs/pipelines.md). POOL 0 starts a
+process for each file, as the loader of the story does; else POOL is the number of processes that stay, keep their
+connections and take one file after the other.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import socket
@@ -18,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from loadframe.host.launch import die_with
+from loadframe.ingest.turns import LOADER, OPEN, WORD, Turn, lines, own_turn, tell_regularly
 from loadframe.kinds.bulk_loader.worker import Loader, refuse, serve
 
 BACKLOG = 512
@@ -25,26 +28,35 @@ POLL_S = 0.2
 """How soon a pool that has lost a process is ended."""
 
 
+MOST_AT_ONCE = 512
+"""Processes of which the stages are told."""
+
+
 class Server:
     """The listening socket and the processes that load. loader: makes what a process loads with."""
 
-    def __init__(self, path: Path, loader: Callable[[], Loader]) -> None:
+    def __init__(self, path: Path, loader: Callable[[Turn], Loader], stages: str) -> None:
         self._loader = loader
-        self._children: set[int] = set()
+        self._words = memoryview(mmap.mmap(-1, WORD * LOADER.words * MOST_AT_ONCE)).cast("d")  # all processes have it
+        self._turns: list[Turn] = []
+        self._free: list[Turn] = []
+        self._children: dict[int, Turn] = {}
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
         path.chmod(0o600)
         self._socket.listen(BACKLOG)
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+        self._end_telling = tell_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
 
     def a_process_for_each_file(self) -> None:
         """Until we are told to end. A client for which no process can be started is told so."""
         while True:
             connection, _ = self._socket.accept()
+            began_s = time.monotonic()
             with connection:
                 try:
-                    self._fork(lambda: serve(self._loader(), connection))  # noqa: B023 - the child runs it at once
+                    self._fork(lambda turn: self._serve(turn, connection, began_s))  # noqa: B023 - the child runs it at once
                 except OSError as error:
                     refuse(connection, f"no process can be started for the file: {error.strerror}")
 
@@ -56,29 +68,50 @@ class Server:
             time.sleep(POLL_S)
         raise SystemExit("a process of the pool has ended")
 
-    def _serve_all(self) -> None:
-        loader = self._loader()
-        while True:
-            serve(loader, self._socket.accept()[0])
+    def _serve(self, turn: Turn, connection: socket.socket, began_s: float) -> None:
+        turn.begin(OPEN, began_s)
+        serve(self._loader(turn), connection)
 
-    def _fork(self, work: Callable[[], None]) -> None:
+    def _serve_all(self, turn: Turn) -> None:
+        turn.begin(LOADER.waiting)
+        loader = self._loader(turn)
+        while True:
+            connection, _ = self._socket.accept()
+            turn.to(OPEN)
+            serve(loader, connection)
+            turn.to(LOADER.waiting)
+
+    def _fork(self, work: Callable[[Turn], None]) -> None:
         """A copy of this process, which has no threads, does the work and ends; at the latest with us."""
         parent = os.getpid()
+        turn = self._turn()
         pid = os.fork()
         if pid:
-            self._children.add(pid)
+            self._children[pid] = turn
             self._reap()
             return
         status = 1
         try:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with(parent, signal.SIGKILL)
-            work()
+            work(turn)
             status = 0
         except Exception:  # noqa: BLE001 - the end of this process: whatever it was goes into the log
             traceback.print_exc()
         finally:
             os._exit(status)
+
+    def _turn(self) -> Turn:
+        """One that no process has; beyond MOST_AT_ONCE one that is not told."""
+        if self._free:
+            return self._free.pop()
+        if len(self._turns) == MOST_AT_ONCE:
+            return own_turn(LOADER)
+        at = LOADER.words * len(self._turns)
+        turn = Turn(LOADER, self._words[at : at + LOADER.words])
+        turn.begin(LOADER.away)
+        self._turns.append(turn)
+        return turn
 
     def _reap(self) -> None:
         """Wait for those that have ended. A signal may run this in the midst of itself: then the signal was faster."""
@@ -87,11 +120,14 @@ class Server:
                 ended = os.waitpid(pid, os.WNOHANG)[0]
             except ChildProcessError:
                 ended = pid
-            if ended:
-                self._children.discard(pid)
+            turn = self._children.pop(pid, None) if ended else None
+            if turn is not None and turn in self._turns:
+                turn.to(LOADER.away)
+                self._free.append(turn)
 
     def end(self) -> None:
         """End every process that loads."""
+        self._end_telling()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reap()
         for pid in tuple(self._children):
@@ -102,8 +138,8 @@ class Server:
 def main(arguments: list[str]) -> int:
     """Ends by SIGTERM, which is left to the kernel: an exception in its place may be lost where it happens to rise. The
     kernel ends those that load, too. 1 where a process of the pool ended."""
-    path, shards, batch_bytes, pool = arguments
-    server = Server(Path(path), lambda: Loader(json.loads(shards), int(batch_bytes)))
+    path, shards, batch_bytes, pool, stages = arguments
+    server = Server(Path(path), lambda turn: Loader(json.loads(shards), int(batch_bytes), turn), stages)
     try:
         if int(pool):
             server.a_pool(int(pool))

@@ -22,6 +22,7 @@ SIGNATURES = (
         absent=(Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread has the CPU, not many short ones"),),
         explanation="Starting a process, and its connections, takes longer than the work on a small file.",
         explains_falling=True,
+        explains=("pipeline.OPEN",),
     ),
 )
 

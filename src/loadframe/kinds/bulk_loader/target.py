@@ -113,6 +113,10 @@ class BulkLoaderTarget:
         """address: the loader's socket. shards: each of them, in order."""
         return Endpoint(self.kind, str(self._server.socket), {}, shards=self._shards.endpoint().shards)
 
+    def stage_files(self) -> Sequence[Path]:
+        """See kinds.base.PrintsStages."""
+        return (self._server.stages,)
+
     def healthy(self) -> bool:
         return self._server.died() is None and self._shards.healthy()
 
@@ -142,6 +146,11 @@ class _Server(PrivateServer):
     def socket(self) -> Path:
         return self.folder / "run" / "loader.sock"
 
+    @property
+    def stages(self) -> Path:
+        """Statistics of the stages of all processes that load."""
+        return self.folder / "run" / "stages.jsonl"
+
     def start(self, settings: Mapping[str, SettingValue], shards: Sequence[Endpoint], allowance: Allowance) -> None:
         """TargetError where it does not begin to listen."""
         from psycopg.conninfo import make_conninfo
@@ -152,7 +161,7 @@ class _Server(PrivateServer):
         self.give(passwords)
         where = write_json([make_conninfo(**connection(shard), passfile=str(passwords)) for shard in shards])
         command = python("loadframe.kinds.bulk_loader.server", str(self.socket), where)
-        command += [str(settings["batch_bytes"]), str(settings["pool"])]
+        command += [str(settings["batch_bytes"]), str(settings["pool"]), str(self.stages)]
         self.launch(command, allowance, self._listens)
 
     def _listens(self) -> bool:

@@ -29,6 +29,7 @@ from loadframe.ingest.frames import (
     Stream,
 )
 from loadframe.ingest.store import COPY, LOADING, NOTE_FILE, Content, transaction_of
+from loadframe.ingest.turns import COMMIT, LOADER, OPEN, SPLIT, WRITE, Turn
 
 APPLICATION = "loadframe-loader"
 
@@ -69,23 +70,30 @@ class _Part:
 class Loader:
     """Connections to all shards, opened when first needed and kept."""
 
-    def __init__(self, shards: list[str], batch_bytes: int) -> None:
+    def __init__(self, shards: list[str], batch_bytes: int, turn: Turn) -> None:
+        """turn: is told in which stage we are."""
         self._shards = shards
         self._batch_bytes = batch_bytes
+        self.turn = turn
         self._connections: list[psycopg.Connection] = []
+        self._blocks = self._unwritten = 0
 
     def load(self, client: Stream) -> None:
         """One file. Nothing of it stays where the client hangs up or is out of step, or a shard refuses."""
         (file,) = FILE_BODY.unpack(client.expect(FILE))
         try:
             self._begin(file)
+            self._blocks = self._unwritten = 0
             parts = self._copy(client, file)
+            self.turn.to(COMMIT)
             if client.hung_up():
                 raise HungUpError  # whoever settles the shards may be at it already
             self._commit(file, parts)
         except BaseException:
             self.close()  # what is not prepared is rolled back with its connection
             raise
+        self.turn.count(OPEN, self._blocks)
+        self.turn.count(COMMIT, self._blocks)
         client.send(LOADED)
 
     def _begin(self, file: int) -> None:
@@ -101,19 +109,37 @@ class Loader:
         parts = [_Part(b"%d\t" % file, self._batch_bytes) for _ in self._connections]
         with ExitStack() as stack:
             copies = [stack.enter_context(each.cursor().copy(COPY)) for each in self._connections]
-            while (frame := client.receive())[0] == BLOCK:
+            while (frame := self._received(client))[0] == BLOCK:
                 for row in frame[1].splitlines(keepends=True):
                     parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
-                for part, copy in zip(parts, copies, strict=True):
-                    if part.full:
-                        copy.write(part.take())
+                self._is_split()
+                self._write([(part, copy) for part, copy in zip(parts, copies, strict=True) if part.full])
                 client.send(TAKEN)
-            for part, copy in zip(parts, copies, strict=True):
-                copy.write(part.take())
+            self._write(list(zip(parts, copies, strict=True)))
         got = Content(sum(part.rows for part in parts), sum(part.amount for part in parts))
         if frame[0] != END or Content(*END_BODY.unpack(frame[1])) != got:
             raise OutOfStepError(f"the file does not end with what it held: {got.rows} rows arrived")
         return [Content(part.rows, part.amount) for part in parts]
+
+    def _received(self, client: Stream) -> tuple[bytes, bytes]:
+        self.turn.to(LOADER.waiting)
+        frame = client.receive()
+        self.turn.to(SPLIT)
+        return frame
+
+    def _is_split(self) -> None:
+        self._blocks += 1
+        self._unwritten += 1
+        self.turn.count(SPLIT, 1)
+
+    def _write(self, full: list[tuple[_Part, psycopg.Copy]]) -> None:
+        if not full:
+            return
+        self.turn.to(WRITE)
+        for part, copy in full:
+            copy.write(part.take())
+        self.turn.count(WRITE, self._unwritten)
+        self._unwritten = 0
 
     def _commit(self, file: int, parts: list[Content]) -> None:
         for connection, part in zip(self._connections, parts, strict=True):

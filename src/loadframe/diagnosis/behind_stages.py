@@ -1,0 +1,126 @@
+"""What a stage of a pipeline waits for in its server.
+
+That the workers of a stage are at work all the time says where a pipeline is slow. Where they spend that time in calls
+to a server, the server's own signatures say why: a commit that waits for the disk, pages read again, a row that is
+locked. A stage calls its server once for each of its operations, so an operation is a request there, however many
+entries it takes: one flush for a batch of fifty is a flush for each commit, not for each fiftieth one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loadframe.diagnosis.pipelines import OF, is_queue
+from loadframe.diagnosis.windows import Window, Windows
+from loadframe.knowledge.signature import OWN_PIPELINE, Condition, Rank, Signature
+from loadframe.model import Evidence, Finding, RuledOut
+
+IN_SERVER = 0.5
+"""Of the time at work of a stage: from here on most of it is its server's."""
+PER_REQUEST = "_per_request"
+BELOW = 0.0001
+"""What a stage waits for comes right after it, before what the machine shows of itself."""
+RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
+"""Of what a server spends the time of a request with. Its CPUs, its cage and others are the same for any request."""
+
+Judge = Callable[[Signature, int, Windows], Finding | RuledOut | None]
+
+
+def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge) -> list[Finding]:
+    """The findings, with what the stage that limits waits for in its server: right behind that stage, which says so.
+    judge: of a signature, its rank and the windows. As they are where no stage limits, where it does not tell of its
+    server, and where less than half of its time is spent there."""
+    stage = next((one for one in found if one.id.startswith(OF) and not is_queue(one.id)), None)
+    where = windows.past if windows.bend is not None else windows.top
+    if stage is None or OWN_PIPELINE.metric not in where.metrics:
+        return list(found)
+    name = stage.id.removeprefix(OF)
+    share = where.get(f"{stage.id}.server_share")
+    seen = _in_operations(windows, name)
+    if share is None or share < IN_SERVER or seen is None:
+        return list(found)
+    per = _entries(where, name)
+    causes = list[Finding]()
+    for rank, signature in enumerate(signatures):
+        if signature.rank not in RANKS or not any(_is_per_request(each) for each in signature.present):
+            continue
+        one = judge(signature, rank, seen)
+        if isinstance(one, Finding) and one.id not in {each.id for each in causes}:
+            causes.append(_told(one, stage, share, where, per))
+    if not causes:
+        return list(found)
+    causes.sort(key=lambda one: -one.score)
+    seen_there = "; ".join(one.title for one in causes)
+    why = f"For {100 * share:.0f} % of that time it waits for its server. What is seen there: {seen_there}."
+    told = [replace(one, explanation=f"{one.explanation} {why}".strip()) if one is stage else one for one in found]
+    others = [one for one in told if one.id not in {each.id for each in causes}]
+    placed = [replace(one, score=stage.score - BELOW * number) for number, one in enumerate(causes, 1)]
+    return [*others, *placed]
+
+
+def stages_first(findings: Sequence[Finding]) -> list[Finding]:
+    """The order in which remedies are looked for: what a stage waits for before the stage. A larger batch makes the
+    same cause rarer, and hides it."""
+    there, causes = {one.id for one in findings}, dict[str, list[Finding]]()
+    for one in findings:
+        if one.behind in there:
+            causes.setdefault(one.behind, []).append(one)
+    return [each for one in findings if one.behind not in there for each in (*causes.get(one.id, ()), one)]
+
+
+def is_one(one: Finding, other: Finding) -> bool:
+    """Whether one of them is what the other, a stage, waits for: then both are the same limit, told twice."""
+    return one.behind == other.id or other.behind == one.id
+
+
+def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
+    """The cause with its evidence in requests of the load, as everything else is told, and with that of the stage."""
+    name = stage.id.removeprefix(OF)
+    more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
+    evidence = [
+        replace(each, value=each.value / per, threshold=each.threshold / per, source=f"{each.source}; {more}")
+        if each.metric.endswith(PER_REQUEST)
+        else each
+        for each in cause.evidence
+    ]
+    source = "most of the time at work is spent in calls to the server"
+    spent = Evidence(f"{stage.id}.server_share", share, ">=", IN_SERVER, where.words, source)
+    return replace(
+        cause,
+        evidence=(*evidence, spent),
+        reached_at=cause.reached_at or stage.reached_at,
+        explanation=f"It is what {name} waits for. {cause.explanation}",
+        behind=stage.id,
+    )
+
+
+def _is_per_request(condition: Condition) -> bool:
+    return condition.per_request or condition.metric.endswith(PER_REQUEST)
+
+
+def _entries(window: Window, name: str) -> float:
+    """Requests of the load for each operation of a stage."""
+    return window.metrics["throughput"] / window.metrics[f"{OF}{name}.done"]
+
+
+def _in_operations(windows: Windows, name: str) -> Windows | None:
+    """The same windows with operations of a stage as requests; None where these were not told in each."""
+    metric = f"{OF}{name}.done"
+    all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.each)
+    if any((window.get(metric) or 0.0) <= 0 or window.metrics["throughput"] <= 0 for window in all_):
+        return None
+    return replace(
+        windows,
+        below=_window(windows.below, name),
+        past=_window(windows.past, name),
+        top=_window(windows.top, name),
+        whole=_window(windows.whole, name),
+        each=tuple(_window(window, name) for window in windows.each),
+    )
+
+
+def _window(window: Window, name: str) -> Window:
+    per = _entries(window, name)
+    scaled = {metric: value * per for metric, value in window.metrics.items() if metric.endswith(PER_REQUEST)}
+    return replace(window, metrics={**window.metrics, **scaled, "throughput": window.metrics[f"{OF}{name}.done"]})

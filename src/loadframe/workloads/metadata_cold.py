@@ -1,0 +1,93 @@
+"""A tree of which the kernel has nothing in memory.
+
+The kernel cannot forget one tree. It forgets names and inodes of all file systems (drop_caches), and of the disk that
+the tree is on the blocks with metadata (BLKFLSBUF). Contents of files stay in memory: programs and databases of others
+go on as before, and look names up again. Where the file system is on no disk, keeps its metadata otherwise (btrfs), or
+the kernel does not permit it for a disk, the whole page cache goes as well. A database that is a file is then read
+again before the step begins.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from loadframe.errors import StudyError
+from loadframe.host.leases import filesystem
+
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+NAMES_AND_INODES, ALL = "2", "3"
+"""proc_sys_vm(5)."""
+BLKFLSBUF = 0x1261
+"""<linux/fs.h>: write and forget what is in memory of a block device itself. Needs CAP_SYS_ADMIN."""
+IN_BLOCKS_OF_THE_DISK = frozenset({"ext2", "ext3", "ext4", "xfs"})
+"""Whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
+TOLD = (
+    "With cold = true the kernel forgot the names and inodes of all file systems{more} before each step: other "
+    "programs on this machine looked theirs up again meanwhile."
+)
+CONTENTS = ", and the contents of files,"
+SQLITE_FILES = ("", "-wal", "-shm", "-journal")
+PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
+"""Of a file that is read again: at a time, and at most."""
+
+
+def forget(tree: Path, database: str | None = None) -> str:
+    """Have the kernel forget this tree; in a sentence, what it forgot of others. database: SQLite's file,
+    which is in memory afterwards. StudyError where that is not permitted."""
+    device = _disk_of(tree) if filesystem(tree) in IN_BLOCKS_OF_THE_DISK else None
+    try:
+        os.sync()  # what is not written yet would stay
+        DROP_CACHES.write_text(ALL if device is None else NAMES_AND_INODES, encoding="ascii")
+        contents = device is None or not _flushed(device)
+        if device is not None and contents:
+            DROP_CACHES.write_text(ALL, encoding="ascii")
+    except OSError as error:
+        raise StudyError(
+            f"workload.options.cold = true: the kernel does not forget {tree}: {error.strerror}.",
+            remedy="Run as root, outside of a container; or omit it.",
+        ) from error
+    for suffix in SQLITE_FILES if database and contents else ():
+        _read_again(f"{database}{suffix}")
+    return TOLD.format(more=CONTENTS if contents else "")
+
+
+def _read_again(path: str) -> None:
+    """What cannot be read stays forgotten: journals come and go."""
+    with suppress(OSError), open(path, "rb", buffering=0, opener=_opened) as file:
+        left = MOST_BYTES
+        while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):
+            left -= piece
+
+
+def _opened(path: str, flags: int) -> int:
+    """The driver's user may have put something else there."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _disk_of(tree: Path) -> Path | None:
+    """The block device that the tree is on; None where there is none that is shown."""
+    number = tree.stat().st_dev
+    entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/uevent")
+    with suppress(OSError):
+        told = entry.read_text(encoding="utf-8", errors="replace")
+        name = dict(line.partition("=")[::2] for line in told.splitlines()).get("DEVNAME", "")
+        device = Path("/dev") / name
+        if name and device.is_block_device() and device.stat().st_rdev == number:
+            return device
+    return None
+
+
+def _flushed(device: Path) -> bool:
+    """Whether the device's own blocks are forgotten: a container's root may not do that, and may drop all caches."""
+    try:
+        opened = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(opened, BLKFLSBUF, 0)
+        finally:
+            os.close(opened)
+    except PermissionError:
+        return False
+    return True
