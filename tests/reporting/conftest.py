@@ -570,6 +570,15 @@ def profiled() -> Investigation:
 
 
 @pytest.fixture
+def compared() -> Investigation:
+    """The profiled farm, sampled in its last state too: opening tables has vanished from it."""
+    farm = profiled_farm()
+    after = (Stack(("mariadbd", "do_command", "MYSQLparse"), 500), Stack(("mariadbd", "[mariadbd]"), 55))
+    last = build_profile("cpu", "past", 40.0, after, treatment=farm.rounds[1].treatment)
+    return replace(farm, profiles=(*farm.profiles, last))
+
+
+@pytest.fixture
 def foretold() -> Investigation:
     """The farm, as if it had been forecast from its low levels, with a target in pieces."""
     found = render_farm()

@@ -14,7 +14,7 @@ from loadframe.reporting import charts, facts, plots, vega
 
 def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> None:
     drawn = charts.page_charts(farm)
-    names = {"proof", "latency", "blocks", "evidence-1", "evidence-2", "footprint-1", "footprint-2"}
+    names = {"proof", "latency", "blocks", "evidence-1", "evidence-2", "footprint-1", "footprint-2", "limits", "gains"}
     assert drawn.keys() == names
     for chart in drawn.values():
         for svg in filter(None, (chart.svg, chart.narrow_svg)):
@@ -138,3 +138,10 @@ def test_components_are_drawn_where_there_are_several(farm: Investigation, foret
     assert not any(name.startswith("footprint-component") for name in charts.page_charts(farm))
     spec = charts.page_charts(foretold)["footprint-component-1"].spec
     assert "loader" in spec and "shard1" in spec
+
+
+def test_a_logarithmic_axis_has_few_round_marks() -> None:
+    assert vega.log_ticks(480, 80_000) == [500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
+    assert vega.log_ticks(0.02, 900) == [0.1, 1, 10, 100], "the powers of ten, where the others would be too many"
+    assert vega.log_ticks(3, 4) == []
+    assert vega.number_labels(15_000)["labelExpr"].startswith("datum.value == 0 ? '0'"), "not 0k"

@@ -77,7 +77,8 @@ def test_the_page_is_well_formed_and_fetches_nothing(page: str) -> None:
 def test_no_script_is_needed_to_read_it(page: str) -> None:
     reader = Reader(page)
     assert all(
-        script.get("type") == "application/json" or script.get("id") == "flame-zoom" for script in reader.scripts
+        script.get("type") == "application/json" or script.get("id") in ("flame-zoom", "figure-files")
+        for script in reader.scripts
     )
     assert reader.handlers == []
 
@@ -120,7 +121,10 @@ def test_no_section_is_empty(page: str) -> None:
 
 def test_every_link_has_its_target(page: str) -> None:
     reader = Reader(page)
-    assert all(link.startswith("#") and link[1:] in reader.ids for link in reader.links)
+    assert all(link[1:] in reader.ids for link in reader.links if link.startswith("#"))
+    files = {link for link in reader.links if not link.startswith("#")}
+    written = (Path(__file__).parents[2] / "docs/run-folder.md").read_text()
+    assert all(f"`{file}`" in written for file in files), "only to files that a run folder has"
     assert len(reader.ids) == len(set(reader.ids))
 
 
@@ -141,7 +145,8 @@ def test_user_text_cannot_become_markup(farm: Investigation) -> None:
     page = render_page(replace(farm, study=study, rounds=(first, farm.rounds[1]), run=attack))
     assert "<script>" not in page
     assert html.escape(attack, quote=True).replace("&quot;", "&#34;") in page
-    assert all(script.get("type") == "application/json" for script in Reader(page).scripts)
+    scripts = Reader(page).scripts
+    assert all(script.get("type") == "application/json" or script.get("id") == "figure-files" for script in scripts)
     specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
     assert any("alert" in spec for spec in specs)
     assert not any("<" in spec or ">" in spec for spec in specs)
@@ -171,8 +176,8 @@ def test_only_less_than_was_asked_for_is_a_cut(asked: SettingValue, granted: Set
 
 
 def test_every_kind_of_request_is_told_before_and_after(farm: Investigation) -> None:
-    rows = re.findall(r"<tr>(?:<td>[^<]*</td>){4}</tr>", render_page(farm))
-    cells = [re.findall(r"<td>([^<]*)</td>", row) for row in rows]
+    rows = re.findall(r"<tr>(?:<td[^>]*>[^<]*</td>){4}</tr>", render_page(farm))
+    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
     assert ["80", "list", "41.2 s", "12.3 s"] in cells
     assert ["10", "list", "61 ms", "60 ms"] in cells
 
@@ -222,6 +227,16 @@ def test_a_forecast_stands_beside_what_came_of_it(foretold: Investigation) -> No
     assert "saturated at 12.5 jobs" in said or "saturated at 12.5" in said
     assert said.count(">outside<") == 1
     assert "Forecast and outcome" not in render_page(replace(foretold, forecast=None))
+
+
+def test_throughput_is_counted_in_what_the_workload_does(farm: Investigation, foretold: Investigation) -> None:
+    """In the page, the text and their charts alike, and in requests where a workload does not say."""
+    for one in (farm, foretold):
+        assert "requests/s" in render_page(one) and "requests/s" in render_text(one)
+        counted = replace(one, study=replace(one.study, work_unit="entries"))
+        for told in (render_page(counted), render_text(counted)):
+            assert "entries/s" in told
+            assert not re.search("requests(/s| per second)", told, re.IGNORECASE)
 
 
 def test_a_refused_forecast_says_why_and_draws_nothing(foretold: Investigation) -> None:

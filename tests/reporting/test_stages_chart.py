@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Investigation
+from loadframe.model import Investigation, LoadInterval, More
 from loadframe.reporting import charts, stages
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
@@ -74,6 +75,56 @@ def test_the_page_the_text_and_the_json_say_the_same(piped: Callable[[Told], Inv
     assert "DB_APPLY: 97 % at work, 0 % blocked, 3 % idle, 10 waiting before it (100 % of its room)" in text
     (told,) = [row for row in investigation_json(inv)["stages"] if row["stage"] == "DB_APPLY" and row["level"] == 320]
     assert (round(told["busy"], 6), told["waiting"], told["state"]) == (0.97, 10, "before")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.6, 1.96, "2 processes give 1.8 times what 1 gives (95 % interval 1.6 to 2.0)."),
+        (0.9, 1.2, "2 processes give 1.04 times what 1 gives (95 % interval 0.90 to 1.20): no proven difference."),
+        (0.5, 0.6, "2 processes give 0.55 times what 1 gives (95 % interval 0.50 to 0.60): less."),
+    ],
+)
+def test_it_is_said_what_more_threads_give(
+    piped: Callable[[Told], Investigation], low: float, high: float, said: str
+) -> None:
+    jobs = piped(PIPELINE)
+    more = More(2, 1, math.sqrt(low * high), low, high)
+    first = replace(jobs.rounds[0], curve=replace(jobs.rounds[0].curve, enough=LoadInterval(1, 1, 2), more=more))
+    study = replace(jobs.study, axis="scanners", axis_unit="processes")
+    inv = replace(jobs, study=study, rounds=(first, *jobs.rounds[1:]))
+    assert said in " ".join(render_text(inv).split())
+    assert investigation_json(inv)["more"]["low"] == low
+    entries = replace(inv, study=replace(study, axis="entries", axis_unit="entries"))
+    assert investigation_json(entries)["more"] is None and "times what 1 gives" not in render_text(entries)
+
+
+@pytest.mark.parametrize(
+    ("enough", "said"),
+    [
+        (
+            LoadInterval(20, 10, 40),
+            "More threads stopped helping at 20 threads (10 to 40): no higher level gave 5 % more.",
+        ),
+        (LoadInterval(1, 1, 1), "More threads stopped helping at 1 thread: no higher level gave 5 % more."),
+        (None, "It was not seen that more threads stop helping, up to 320 threads."),
+    ],
+)
+def test_it_is_said_where_more_threads_stop_helping(
+    piped: Callable[[Told], Investigation], enough: LoadInterval | None, said: str
+) -> None:
+    """The same in the text, in the page and in the JSON; nothing of a load that is no number of workers."""
+    jobs = piped(PIPELINE)
+    first = replace(jobs.rounds[0], curve=replace(jobs.rounds[0].curve, enough=enough))
+    study = replace(jobs.study, axis="scan_threads", axis_unit="threads")
+    inv = replace(jobs, study=study, rounds=(first, *jobs.rounds[1:]))
+    assert said in " ".join(render_text(inv).split())
+    assert said in render_page(inv)
+    found = investigation_json(inv)["enough"]
+    assert found == (None if enough is None else {"load": enough.load, "low": enough.low, "high": enough.high})
+    assert stages.helping(jobs) == ""
+    entries = replace(inv, study=replace(study, axis="entries", axis_unit="entries"))
+    assert investigation_json(entries)["enough"] is None
 
 
 def test_without_stages_nothing_is_said(farm: Investigation) -> None:

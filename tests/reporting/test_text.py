@@ -6,8 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Comparison, Investigation, Margin, OperationTimes, Verdict
-from loadframe.reporting import answers
+from loadframe.model import (
+    KEPT_FIRST,
+    Comparison,
+    Investigation,
+    LoadInterval,
+    Margin,
+    NextLimit,
+    OperationTimes,
+    Outcome,
+    OutcomeKind,
+    RuledOut,
+    UntriedRemedy,
+    Verdict,
+)
+from loadframe.reporting import answers, change_words
+from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 
 
@@ -19,7 +33,7 @@ def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
 def test_it_is_short_and_has_no_control_characters(investigation: Investigation) -> None:
     """A screen for a cause that one change ended; the recorded run has two causes and two changes."""
     text = render_text(investigation)
-    assert len(text.splitlines()) <= (48 if len(investigation.rounds) < 3 else 72)
+    assert len(text.splitlines()) <= (50 if len(investigation.rounds) < 3 else 72)
     assert all(len(line) <= 100 for line in text.splitlines())
     assert all(character == "\n" or character.isprintable() for character in text)
 
@@ -34,6 +48,21 @@ def test_what_requests_took_is_told_of_the_change_that_it_belongs_to(queue: Inve
     assert "Flush at checkpoints only: at 8 workers: submit 9.1 ms before, 1.2 ms after" in told
 
 
+def test_what_cannot_be_judged_is_not_said_to_be_ruled_out(farm: Investigation) -> None:
+    open_ = RuledOut("runtime.garbage_collection", "it cannot be seen from outside", judged=False)
+    first = farm.rounds[0]
+    findings = tuple(replace(one, ruled_out=(open_, *one.ruled_out)) for one in first.findings)
+    inv = replace(farm, rounds=(replace(first, findings=findings), *farm.rounds[1:]))
+    lines = [line for line in render_text(inv).splitlines() if line.startswith(("Ruled out", "Not judged"))]
+    assert [line[:10].strip() for line in lines] == ["Ruled out", "Not judged"]
+    assert "collects garbage" in lines[1]
+    page = render_page(inv)
+    assert page.count("<h4>Not judged</h4>") == 1
+    assert (
+        page.index("<h4>Ruled out</h4>") < page.index("<h4>Not judged</h4>") < page.index("cannot be seen from outside")
+    )
+
+
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_it_keeps_to_the_width(farm: Investigation, width: int) -> None:
     assert max(len(line) for line in render_text(farm, width=width).splitlines()) <= width
@@ -44,7 +73,7 @@ def test_it_carries_what_a_reader_needs(farm: Investigation) -> None:
     for part in (
         farm.study.question,
         "look-ups that the table cache could not answer: 1,240/s",
-        "cpu.saturated: CPUs were 41 % busy",
+        "CPUs were 41 % busy",
         "table_open_cache from 64 to 2000",
         "the server uses 431",
         "152 MiB before, 261 MiB after",
@@ -92,3 +121,47 @@ def test_a_forecast_is_told_with_what_came_of_it(foretold: Investigation) -> Non
     said = " ".join(render_text(foretold).split())
     assert "loader.cpu saturates first" in said
     assert "inside its interval at 1 of the 2 loads that were forecast" in said
+
+
+def test_what_was_not_tried_for_a_cause_at_all_levels_comes_next(farm: Investigation) -> None:
+    """A cause that is there from the lowest level on is no next limit at that level."""
+    first = farm.rounds[0]
+    lowest = first.curve.points[0].load
+    suspected = replace(first.findings[0], status="suspected", reached_at=LoadInterval(lowest, lowest, lowest))
+    remedy = replace(first.tried[0].remedy, addresses=(suspected.id,))
+    because = "too little of the budget is left to prove it; give measure.budget more time"
+    one = replace(first, findings=(suspected,), tried=(), untried=(UntriedRemedy(remedy, because),))
+    found = replace(
+        farm,
+        rounds=(one,),
+        outcome=Outcome("limit-without-remedy", ""),
+        gain=None,
+        next_limit=NextLimit(suspected.id, lowest, suspected.title, ""),
+    )
+    assert answers.next_step(found) == f"{remedy.title} may confirm it, and was not tried: {because}."
+    highest = max(found.study.levels)
+    assert answers.answer(found).startswith(
+        f"Throughput is limited at all levels, {lowest:g} to {highest:g} active jobs."
+    )
+    assert answers.next_step(replace(found, rounds=(replace(one, untried=()),))).startswith(suspected.title[:1].upper())
+
+
+@pytest.mark.parametrize(
+    ("later", "kind", "said"),
+    [
+        (True, "gained", "and what was found in the state with it does not call for this one"),
+        (False, "gained", "and no further round came: an investigation has 1 at most"),
+        (False, "interrupted", "and the run was stopped before a further round"),
+    ],
+)
+def test_what_came_of_a_remedy_behind_one_that_was_kept_is_told(
+    farm: Investigation, later: bool, kind: OutcomeKind, said: str
+) -> None:
+    first, last = farm.rounds[0], replace(farm.rounds[-1], tried=(), untried=())
+    other = UntriedRemedy(replace(first.tried[0].remedy, id="other", title="idle = 120"), KEPT_FIRST)
+    rounds = (replace(first, untried=(other,)), last)
+    told = change_words.untried(replace(farm, rounds=rounds if later else rounds[:1], outcome=Outcome(kind, "")))
+    assert [each.because for each in told] == [f"{KEPT_FIRST}, {said}"]
+    budget = UntriedRemedy(other.remedy, "too little of the budget is left to prove it")
+    again = replace(farm, rounds=(rounds[0], replace(last, untried=(budget,))))
+    assert change_words.untried(again) == [budget], "the last round says it"

@@ -19,12 +19,13 @@ from loadframe.model import (
     Finding,
     Investigation,
     LoadInterval,
+    Mechanism,
     NextLimit,
     OutcomeKind,
     Peak,
     Verdict,
 )
-from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
+from loadframe.reporting import answers, facts, finding_words, reaching, rounding, verdict_words, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_text
@@ -128,10 +129,11 @@ def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(f
         "2,110/s."
     ) in answer
     page = " ".join(render_page(farm).split())
-    assert "each state at its best load" in page
+    assert "Peak, each state at its best load" in page
+    assert '<a href="#changes">2.9&times;</a>' in page, "what is not proved is not the number that is read first"
     assert "no proven difference: 95 % interval 0.99 to 1.07" in page
     assert page.count("2,050/s before, 2,110/s after") == 1  # beside the number it stands below, as Before and After
-    assert "the throughput at equal loads, at 20, 40 and 80 active jobs" in page
+    assert "At equal loads (20, 40 and 80 active jobs), block by block: 2.9 times" in page
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:
@@ -142,6 +144,18 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
     inv = examples["cpu_saturated"]
     assert answers.answer(inv).startswith("The CPU is the limit")
     assert "no change was kept" in answers.answer(inv)
+    cause = inv.rounds[0].findings[0]
+    again = NextLimit(cause.id, 4.0, cause.title, f"it is there where the last curve bends: {cause.explanation}")
+    for one in (inv, replace(inv, next_limit=again)):
+        assert answers.next_step(one).startswith("More CPUs, or less CPU time per request, would move it")
+    other = NextLimit("disk.space", 400.0, "the disk", "its use grows with active_jobs")
+    assert answers.next_step(replace(inv, next_limit=other)).startswith("The disk, beyond the tested levels.")
+    first, highest = inv.rounds[0], inv.rounds[0].curve.points[-1].load
+    full = replace(first.limits[0], id="disk.space", exhausted_at=LoadInterval(4 * highest, 3 * highest, 6 * highest))
+    far = replace(inv, next_limit=replace(other, load=4 * highest), rounds=(replace(first, limits=(full,)),))
+    said = answers.next_step(far)
+    assert said.startswith("The disk, at about 1,300 active jobs (1,000 to 1,900)."), said
+    assert "4.0 times the highest load that was tested, and holds if its use goes on growing" in said, said
     unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
     assert answers.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
     assert "above 320 active jobs" in answers.next_step(unlimited)
@@ -150,6 +164,15 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
 def test_the_next_limit_is_rounded_as_in_the_ledger(farm: Investigation) -> None:
     """The ledger shows 420 (390 to 450): the first screen must not say 415."""
     assert "at about 420 active jobs" in answers.next_step(farm)
+
+
+def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_its_finding(farm: Investigation) -> None:
+    cause = next(one for round_ in farm.rounds for one in round_.findings)
+    suspected = replace(cause, status="suspected", reached_at=LoadInterval(20.0, 10.0, 20.0))
+    last = replace(farm.rounds[-1], findings=(suspected,), limits=())
+    limit = NextLimit(cause.id, 20.0, cause.title, "it is there")
+    said = answers.next_step(replace(farm, rounds=(*farm.rounds[:-1], last), next_limit=limit))
+    assert "(suspected, not proved), from about 20 active jobs on." in said
 
 
 def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investigation) -> None:
@@ -199,6 +222,7 @@ def test_a_metric_nobody_registered_is_still_readable() -> None:
         (LoadInterval(12.6, 11.8, 13.9), "13 active jobs (12 to 14)"),
         (LoadInterval(80.0, 80.0, 80.0), "80 active jobs"),
         (LoadInterval(171.0, 148.0, 204.0), "170 active jobs (150 to 200)"),
+        (LoadInterval(2.0, 1.0, 2.0), "2 active jobs (1 to 2)"),
     ],
 )
 def test_a_load_is_said_in_the_users_units(interval: LoadInterval, said: str) -> None:
@@ -213,6 +237,7 @@ def test_a_server_that_names_itself_is_not_named_twice(farm: Investigation) -> N
 def test_one_is_singular() -> None:
     assert words.load(1.0, "workers") == "1 worker"
     assert words.load(2.0, "workers") == "2 workers"
+    assert [words.load(1.0, unit) for unit in ("processes", "entries")] == ["1 process", "1 entry"]
 
 
 def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:
@@ -291,6 +316,18 @@ def test_a_bend_that_nothing_explains_is_not_called_no_limit(farm: Investigation
     assert "target.setting" not in answers.next_step(known), "its settings are known"
 
 
+def test_settings_that_were_tried_because_they_are_declared_are_told_as_such(farm: Investigation) -> None:
+    trial = farm.rounds[0].tried[0]
+    declared = replace(trial, remedy=replace(trial.remedy, addresses=()))
+    kept = replace(farm, rounds=(replace(farm.rounds[0], findings=(), tried=(declared,)),))
+    assert "tried because the study declares it; its gain names no cause" in answers.answer(kept)
+    assert "names no cause" not in answers.answer(farm)
+    seen = of_service(farm, "limit-not-seen")
+    fruitless = replace(seen, rounds=(replace(seen.rounds[0], tried=(replace(declared, kept=False),)),))
+    assert "the one remedy tried shows no proven gain" in answers.answer(fruitless)
+    assert "tried" not in answers.answer(seen)
+
+
 def test_levels_that_begin_on_the_plateau_are_told_to_begin_at_one(farm: Investigation) -> None:
     flat = of_service(farm, "limit-not-seen")
     points = tuple(replace(point, throughput=100.0, throughput_high=105.0) for point in flat.rounds[0].curve.points)
@@ -315,3 +352,46 @@ def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investig
     inv = of_service(farm, "limit-without-remedy", finding)
     assert answers.answer(inv).startswith("What is measured changes while it is measured.")
     assert "Restart the service" in answers.next_step(inv)
+
+
+def test_a_time_is_told_as_people_say_it() -> None:
+    assert words.moment("2026-11-25T23:48:57+01:00") == "25 November 2026, 22:48 UTC"
+    assert words.moment("yesterday") == "yesterday"
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [
+        ("from the peak on, at 2 to 4", "from the peak on, at 2 to 4 workers"),
+        ("past the bend, at 1,024", "past the bend, at 1,024 workers"),
+        ("over the whole run", "over the whole run"),
+        ("", ""),
+    ],
+)
+def test_the_levels_of_evidence_have_their_unit(window: str, told: str) -> None:
+    evidence = Evidence("system.cpu.own", 0.2, "<", 0.9, window)
+    assert finding_words.evidence_window(evidence, "workers") == told
+    assert finding_words.evidence_window(evidence, "") == window
+
+
+def test_a_gain_whose_interval_is_too_wide_leads_with_its_lower_end(queue: Investigation) -> None:
+    assert queue.gain is not None
+    vague = replace(queue.gain, decision="better", ratio=280.0, low=11.2, high=7000.0)
+    assert verdict_words.gain_sentence(vague).startswith("at least 11 times the throughput (95 % interval 11 to more")
+    assert verdict_words.gain_sentence(replace(vague, ratio=2.0, low=1.9, high=2.1)).startswith("2.0 times")
+    unproved = replace(vague, low=0.9, decision="no-proven-difference")
+    assert "280 times" in verdict_words.gain_sentence(unproved)
+    found = reaching.of(queue)
+    assert found is not None
+    assert reaching.led_ratio(replace(found, ratio=220, low=88, high=520)) == "at least 88"
+    assert reaching.led_ratio(replace(found, ratio=2.0, low=1.9, high=2.1)) == "2.0"
+    said = answers.answer(replace(queue, gain=vague))
+    assert said.index("at least 11 times") < said.index("Each state at its best: a peak"), said
+
+
+def test_a_growth_that_stays_suspected_says_why(farm: Investigation) -> None:
+    first = farm.rounds[0].findings[0]
+    told = Mechanism("workload.cost_growth", 4.8, None, None, False, False, "not confirmed: too little of the budget")
+    grows = replace(first, id="growth.requests", status="suspected", mechanism=told)
+    assert "no change has proved it; not confirmed: too little of the budget" in finding_words.sentence(farm, grows)
+    assert "not confirmed" not in finding_words.sentence(farm, replace(grows, id="lock.writer"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
@@ -35,7 +36,7 @@ def answer(inv: Investigation) -> str:
 def _answer(inv: Investigation) -> str:
     match inv.outcome.kind:
         case "gained" if inv.gain:
-            return f"{_lead(inv)}. {_gain(inv, inv.gain)}"
+            return f"{_lead(inv)}. {_gain(inv, inv.gain)}{conclusion.for_no_cause(facts.kept_trials(inv))}"
         case "gained":
             return words.sentence(inv.outcome.text)
         case "cpu-saturated":
@@ -45,7 +46,8 @@ def _answer(inv: Investigation) -> str:
         case "no-limit-reached":
             return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
         case "limit-not-seen":
-            return f"{_not_seen(inv)}; {_untouched(inv)}."
+            declared = f"; {_fruitless(inv)}" if any(round_.tried for round_ in inv.rounds) else ""
+            return f"{_not_seen(inv)}{declared}; {_untouched(inv)}."
         case "limit-without-remedy":
             return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
         case "no-proven-gain":
@@ -61,6 +63,9 @@ def _gain(inv: Investigation, gain: Verdict) -> str:
     at_loads = verdict_words.gain_sentence(gain, unit)
     if found is None:
         return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
+    if verdict_words.is_vague(gain) and gain.low < found.low:  # what is proved is less than the curves show
+        gives = words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
+        return f"{gives} {words.sentence(f'Each state at its best: {reaching.sentence(found, unit)}')}"
     gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
     how = "Proved at equal loads, block by block" if gain.decision == "better" else "At equal loads, block by block"
     proved = words.sentence(f"{how}: {at_loads}")
@@ -97,6 +102,9 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if reached is None:
         return "Throughput is limited"
     lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
+    if reached.load <= lowest and 1 < lowest < max(inv.study.levels, default=lowest):
+        ends = f"{rounding.exact(lowest)} to {words.load(max(inv.study.levels), unit)}"
+        return f"Throughput is limited at all levels, {ends}"
     if reached.load <= lowest:
         return f"Throughput is limited from {words.load(reached.load, unit)} on"
     if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
@@ -110,20 +118,21 @@ def _where_it_bends(inv: Investigation) -> str:
         return ""
     place = state.bend.load if state.bend else state.knee
     bend = f" from {words.about_load(place, words.axis_unit(inv))} on" if place else ""
-    return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv))}"
+    return f"{bend}: throughput peaks at {words.peak(state, words.axis_unit(inv), words.work_unit(inv))}"
 
 
 def _highest(inv: Investigation) -> str:
     state, unit = inv.after or inv.before, words.axis_unit(inv)
     if not inv.study.levels or state is None:
         return ""
-    return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {words.peak(state, unit)}"
+    peak = words.peak(state, unit, words.work_unit(inv))
+    return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
 
 
 def _not_seen(inv: Investigation) -> str:
     """ "Throughput levels off at about 4 connections, at 196 requests/s, and nothing that ... is exhausted there"."""
     curve, unit = inv.rounds[-1].curve, words.axis_unit(inv)
-    peak = words.throughput(curve.peak.throughput)
+    peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
     return (
         f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and nothing that is seen from outside is "
         "exhausted there"
@@ -165,15 +174,16 @@ def _interrupted(inv: Investigation) -> str:
 def next_step(inv: Investigation) -> str:
     """The next limit and its load; where nothing is known of that, what to do next; and where the curve alone says what
     limits, what would confirm it."""
-    if (to_confirm := _to_confirm(inv)) is not None:
-        return to_confirm
+    for first in (_to_confirm(inv), _not_tried(inv)):
+        if first is not None:
+            return first
+    if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
+        return "More CPUs, or less CPU time per request, would move it; no change of a setting was tried."
     if inv.next_limit:
         return _next_limit(inv, inv.next_limit)
     match inv.outcome.kind:
         case "interrupted":
             return f"Run it again to finish it; the finished steps are kept in {inv.run}."
-        case "cpu-saturated":
-            return "More CPUs or less work per request would move it; no setting of the target would."
         case "driver-limited":
             return (
                 "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
@@ -227,6 +237,23 @@ def _to_confirm(inv: Investigation) -> str | None:
     return words.sentence(found[0].explanation) if inv.outcome.kind == "limit-without-remedy" else None
 
 
+def _not_tried(inv: Investigation) -> str | None:
+    """Where a cause is suspected, is there from the lowest level on, and no remedy for it was tried: which ones could
+    be, and why they were not; None elsewhere."""
+    found = facts.main_findings(inv)
+    reached = found[0].reached_at if found else None
+    if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
+        return None
+    if reached.load > inv.rounds[0].curve.points[0].load:
+        return None
+    could = [one for one in change_words.untried(inv) if found[0].id in one.remedy.addresses]
+    if not could:
+        return None
+    titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
+    was = "was" if len(could) == 1 else "were"
+    return f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}."
+
+
 def _tried(one: Round) -> list[Change]:
     return [change for trial in one.tried for change in trial.remedy.changes if change.needed]
 
@@ -243,17 +270,35 @@ def _first_id(inv: Investigation) -> str:
 
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> str:
-    """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does."""
+    """ "The server runs out of open files, at about 420 active jobs. ..."; rounded as the ledger does. One within the
+    levels is there already, and one that no change has proved is called so."""
     title = f"The limit {limit.id} is reached" if limit.title == limit.id else words.strip(words.sentence(limit.title))
     because = f" {words.sentence(limit.because)}" if limit.because else ""
     if limit.load is None:
         return f"{title}, beyond the tested levels.{because}"
     interval = _listed_interval(inv, limit) or LoadInterval(limit.load, limit.load, limit.load)
-    if rounding.has_width(interval.low, interval.high):
-        where = words.about_load(interval, words.axis_unit(inv))
-    else:
-        where = f"about {words.load(words.forecast(limit.load), words.axis_unit(inv))}"
-    return f"{title}, at {where}.{because}"
+    wide, unit = rounding.has_width(interval.low, interval.high), words.axis_unit(inv)
+    highest = inv.rounds[-1].curve.points[-1].load if inv.rounds else 0.0
+    if limit.load > highest and not wide:
+        return f"{title}, beyond the tested levels.{because}"
+    if limit.load > highest:
+        return f"{title}, at about {words.load_interval(interval, unit)}.{because}{_far(limit.load, highest)}"
+    where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(limit.load), unit)}"
+    status = {finding.id: finding.status for finding in inv.rounds[-1].findings}.get(limit.id, "")
+    unproved = " (suspected, not proved)" if status == "suspected" else ""
+    return f"{title}{unproved}, from {where} on.{because}"
+
+
+FAR = 1.5
+"""Times the highest load that was tested: from there on a straight line is the larger assumption."""
+
+
+def _far(load: float, highest: float) -> str:
+    """What a load far beyond those that were tested rests on."""
+    if not highest or load < FAR * highest:
+        return ""
+    times = f"{rounding.fixed(load / highest, 1)} times the highest load that was tested"
+    return f" That is {times}, and holds if its use goes on growing in a straight line."
 
 
 def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:

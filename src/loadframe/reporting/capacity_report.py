@@ -14,7 +14,7 @@ CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 def render_capacity(found: Capacity) -> str:
     """The answer, how it was reached level by level, and what it took."""
     unit = found.axis_unit or found.axis.replace("_", " ")
-    lines = [answer(found), f"Objective: {objective(found.objective)}. {_loop(found)}", ""]
+    lines = [answer(found), f"Objective: {objective(found.objective)}. {loop(found)}", ""]
     lines += _table(found, unit)
     took, share = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
     lines += [
@@ -34,7 +34,7 @@ def answer(found: Capacity) -> str:
     unit = found.axis_unit or found.axis.replace("_", " ")
     low = "" if found.low is None else words.load(found.low, unit)
     high = "" if found.high is None else words.load(found.high, unit)
-    wrong = f"wrong with a probability of {_probability(found.error_probability)}"
+    wrong = f"wrong with a probability of {probability(found.error_probability)}"
     match found.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
@@ -57,12 +57,13 @@ def objective(asked: CapacityObjective) -> str:
     return ", ".join(parts)
 
 
-def _probability(value: float) -> str:
+def probability(value: float) -> str:
     """The noise is not known well enough for less than a thousandth to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 
-def _loop(found: Capacity) -> str:
+def loop(found: Capacity) -> str:
+    """From when latencies count."""
     if found.open_loop:
         return "Open loop: latencies count from the intended start of each request."
     return (
@@ -77,7 +78,7 @@ def _table(found: Capacity, unit: str) -> list[str]:
             rounding.exact(level.load),
             f"{level.met} of {level.trials}",
             CLASSES[level.classified],
-            _probability(level.error_probability),
+            probability(level.error_probability),
         )
         for level in found.levels
     ]

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
-from loadframe.model import Change, ChangeRecord, Control, Investigation, Price, SettingValue, Trial, UntriedRemedy
+from loadframe.model import (
+    KEPT_FIRST,
+    Change,
+    ChangeRecord,
+    Control,
+    Investigation,
+    Price,
+    Round,
+    SettingValue,
+    Trial,
+    UntriedRemedy,
+)
 from loadframe.reporting import facts, verdict_words, words
 from loadframe.units import show
 
 
 def change(one: ChangeRecord | Change) -> str:
     """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
-    origin = "" if one.before is None else f" from {_setting(one.setting, one.before)}"
+    origin = "" if one.before is None else f" from {value(one.setting, one.before)}"
     effective = one.read_back if isinstance(one, ChangeRecord) else None
     cut = effective is not None and not facts.same_value(effective, one.after)
-    note = f" (the target uses {_setting(one.setting, effective)})" if cut else ""
-    return f"{one.setting}{origin} to {_setting(one.setting, one.after)}{note}"
+    note = f" (the target uses {value(one.setting, effective)})" if cut else ""
+    return f"{one.setting}{origin} to {value(one.setting, one.after)}{note}"
 
 
-def _setting(name: str, value: SettingValue | None) -> str:
-    """As a configuration spells it; the memory of a cage, which no configuration holds, in words."""
-    of_memory = name.endswith("memory.max") and isinstance(value, int | float)
-    return show(float(value), "bytes") if of_memory and value is not None else facts.shown(value)
+_BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
+"""Names of settings whose number is a count of bytes."""
+
+
+def value(name: str, setting: SettingValue | None) -> str:
+    """As a configuration spells it; a count of bytes, which people cannot read, with its unit."""
+    if isinstance(setting, int | float) and not isinstance(setting, bool) and _BYTES.search(name) and setting >= 1024:
+        return show(float(setting), "bytes")
+    return facts.shown(setting)
 
 
 def kept(inv: Investigation) -> str:
@@ -39,7 +57,7 @@ def kept(inv: Investigation) -> str:
 
 
 def price_sentences(price: Price) -> list[str]:
-    """What a remedy costs: memory and durability; nothing where nothing was measured or given up."""
+    """What a remedy costs: memory, durability, a longer tail; nothing where nothing was measured or given up."""
     sentences = []
     before, after = price.memory_before_bytes, price.memory_after_bytes
     if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
@@ -47,6 +65,8 @@ def price_sentences(price: Price) -> list[str]:
         by = f" ({show(abs(more), 'bytes')} {'more' if more > 0 else 'less'})" if more else ""
         shown_before, shown_after = show(before, "bytes"), show(after, "bytes")
         sentences.append(f"memory of the target under load: {shown_before} before, {shown_after} after{by}")
+    if price.slower_tail:
+        sentences.append(words.strip(price.slower_tail))
     if price.durability:
         sentences.append(f"durability given up: {words.strip(price.durability)}")
     if price.note:
@@ -58,11 +78,13 @@ TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 
 
 def trial_sentence(trial: Trial) -> str:
-    """What became of a remedy that was tried."""
-    if trial.fresh is None:
-        return f"{'kept' if trial.kept else 'reverted'}: {verdict_words.gain_sentence(trial.verdict)}"
-    fate = "kept" if trial.kept else TAKEN_BACK
-    return f"{fate}: {verdict_words.gain_sentence(trial.fresh)}; {deciding_sentence(trial)}"
+    """What became of a remedy that was tried, and why one that had looked good was reverted."""
+    fate = "kept" if trial.kept else "reverted"
+    if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
+        worse = trial.told.decision == "worse"
+        fate = TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
+    told = f"{fate}: {verdict_words.gain_sentence(trial.told)}"
+    return told if trial.fresh is None else f"{told}; {deciding_sentence(trial)}"
 
 
 def deciding_sentence(trial: Trial) -> str:
@@ -94,11 +116,46 @@ def operations_sentence(trial: Trial, unit: str) -> str:
     return f"at {words.load(highest, unit)}: {'; '.join(told)}"
 
 
+APART = 1.1
+"""From this factor on the product of the parts and the whole read like a contradiction."""
+
+
+def parts_sentence(inv: Investigation) -> str:
+    """Why the gains of several changes do not multiply to the whole, where they do not."""
+    parts = [trial.told.ratio for trial in facts.kept_trials(inv)]
+    if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
+        return ""
+    product = math.prod(parts)
+    if 1 / APART < product / inv.gain.ratio < APART:
+        return ""
+    return (
+        "Each change was measured against the state before it, all of them together in blocks of their own: "
+        "the parts need not multiply to the whole."
+    )
+
+
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """The remedies that were shown and not tried, each once; those that a later round tried after all are left out."""
+    """The remedies that were shown and not tried, each once, with what became of them: those that a later round tried
+    after all are left out."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
-    shown = {each.remedy.id: each for round_ in inv.rounds for each in round_.untried if each.remedy.id not in tried}
+    shown = {
+        each.remedy.id: replace(each, because=_because(inv, round_, each))
+        for round_ in inv.rounds
+        for each in round_.untried
+        if each.remedy.id not in tried
+    }
     return list(shown.values())
+
+
+def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
+    """Why it was not tried; behind a remedy that was kept first, why no later round came to it either."""
+    if not each.because.startswith(KEPT_FIRST):
+        return each.because
+    if round_ is not inv.rounds[-1]:
+        return f"{KEPT_FIRST}, and what was found in the state with it does not call for this one"
+    if inv.outcome.kind == "interrupted":
+        return f"{KEPT_FIRST}, and the run was stopped before a further round"
+    return f"{KEPT_FIRST}, and no further round came: an investigation has {len(inv.rounds)} at most"
 
 
 def durability_sentences(inv: Investigation) -> list[str]:

@@ -11,11 +11,14 @@ from typing import Any
 from markupsafe import Markup
 
 from loadframe.formats.json_text import write_json
-from loadframe.model import Investigation, Ladder, Tuning
+from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.reporting import (
+    capacity_page,
     facts,
     finding_words,
+    gain_bars,
     latencies,
+    limit_bars,
     plots,
     quality_words,
     searches,
@@ -41,15 +44,18 @@ FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture. title: the fact it shows. spec: the whole Vega-Lite specification, with data and title.
-    svg: the same, rendered without its title, which the page sets in its own type. narrow_svg: for small screens."""
+    """One picture. title: the fact it shows. alt: what it shows, in words, for those who do not see it. spec: the whole
+    Vega-Lite specification, with data and title. svg: the same, rendered without its title, which the page sets in its
+    own type. narrow_svg: for small screens. metric: the name of the one that it shows, where it is of one."""
 
     name: str
     title: str
     note: str
+    alt: str
     spec: str
     svg: Markup
     narrow_svg: Markup = Markup("")  # noqa: RUF009 - it is a string, and cannot change
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +65,22 @@ class Draft:
     name: str
     title: str
     note: str
+    alt: str
     specs: tuple[dict[str, Any], ...]
+    metric: str
 
     def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
-        return [(spec, f"{self.name}-{number}", self.title) for number, spec in enumerate(self.specs)]
+        return [(spec, f"{self.name}-{number}", self.alt) for number, spec in enumerate(self.specs)]
 
     def chart(self, svgs: Sequence[Markup]) -> Chart:
         spec = write_json({**self.specs[0], "title": self.title})
-        return Chart(self.name, self.title, self.note, spec, svgs[0], svgs[1] if len(svgs) > 1 else Markup(""))
+        narrow = svgs[1] if len(svgs) > 1 else Markup("")
+        return Chart(self.name, self.title, self.note, self.alt, spec, svgs[0], narrow, self.metric)
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
     """Every chart that the record has data for, by name: proof, latency, percentiles, blocks, evidence-N, stages,
-    waits, footprint-N, ladder."""
+    waits, limits, gains, footprint-N, ladder."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
@@ -109,8 +118,15 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     for name, each in waits.rounds(inv):
         title, drawing = waits.title(each, words.axis_unit(inv)), partial(waits.chart, inv, each)
         yield from _draft(name, title, waits.note(each), drawing, WIDE, NARROW)
+    yield from _draft(
+        "limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), WIDE, NARROW
+    )
+    if gain_bars.gains(inv):
+        yield from _draft(
+            "gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), WIDE, NARROW
+        )
     yield from _footprint_drafts(inv)
-    yield from _draft("ladder", "What each change adds", "", partial(waterfalls.ladder, inv), HALF)
+    yield from _draft("ladder", "What each change adds", "", partial(waterfalls.ladder, inv), HALF, NARROW)
 
 
 def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
@@ -118,7 +134,7 @@ def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
         for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
             title = words.sentence(finding_words.metric_words(name))[:-1]
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
-            yield from _draft(f"evidence-{number}", title, name, drawing, HALF)
+            yield from _draft(f"evidence-{number}", title, "", drawing, HALF, metric=name)
 
 
 def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
@@ -129,14 +145,15 @@ def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
     for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
         if name not in shown:
             drawing = partial(plots.metric, inv, name)
-            yield from _draft(f"footprint-{number}", f"{title} by load", name, drawing, HALF)
+            yield from _draft(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
 
 
-def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size) -> Iterator[Draft]:
+def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Draft]:
     """The chart in all its sizes; nothing where it has no data."""
-    specs = tuple(drawn.specification() for size in sizes if (drawn := draw(size)) is not None)
-    if specs:
-        yield Draft(name, title, note, specs)
+    plots_drawn = [drawn for size in sizes if (drawn := draw(size)) is not None]
+    if plots_drawn:
+        alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)
+        yield Draft(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
 
 
 def ladder_chart(found: Ladder) -> Chart | None:
@@ -150,6 +167,13 @@ def tuning_chart(found: Tuning) -> Chart | None:
     """The trials of a search, and the proof of the best; None without a trial."""
     drawing = partial(searches.trials, found)
     return _alone(_draft("trials", searches.title(found), searches.note(found), drawing, WIDE, NARROW))
+
+
+def capacity_chart(found: Capacity) -> Chart | None:
+    """The trials of a search for the capacity; None without one."""
+    drawing = partial(capacity_page.chart, found)
+    title, note = capacity_page.title(found), capacity_page.note(found)
+    return _alone(_draft("capacity", title, note, drawing, WIDE, NARROW))
 
 
 def _alone(drafts: Iterator[Draft]) -> Chart | None:

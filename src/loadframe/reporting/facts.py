@@ -13,6 +13,7 @@ from typing import Literal
 from loadframe.model import (
     DISTURBED,
     OTHERS,
+    Bend,
     Change,
     ChangeRecord,
     Curve,
@@ -24,6 +25,7 @@ from loadframe.model import (
     Round,
     RuledOut,
     SettingValue,
+    StateSummary,
     Trial,
 )
 from loadframe.switches import spelled
@@ -91,7 +93,7 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
         (_state(inv, round_), item.because)
         for round_ in inv.rounds
         for item in (*round_.ruled_out, *(item for each in round_.findings for item in each.ruled_out))
-        if item.id == finding.id
+        if item.id == finding.id and item.judged
     ]
     return tuple(found[-1:])
 
@@ -266,6 +268,29 @@ def fullness(limit: Limit) -> float:
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
         return 0.0
     return limit.use / limit.ceiling
+
+
+def bending_limit(inv: Investigation, state: StateSummary) -> str:
+    """The limit that explains a state's bend, as the ledger calls it; its id where that is not known, "" for none."""
+    return limit_of_bend(inv, state.bend)
+
+
+def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
+    """The same of a bend."""
+    if bend is None:
+        return ""
+    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
+    return titles.get(bend.limit, bend.limit)
+
+
+def within_levels(inv: Investigation, limit: Limit) -> bool:
+    """Whether a limit runs out at a load that was tested."""
+    return limit.exhausted_at is not None and limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
+
+
+def label_of(inv: Investigation, round_: Round) -> str:
+    """What the state of a round is called in the charts."""
+    return next((each.label for each in series(inv) if each.round is round_ and each.curve is not None), "")
 
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:

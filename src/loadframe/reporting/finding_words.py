@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.metrics import METRICS, is_known
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Evidence, Finding, Investigation
@@ -49,9 +50,17 @@ def evidence_threshold(evidence: Evidence) -> str:
     return f"{words} {show_metric(evidence.metric, evidence.threshold)}".strip()
 
 
-def evidence_sentence(evidence: Evidence) -> str:
+def evidence_window(evidence: Evidence, unit: str) -> str:
+    """ "from the peak on, at 2 to 4 workers": where it was measured, its levels with their unit."""
+    _, at, levels = evidence.window.rpartition(", at ")
+    numbers = bool(at) and not levels.replace(" to ", "").strip("0123456789.,e+-")
+    return f"{evidence.window} {unit}" if numbers and unit else evidence.window
+
+
+def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
     """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
-    notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", evidence.window]
+    window = evidence_window(evidence, unit)
+    notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", window]
     note = "; ".join(note for note in notes if note)
     value = show_metric(evidence.metric, evidence.value)
     return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
@@ -70,4 +79,6 @@ def sentence(inv: Investigation, finding: Finding) -> str:
     unit = words.axis_unit(inv)
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     told = "".join(f"; {state} it was ruled out: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding))
-    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]}{told})"
+    grows = finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
+    why = f"; {words.strip(mechanism_sentence(finding).removeprefix('its mechanism: '))}" if grows else ""
+    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]}{why}{told})"

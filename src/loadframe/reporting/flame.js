@@ -3,7 +3,7 @@ const WIDTH = 1200, CHARACTER = 6.7, PADDING = 4;
 
 function fitted(name, width) {
   const room = Math.floor((width - 2 * PADDING) / CHARACTER);
-  return room < 3 ? "" : name.length <= room ? name : name.slice(0, room - 2) + "..";
+  return room < 5 ? "" : name.length <= room ? name : name.slice(0, room - 2) + "..";
 }
 
 function place(box, x, width) {

@@ -21,6 +21,8 @@ ROW = 18
 CHARACTER = 6.7
 """Width of a character of the 11-pixel monospace face, in pixels."""
 PADDING = 4
+FEWEST = 5
+"""Fewer characters of a name tell nothing."""
 SHADES = (1.25, 2.0)
 """Changes below the first ratio are the palest shade, from the second on the strongest."""
 
@@ -32,7 +34,7 @@ def svg(profile: Profile, *, label: str) -> Markup:
     depth = max(frame.depth for frame in profile.flame) + 2
     height = depth * ROW
     whole = f"all of {profile.samples:,} samples"
-    boxes = [_box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
+    boxes = [box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
     boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
     about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
     return element("svg", about, *boxes)
@@ -44,10 +46,10 @@ def _frame(frame: FlameFrame, y: int) -> Markup:
     if frame.change is not None:
         said += f", {rounding.plain(frame.change)} times the CPU time per request"
     classes = " ".join(part for part in (f"k-{frame.class_id}" if frame.class_id else "", shade(frame.change)) if part)
-    return _box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
+    return box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
 
 
-def _box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
+def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
     text = fitted(name, width)
     written = element("text", {"x": f"{x + PADDING:.1f}", "y": y + ROW - 5}, text) if text else Markup("")
     rect = element("rect", {"x": f"{x:.2f}", "y": y, "width": f"{max(width, 0.01):.2f}", "height": ROW - 1})
@@ -55,9 +57,9 @@ def _box(name: str, said: str, classes: str, x: float, width: float, y: int) -> 
 
 
 def fitted(name: str, width: float) -> str:
-    """As much of a name as fits into a box; nothing where not even three characters do."""
+    """As much of a name as fits into a box; nothing where only a few characters do."""
     room = int((width - 2 * PADDING) / CHARACTER)
-    if room < 3:
+    if room < FEWEST:
         return ""
     return name if len(name) <= room else name[: room - 2] + ".."
 

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Calibration, Estimate, Forecast, Reached, Saturation, Scored
+from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, Saturation, Scored
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns
 
@@ -14,12 +14,20 @@ MOST_LIMITS = 5
 
 
 def render_forecast(
-    forecast: Forecast, *, unit: str = "", calibration: Calibration | None = None, width: int = 100
+    forecast: Forecast,
+    *,
+    unit: str = "",
+    calibration: Calibration | None = None,
+    width: int = 100,
+    work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give; or why that cannot be told. unit: what the axis counts."""
+    """What saturates first and what each load will give; or why that cannot be told. unit, work: what the axis
+    and throughput count."""
     unit = unit or forecast.axis.replace("_", " ")
-    lines = [_answer(forecast, unit), ""] if forecast.refused is None else [f"No forecast. {forecast.refused}", ""]
-    lines += _table(forecast, unit)
+    lines = (
+        [_answer(forecast, unit, work), ""] if forecast.refused is None else [f"No forecast. {forecast.refused}", ""]
+    )
+    lines += _table(forecast, unit, work)
     lines += _listed("Resources", [_resource(one, unit) for one in forecast.saturation])
     lines += _listed("Limits", _limits(forecast, unit))
     lines += _listed("Scored", [_scored(one, unit) for one in forecast.scored])
@@ -33,21 +41,21 @@ def render_forecast(
     return "\n".join(wrapped).rstrip()
 
 
-def outcome(forecast: Forecast, unit: str) -> list[str]:
+def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
     """What was forecast, and what came of it, in sentences; the reason where it was refused."""
     if forecast.refused is not None:
         return [f"No forecast. {forecast.refused}"]
-    said = [_answer(forecast, unit)]
+    said = [_answer(forecast, unit, work)]
     if forecast.reached is not None:
-        said.append(_reached(forecast, forecast.reached, unit))
+        said.append(_reached(forecast, forecast.reached, unit, work))
     if forecast.scored:
         inside, count = sum(one.inside for one in forecast.scored), len(forecast.scored)
         said.append(f"The throughput was inside its interval at {inside} of the {count} loads that were forecast.")
     return said
 
 
-def _reached(forecast: Forecast, found: Reached, unit: str) -> str:
-    at = f"at most {rounding.plain(found.throughput)} requests/s, at {words.load(found.at_load, unit)}"
+def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
+    at = f"at most {words.throughput(found.throughput, work)}, at {words.load(found.at_load, unit)}"
     used = f" ({found.limited_by} {rounding.percent(found.utilization)} used)" if found.limited_by else ""
     if found.saturated_at is None:
         return f"Measured: {at}{used}; it does not saturate within these loads."
@@ -90,17 +98,17 @@ def _hang(line: str) -> str:
     return "    " if line.startswith("  - ") else ""
 
 
-def _answer(forecast: Forecast, unit: str) -> str:
+def _answer(forecast: Forecast, unit: str, work: str) -> str:
     capacity = forecast.capacity
     if capacity is None:
-        most = f"The maximum is unknown; {rounding.plain(forecast.at_least)} requests/s were measured."
+        most = f"The maximum is unknown; {rounding.plain(forecast.at_least)} {work}/s were measured."
         return f"{most} {forecast.unexplained or ''}".rstrip()
     value, between = _interval(capacity.load)
     narrow = capacity.load.low == capacity.load.high
     load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
     return (
         f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; at most "
-        f"{_throughput(capacity.throughput)}. "
+        f"{_throughput(capacity.throughput, work)}. "
         f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
 
@@ -116,11 +124,11 @@ def _measured(loads: Sequence[float], unit: str) -> str:
     return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
 
 
-def _table(forecast: Forecast, unit: str) -> list[str]:
+def _table(forecast: Forecast, unit: str, work: str) -> list[str]:
     rows = [
         (
             rounding.exact(point.load),
-            _throughput(point.throughput),
+            _throughput(point.throughput, work),
             _latency(point.latency_p95_ms) if point.latency_p95_ms else "",
         )
         for point in forecast.at
@@ -131,8 +139,8 @@ def _table(forecast: Forecast, unit: str) -> list[str]:
     return [*columns([head, *rows], "><<"), ""]
 
 
-def _throughput(estimate: Estimate) -> str:
-    return f"{_interval(estimate)[0]} requests/s ({_interval(estimate)[1]})"
+def _throughput(estimate: Estimate, work: str) -> str:
+    return f"{_interval(estimate)[0]} {work}/s ({_interval(estimate)[1]})"
 
 
 def _latency(estimate: Estimate) -> str:

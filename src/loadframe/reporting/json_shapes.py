@@ -13,6 +13,7 @@ from typing import Any
 
 from loadframe.analysis.following import Followed, Following
 from loadframe.model import (
+    AnswersCompared,
     Calibration,
     Capacity,
     Change,
@@ -24,6 +25,7 @@ from loadframe.model import (
     GrowthForecast,
     Investigation,
     Ladder,
+    Learned,
     LedgerNow,
     NdbReport,
     Profile,
@@ -36,17 +38,30 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import ladder_report, limits_report, reaching, stages, tuning_report
+from loadframe.reporting import compared_answers, ladder_report, limits_report, reaching, stages, tuning_report
 
 Json = dict[str, Any]
 
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
-def curve_json(curve: Curve, *, quality: RunQuality | None = None) -> Json:
+def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run, with the recorder's own cost."""
-    return _object({**_curve(curve), **({"conduct": quality} if quality is not None else {})})
+    the whole run, with the recorder's own cost. answers: of its target, beside programs that tell the same."""
+    more: Json = {} if quality is None else {"conduct": quality}
+    return _object({**_curve(curve), **more, **({"answers": compared_answers.table(answers)} if answers else {})})
+
+
+def learned_json(learned: Learned) -> Json:
+    """loadframe.curve/1 of production data, with `observed`: what else they say. basis: "response" where the points are
+    1 / response time. Without throughput and response there are no points."""
+    empty = {each.name: None for each in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
+    shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
+    return _object({**shape, "observed": _observed(learned)})
+
+
+def _observed(learned: Learned) -> Json:
+    return {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
@@ -85,7 +100,13 @@ def ledger_json(now: LedgerNow) -> Json:
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
-    more = {"reach": reaching.of(inv), "stages": stages.table(inv)}
+    more = {
+        "reach": reaching.of(inv),
+        "stages": stages.table(inv),
+        "enough": stages.enough(inv),
+        "more": stages.more(inv),
+        "answers": compared_answers.table(inv.answers),
+    }
     return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
 
 

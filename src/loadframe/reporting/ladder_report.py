@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import facts, quality_words, rounding, verdict_words, words
+from loadframe.reporting import change_words, facts, quality_words, rounding, verdict_words, words
 from loadframe.reporting.layout import columns
 
 WIDTH = 100
@@ -48,10 +48,49 @@ def answer(found: Ladder) -> str:
     largest = max(
         (rung for rung in found.kept if rung.share is not None), key=lambda rung: rung.share or 0, default=None
     )
-    if largest is None or largest.share is None or kept == 1:
+    if kept == 1:
+        return f"{gain[0].upper()}{gain[1:].removesuffix('.')}: {_named(found.kept[0])}."
+    if largest is None or largest.share is None:
         return gain[0].upper() + gain[1:]
     share = f"The largest share, {rounding.percent(largest.share)}, is that of {largest.change}."
     return f"{gain[0].upper()}{gain[1:]} {share}"
+
+
+def proof(found: Ladder, total: Verdict) -> str:
+    """What the whole gain rests on: blocks of its own, or the product of the trials."""
+    if "product" in total.method:
+        return "It is the product of the trials, which decided what is kept: it may be overstated."
+    return verdict_words.proof_sentence(total, words.study_unit(found.study))
+
+
+def _named(rung: Rung) -> str:
+    """ "wal (journal_mode from DELETE to WAL)": a change with what it sets."""
+    changes = words.and_list([change_words.change(change) for change in rung.changes])
+    return f"{rung.change} ({changes})" if changes else rung.change
+
+
+def asides(found: Ladder) -> list[tuple[str, str]]:
+    """What stands beside the picture: which changes are kept, which are not, what they give up."""
+    kept = words.and_list([_named(rung) for rung in found.kept])
+    others = [f"{rung.change}: {fate(rung, keeps_all=found.keeps_all)}" for rung in found.rungs if not rung.kept]
+    given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
+    told = (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up)))
+    return [(title, f"{text}.") for title, text in told if text]
+
+
+def next_step(found: Ladder) -> str:
+    """What to do with the result."""
+    if not found.finished:
+        return f"Run it again to finish it; the finished steps are kept in {found.run}."
+    unsure = [rung.change for rung in found.rungs if not rung.kept and _undecided(rung)]
+    more = f" More time (measure.budget) may tell what {words.and_list(unsure)} gives." if unsure else ""
+    if found.total is None:
+        return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
+    return f"Set what is kept.{more} Next, loadframe investigate with these settings names what limits now."
+
+
+def _undecided(rung: Rung) -> bool:
+    return rung.trial is not None and rung.trial.decision == "no-proven-difference"
 
 
 def _so_far(found: Ladder) -> str:

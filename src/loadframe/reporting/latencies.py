@@ -15,6 +15,8 @@ BEYOND = {"p99": 100, "p99.9": 1000}
 """name -> number of requests of which one lies beyond the percentile."""
 UNBROKEN = "\u00a0"
 """Between a number and its unit, where a table is narrow."""
+SLOWER = 2.0
+"""Times as long: less may be the noise of a percentile that lies behind few requests."""
 FEW_BEYOND = 10
 """Fewer do not tell where it is (analysis/quantity.py)."""
 
@@ -27,13 +29,17 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
     values = [point.latency_ms for _, _, one in drawn for point in one.points]
     most = max(point.one_in for _, _, one in drawn for point in one.points)
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    plot = Plot(size, PercentileAxis(most).channel(), axis)
+    plot = Plot(size, PercentileAxis(most).channel(), axis, _percentile)
     for label, colour, one in drawn:
         rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in one.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
         plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
         plot.end(label, colour, rows[-1])
     return plot
+
+
+def _percentile(one_in: float) -> str:
+    return f"p{100 - 100 / one_in:.6g}"
 
 
 def title(inv: Investigation) -> str:
@@ -46,7 +52,28 @@ def title(inv: Investigation) -> str:
     name = told[-1] if told else "p50"
     said = [(words.milliseconds(_quantities(one)[name]), label) for label, _, one in drawn]
     values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
-    return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}"
+    but = "; the slowest requests take longer" if slower(inv) else ""
+    return f"Latencies at {words.load(drawn[0][2].level, words.axis_unit(inv))}: {name} {values}{but}"
+
+
+def slower(inv: Investigation) -> str:
+    """Where most requests are faster after the changes and the slowest are not: what the slowest take, in a sentence;
+    "" elsewhere. The last percentile that both states have requests beyond decides; the longest request alone does not,
+    as more requests have a longer one."""
+    drawn = [one for _, _, one in _states(inv)]
+    if len(drawn) < 2:
+        return ""
+    before, after = map(_quantities, drawn)
+    name = next((name for name in reversed(BEYOND) if all(_beyond(one, name) >= 1 for one in drawn)), "")
+    if not name or after["p50"] >= before["p50"] or after[name] <= SLOWER * before[name]:
+        return ""
+    loads = words.load(drawn[0].level, words.axis_unit(inv))
+    few = ", from few requests" if any(_beyond(one, name) < FEW_BEYOND for one in drawn) else ""
+    return (
+        f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {words.milliseconds(after[name])}, before "
+        f"{words.milliseconds(before[name])}{few}; the longest {words.milliseconds(after['Max'])}, before "
+        f"{words.milliseconds(before['Max'])}."
+    )
 
 
 def note(inv: Investigation) -> str:

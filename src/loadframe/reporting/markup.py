@@ -23,11 +23,12 @@ def policy(scripts: list[str], styles: list[str]) -> str:
     """A Content-Security-Policy for a page that needs nothing else: its own scripts and style sheets, by their hashes,
     and nothing from anywhere. https://www.w3.org/TR/CSP3/."""
     return (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; img-src data:; "
+        f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def _hashes(texts: list[str]) -> str:
+def hashes(texts: list[str]) -> str:
+    """The sources of a Content-Security-Policy that allow these texts and nothing else."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"

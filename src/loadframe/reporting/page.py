@@ -29,22 +29,31 @@ from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
 from loadframe.reporting import (
     alternatives,
     answers,
+    capacity_page,
+    capacity_report,
     change_words,
     charts,
+    compared_answers,
     facts,
     finding_words,
     flame,
+    flame_difference,
     forecasts,
     ladder_report,
     latencies,
+    names,
     profiles,
     quality_words,
     reaching,
+    resource_table,
     rounding,
+    sources,
+    stages,
     tuning_report,
     verdict_words,
     words,
 )
+from loadframe.reporting.capacity_page import CapacityPage
 from loadframe.reporting.markup import policy
 from loadframe.units import show, show_metric
 from loadframe.version import __version__
@@ -53,7 +62,7 @@ STEP_COLUMNS = {
     "step": "step",
     "level": "level",
     "block": "block",
-    "throughput": "requests/s",
+    "throughput": "{work}/s",
     "latency_p95_ms": "p95 in ms",
     "latency_p999_ms": "p99.9 in ms",
     "errors": "errors",
@@ -100,14 +109,20 @@ def render_tuning_page(found: Tuning) -> str:
     return _rendered("tuning.html", found, chart=charts.tuning_chart(found))
 
 
+def render_capacity_page(page: CapacityPage) -> str:
+    """The page of a search for the capacity."""
+    return _rendered("capacity.html", page, chart=charts.capacity_chart(page.found))
+
+
 def render_page(inv: Investigation) -> str:
     """The page as one string of HTML."""
-    drawn = charts.page_charts(inv)
+    drawn, work, difference = charts.page_charts(inv), words.work_unit(inv), flame_difference.of(inv)
     return _rendered(
         "page.html",
         inv,
         inv=inv,
         unit=words.axis_unit(inv),
+        work=work,
         charts=drawn,
         evidence_charts=[chart for name, chart in drawn.items() if name.startswith("evidence")],
         footprint_charts=[chart for name, chart in drawn.items() if name.startswith("footprint")],
@@ -124,16 +139,19 @@ def render_page(inv: Investigation) -> str:
         ],
         profile_rest=profiles.of_kind(inv, "cpu", "rest"),
         flames=[(one, number) for number, one in enumerate(profiles.with_flame(inv), start=1)],
+        difference=difference,
+        difference_svg=flame_difference.svg(inv, difference) if difference else "",
+        difference_sentence=flame_difference.sentence(inv, difference) if difference else "",
         flame_script=Markup(_read("flame.js")),
+        resource_lines=resource_table.table(inv),
+        resource_anchor=_resource_anchor(inv),
+        steps_anchor=f"data-{inv.rounds[-1].number}" if inv.rounds and inv.rounds[-1].footprint else "",
         limits=facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else (),
+        places=[(anchor, name) for anchor, name, there in _places(inv) if there],
         tables=[
+            *(_steps_table(one, str(one.number), _state_title(inv, one), work) for one in inv.rounds if one.footprint),
             *(
-                _steps_table(one, str(one.number), f"Round {one.number}: {one.treatment}")
-                for one in inv.rounds
-                if one.footprint
-            ),
-            *(
-                _steps_table(one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
+                _steps_table(one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}", work)
                 for number, one in enumerate(inv.alternatives, start=1)
                 if one.round.footprint
             ),
@@ -141,7 +159,29 @@ def render_page(inv: Investigation) -> str:
     )
 
 
-def _rendered(name: str, record: Investigation | Ladder | Tuning, **shown: Any) -> str:
+def _state_title(inv: Investigation, one: Round) -> str:
+    """ "Before (state A)": what the steps of a round are of, and the letter that they have in the files."""
+    label = facts.label_of(inv, one) or f"round {one.number}"
+    return f"{label[:1].upper()}{label[1:]} (state {one.treatment})"
+
+
+def _places(inv: Investigation) -> list[tuple[str, str, bool]]:
+    """What is where on the page: anchor, name, whether it is there."""
+    last = inv.rounds[-1] if inv.rounds else None
+    return [
+        ("curves", "Curves", bool(inv.rounds)),
+        ("finding", "Cause and evidence", bool(facts.findings_and_ruled_out(inv))),
+        ("changes", "Changes and proof", any(one.tried for one in inv.rounds)),
+        ("next", "Limits", bool(last and last.limits)),
+        ("time", "Where the time goes", bool(inv.profiles)),
+        ("quality", "Run quality", True),
+        ("settings", "Settings to copy", bool(facts.net_changes(inv))),
+        ("reproduce", "Reproduce", True),
+        ("data", "Every step", any(one.footprint for one in inv.rounds)),
+    ]
+
+
+def _rendered(name: str, record: Investigation | Ladder | Tuning | CapacityPage, **shown: Any) -> str:
     """A template with what all of them need, and what it shows besides."""
     return (
         _environment()
@@ -149,11 +189,12 @@ def _rendered(name: str, record: Investigation | Ladder | Tuning, **shown: Any) 
         .render(
             record=record,
             css=Markup(_read("page.css")),
-            policy=policy([_read("flame.js")], [_read("page.css")]),
+            **{"tables": (), **shown},
+            figure_script=Markup(_read("figures.js")),
+            policy=policy(own_scripts(), [_read("page.css")]),
             study_path=shlex.quote(f"{record.run}/study.toml"),
             run_path=shlex.quote(record.run),
             version=__version__,
-            **shown,
         )
     )
 
@@ -172,6 +213,7 @@ def _environment() -> jinja2.Environment:
         alternatives=alternatives,
         answers=answers,
         words=words,
+        compared_answers=compared_answers,
         change_words=change_words,
         quality_words=quality_words,
         finding_words=finding_words,
@@ -180,11 +222,17 @@ def _environment() -> jinja2.Environment:
         facts=facts,
         bend_of=bend_of,
         rounding=rounding,
+        stages=stages,
         profiles=profiles,
         flame=flame,
         forecasts=forecasts,
+        capacity_page=capacity_page,
+        capacity_report=capacity_report,
         ladder_report=ladder_report,
         latencies=latencies,
+        names=names,
+        resource_table=resource_table,
+        sources=sources,
         tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
@@ -201,6 +249,11 @@ def _read(name: str) -> str:
     return resources.files("loadframe.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
+def own_scripts() -> list[str]:
+    """The scripts of the pages, whole: nothing else may run in one."""
+    return [_read("flame.js"), _read("figures.js")]
+
+
 def _embedded_json(text: str) -> Markup:
     """JSON inside a data block: "<" must not be able to end it."""
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
@@ -211,12 +264,22 @@ def _anchor(level: float) -> str:
     return f"{level:g}".replace(".", "_").replace("+", "")
 
 
-def _steps_table(round_: Round, anchor: str, title: str) -> dict[str, Any]:
+def _resource_anchor(inv: Investigation) -> str:
+    """Of the steps that the table of resources shows."""
+    level = resource_table.level(inv)
+    return f"data-{inv.rounds[0].number}-{_anchor(level)}" if level is not None else ""
+
+
+def _steps_table(round_: Round, anchor: str, title: str, work: str) -> dict[str, Any]:
     """Every step of a round: its number, level, block, throughput, p95 and p99.9 latency, errors, and every metric that
     is not zero throughout. Without p99.9 where no step tells it."""
     names = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
-    columns = {name: head for name, head in STEP_COLUMNS.items() if name != P999 or any(P999 in row for row in rows)}
+    columns = {
+        name: head.format(work=work)
+        for name, head in STEP_COLUMNS.items()
+        if name != P999 or any(P999 in row for row in rows)
+    }
     anchored: set[float] = set()
     lines: list[dict[str, Any]] = []
     for row in rows:

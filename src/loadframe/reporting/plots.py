@@ -70,7 +70,7 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
     if not drawn:
         return None
     drawn.sort(key=lambda each: PAINTED[each.role])
-    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn))
+    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
     for rank, each in enumerate(drawn):
         _draw_bend(plot, each, rank)
     for each in drawn:
@@ -89,13 +89,18 @@ def throughput_rows(each: facts.Series) -> list[Row]:
     return rows
 
 
-def _throughput_axis(drawn: Sequence[facts.Series]) -> ValueAxis:
+def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
     """From zero, with room for the labels; logarithmic where the states are far apart."""
     rows = [row for each in drawn for row in throughput_rows(each)]
     top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
     if wants_log(drawn) and lowest > 0:
-        return ValueAxis("requests per second", lowest / 2, top * 2.2, logarithmic=True)
-    return ValueAxis("requests per second", 0.0, top * 1.22)
+        return ValueAxis(what, lowest / 2, top * 2.2, logarithmic=True)
+    return ValueAxis(what, 0.0, top * 1.22)
+
+
+def per_second(inv: Investigation) -> str:
+    """What the axis of throughput counts."""
+    return f"{words.work_unit(inv)} per second"
 
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
@@ -121,7 +126,7 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
         facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
         facts.Series("after", one.name, one.round.curve.points, None, one.round),
     ]
-    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn))
+    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
     if one.divergence is not None:
         plot.shade(one.divergence.low, one.divergence.high, INK, 0.1)
         plot.rule(one.divergence.load, INK)
@@ -209,7 +214,7 @@ def boxes(inv: Investigation, size: Size) -> Plot | None:
         return None
     logarithmic = wants_log([each for each, _ in drawn]) and min(values) > 0
     low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
-    plot = Plot(size, loads.channel(), ValueAxis("requests per second", low, high, logarithmic))
+    plot = Plot(size, loads.channel(), ValueAxis(per_second(inv), low, high, logarithmic))
     for each, rows in drawn:
         colour, found = COLOURS[each.role], [box_of(load, values) for load, values in _by_load(rows)]
         outside = {(one["load"], value) for one in found for value in one["outliers"]}
@@ -261,7 +266,7 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
     top = max(row["high"] for row in (*measured, *expected))
     if not math.isfinite(top):
         return None
-    plot = Plot(size, load_axis(inv).channel(), ValueAxis("requests per second", 0.0, top * 1.15 or 1.0))
+    plot = Plot(size, load_axis(inv).channel(), ValueAxis(per_second(inv), 0.0, top * 1.15 or 1.0))
     highest = max(row["load"] for row in (*measured, *expected))
     if found.capacity is not None and found.capacity.load.low < highest:
         at = found.capacity.load

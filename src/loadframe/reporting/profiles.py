@@ -67,10 +67,10 @@ def share(one: ClassShare | None) -> str:
 
 def demand(one: ClassShare | None) -> str:
     """CPU time per request; empty where it is not known."""
-    return _cost(one.demand_ms) if one is not None and one.demand_ms is not None else ""
+    return cost(one.demand_ms) if one is not None and one.demand_ms is not None else ""
 
 
-def _cost(value_ms: float) -> str:
+def cost(value_ms: float) -> str:
     """ "140 µs"; from a millisecond on "1.4 ms"."""
     return words.milliseconds(value_ms) if value_ms >= 1 else f"{rounding.plain(1000 * value_ms)} µs"
 
@@ -90,8 +90,8 @@ def cpu_sentence(inv: Investigation, profile: Profile) -> str:
     """Where the CPU time of one profile went, the largest classes first, and what a request cost."""
     named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
     parts = ", ".join(f"{one.title} {share(one)}" for one in named)
-    cost = demand_ms(profile)
-    price = f"; a request costs {_cost(cost)} of CPU" if cost is not None else ""
+    total = demand_ms(profile)
+    price = f"; a request costs {cost(total)} of CPU" if total is not None else ""
     return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
 
 

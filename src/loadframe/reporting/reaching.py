@@ -47,13 +47,25 @@ def height(found: Reach, unit: str) -> str:
     ratio = rounding.with_interval(found.ratio, found.low, found.high)[0]
     if found.low <= 1 <= found.high:
         return f"no proven difference of the peaks, {ratio} times {told}"
-    return f"a peak {ratio} times as high {told}"
+    return f"a peak {led_ratio(found)} times as high {told}"
+
+
+def led_ratio(found: Reach) -> str:
+    """The ratio of the peaks; "at least 88", the lower end, where the interval is too wide for one."""
+    if not rounding.has_width(found.low, found.high):
+        return rounding.plain(found.ratio)
+    ratio, low, _ = rounding.with_interval(found.ratio, found.low, found.high)
+    return f"at least {low}" if found.low > 1 and rounding.is_vague(found.low, found.high) else ratio
+
+
+def proven(found: Reach) -> bool:
+    """Whether the two peaks differ beyond their intervals; a ratio without an interval is taken as it is."""
+    return not rounding.has_width(found.low, found.high) or not found.low <= 1 <= found.high
 
 
 def interval(found: Reach) -> str:
     """ "95 % interval 1.7 to 2.1"; "no proven difference: 95 % interval 0.97 to 1.07"."""
-    unproven = rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high
-    return f"no proven difference: {_bare(found)}" if unproven else _bare(found)
+    return _bare(found) if proven(found) else f"no proven difference: {_bare(found)}"
 
 
 def _bare(found: Reach) -> str:

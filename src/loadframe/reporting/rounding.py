@@ -68,6 +68,12 @@ def _two_digits(value: float) -> str:
     return fixed(value, decimals)
 
 
+def is_vague(low: float, high: float) -> bool:
+    """Whether the ends of a ratio's interval are so far apart (more than WIDE times) that no value between them is
+    worth a word: the nearer end is."""
+    return has_width(low, high) and low > 0 and high > WIDE * low
+
+
 def has_width(low: float, high: float) -> bool:
     """Whether the two ends say more than the value alone."""
     return math.isfinite(low) and math.isfinite(high) and low != high

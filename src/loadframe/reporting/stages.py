@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from loadframe.analysis.enough import WORTH
 from loadframe.metrics import pipelines
-from loadframe.model import Investigation
+from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
 from loadframe.reporting import facts, plots, rounding, words
 from loadframe.reporting.vega import INK, QUIET, Channel, Plot, Row, Size, text
 
@@ -22,6 +23,8 @@ MOST_LEVELS = {True: 6, False: 3}
 """By whether the picture is a wide one: at more of them a bar would have no room for its number."""
 TERSE_BELOW = 400
 MOST_STAGES = 12
+HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
+"""Load axes that count who does the work: of these it is asked how many are enough."""
 LONGEST_NAME = 15
 SAID_FROM = 0.35
 """Of a bar: a narrower part has no room for its number."""
@@ -103,6 +106,48 @@ def table(inv: Investigation) -> list[dict[str, object]]:
     ]
 
 
+def enough(inv: Investigation) -> LoadInterval | None:
+    """Of a load that is a number of those who do the work, the level that is enough in the first state; None of other
+    loads, and where that was not seen."""
+    return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
+
+
+def more(inv: Investigation) -> More | None:
+    """The same of what the best level gives over the lowest one."""
+    return inv.rounds[0].curve.more if inv.rounds and inv.study.axis in HELPERS else None
+
+
+def helping(inv: Investigation) -> str:
+    """ "More threads stopped helping at 2 threads (1 to 3), where ...": the level that is enough in the first state, of
+    a pipeline whose load is a number of those who do the work, and what more of them give; "" for others, and where
+    that was not seen."""
+    curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
+    if curve is None or inv.study.axis not in HELPERS:
+        return ""
+    unit = words.axis_unit(inv)
+    if curve.enough is None:
+        last = words.load(max(point.load for point in curve.points), unit)
+        return f"It was not seen that more {unit} stop helping, up to {last}.{_gives(curve.more, unit)}"
+    at = curve.enough
+    told = words.load(at.load, unit)
+    if at.low != at.high:
+        told += f" ({rounding.plain(at.low)} to {rounding.plain(at.high)})"
+    said = f"More {unit} stopped helping at {told}: no higher level gave {100 * WORTH:.0f} % more."
+    return said + _gives(curve.more, unit)
+
+
+def _gives(found: More | None, unit: str) -> str:
+    """ " 4 threads, the best of the others, give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is
+    proven."""
+    if found is None:
+        return ""
+    told = rounding.with_interval(found.ratio, found.low, found.high)
+    between = f"95 % interval {told[1]} to {told[2]}"
+    proven = "" if found.low > 1 else ": less" if found.high < 1 else ": no proven difference"
+    best, base = words.load(found.load, unit), rounding.plain(found.base)
+    return f" {best} give {told[0]} times what {base} gives ({between}){proven}."
+
+
 def sentences(inv: Investigation) -> list[str]:
     """For the text: each stage at the highest level of the first state."""
     found = rounds(inv)
@@ -111,7 +156,7 @@ def sentences(inv: Investigation) -> list[str]:
     levels = _levels(found[0][1])
     load = max(levels)
     told = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
-    return [f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *told]
+    return [helping(inv), f"At {words.load(load, words.axis_unit(inv))}, of the time of their workers:", *told]
 
 
 def _said(cell: Cell) -> str:
@@ -190,7 +235,7 @@ class _Drawing:
             self._write(
                 left,
                 bottom + 0.14,
-                f"{rounding.plain(cell.waiting)}{' waiting' if self._wide else ''}",
+                f"{rounding.exact(round(cell.waiting))}{' waiting' if self._wide else ''}",
                 QUIET,
                 align="left",
                 fontSize=10,

@@ -6,14 +6,28 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import Comparison, Curve, Investigation, Quantity, RuledOut, RunQuality, Trial
+from loadframe.model import (
+    WORK,
+    AnswersCompared,
+    Comparison,
+    Curve,
+    Investigation,
+    Quantity,
+    RuledOut,
+    RunQuality,
+    Trial,
+    Verdict,
+)
 from loadframe.reporting import (
     alternatives,
     answers,
     change_words,
+    compared_answers,
     facts,
     finding_words,
     forecasts,
+    latencies,
+    names,
     profiles,
     quality_words,
     rounding,
@@ -37,7 +51,10 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
     parts: list[Part] = [
         ("Asked", [inv.study.question]),
         *_states(inv),
-        ("Forecast", forecasts.outcome(inv.forecast, words.axis_unit(inv)) if inv.forecast else []),
+        (
+            "Forecast",
+            forecasts.outcome(inv.forecast, words.axis_unit(inv), words.work_unit(inv)) if inv.forecast else [],
+        ),
         *(("Versus", alternatives.sentences(inv, one)) for one in inv.alternatives),
         ("Restart", alternatives.warm_restart_sentences(inv)),
         ("Stalls", [quality_words.silence_sentence(inv)]),
@@ -45,6 +62,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         *_changes(inv),
         *_ladder(inv),
         ("Stages", stages.sentences(inv)),
+        ("Answers", compared_answers.sentences(inv.answers)),
         ("Time", profiles.summary(inv)),
         ("Next", [answers.next_step(inv)]),
         *_trust(inv),
@@ -68,34 +86,46 @@ def _part(label: str, items: list[str], width: int) -> list[str]:
 
 
 def _states(inv: Investigation) -> list[Part]:
-    unit = words.axis_unit(inv)
-    parts = [("Before", [words.state_sentence(inv.before, unit)])] if inv.before else []
-    parts += [("After", [words.state_sentence(inv.after, unit)])] if inv.after else []
+    unit, work = words.axis_unit(inv), words.work_unit(inv)
+    parts: list[Part] = [
+        (label, [words.state_sentence(state, unit, work, facts.bending_limit(inv, state))])
+        for label, state in (("Before", inv.before), ("After", inv.after))
+        if state is not None
+    ]
     told = [change_words.deciding_sentence(trial) for trial in facts.kept_trials(inv)]
     if len(told) == 1 and told[0]:
         parts.append(("Proof", [words.sentence(f"the gain is {told[0]}")]))
     if inv.gain and inv.gain.floor:
-        parts.append(("Noise", [verdict_words.floor_sentence(inv.gain)]))
+        parts.append(("Noise", [_noise(inv.gain)]))
     return parts
 
 
 def _findings(inv: Investigation) -> list[Part]:
     parts, room = list[Part](), MOST_EVIDENCE
     for finding in facts.main_findings(inv)[:3]:
-        evidence = [f"- {finding_words.evidence_sentence(piece)}" for piece in finding.evidence[:room]]
+        unit = words.axis_unit(inv)
+        evidence = [f"- {finding_words.evidence_sentence(piece, unit)}" for piece in finding.evidence[:room]]
         evidence += [f"- {said}" for said in (finding_words.mechanism_sentence(finding),) if said]
         room = max(2, room - len(evidence))
         label = "Helped" if finding.status == "helped" else "Then" if parts else "Cause"
         parts.append((label, [finding_words.sentence(inv, finding), *evidence]))
-    out = [item for _, items in facts.findings_and_ruled_out(inv)[:1] for item in _ruled_out(items)][:4]
-    out += _ruled_out(facts.ruled_out_alone(inv))[:6]
-    out += [f"- {finding.id}: {finding_words.STATUS['refuted']}" for finding in facts.refuted_findings(inv)[:2]]
+    beside = [item for _, items in facts.findings_and_ruled_out(inv)[:1] for item in items]
+    alone = facts.ruled_out_alone(inv)
+    out = [*_ruled_out(inv, beside)[:4], *_ruled_out(inv, alone)[:6]]
+    refuted = facts.refuted_findings(inv)[:2]
+    out += [f"- {names.inside(inv, one.id)}: {finding_words.STATUS['refuted']}" for one in refuted]
     suspected = [finding_words.sentence(inv, finding) for finding in facts.suspected_findings(inv)[:3]]
-    return [*parts, ("Suspected", suspected), ("Ruled out", out)]
+    open_ = _ruled_out(inv, [*beside, *alone], judged=False)[:4]
+    return [*parts, ("Suspected", suspected), ("Ruled out", out), ("Not judged", open_)]
 
 
-def _ruled_out(items: Sequence[RuledOut]) -> list[str]:
-    return [f"- {item.id}: {words.strip(item.because)}" for item in items]
+def _ruled_out(inv: Investigation, items: Sequence[RuledOut], *, judged: bool = True) -> list[str]:
+    """judged: those that are not it, or those of which that cannot be told."""
+    return [f"- {names.inside(inv, item.id)}: {words.strip(item.because)}" for item in items if item.judged is judged]
+
+
+def _noise(verdict: Verdict) -> str:
+    return verdict_words.floor_sentence(verdict).removeprefix("Noise floor: ")
 
 
 def _first(items: Sequence[str], most: int = 3) -> list[str]:
@@ -127,6 +157,7 @@ def _changes(inv: Investigation) -> list[Part]:
     return [
         ("Changed", changes),
         ("Requests", _by_change(requests, len(kept))),
+        ("Slower", [said] if (said := latencies.slower(inv)) else []),
         ("Clamped", _first(list(dict.fromkeys(clamped)))),
         ("Cost", _by_change(prices, len(kept))),
         ("Reverted", _first(taken_back)),
@@ -156,12 +187,12 @@ def _trust(inv: Investigation) -> list[Part]:
 
 def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
-    ratios = [verdict_words.level_ratio(each, comparison.axis_unit) for each in comparison.levels]
+    ratios = [verdict_words.level_ratio(each, comparison.axis_unit, comparison.work_unit) for each in comparison.levels]
     parts: list[Part] = [
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
         ("Also", [f"- {_quantity(each)}" for each in comparison.quantities]),
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else []),
-        ("Noise", [verdict_words.floor_sentence(comparison.verdict)] if comparison.verdict.floor else []),
+        ("Noise", [_noise(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),
         ("Run", [comparison.run] if comparison.run else []),
@@ -181,16 +212,24 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-def render_curve(curve: Curve, *, unit: str = "", quality: RunQuality | None = None) -> str:
+def render_curve(
+    curve: Curve,
+    *,
+    unit: str = "",
+    quality: RunQuality | None = None,
+    work: str = WORK,
+    answers: Sequence[AnswersCompared] = (),
+) -> str:
     """A curve as a table with a bar per level: load, throughput with its interval, p95 latency; then its shape, and how
-    its run went. unit: what the load axis counts; the axis' own name where it is left out."""
+    its run went. unit: what the load axis counts; the axis' own name where it is left out. work: what throughput
+    counts. answers: of its target, beside programs that tell the same."""
     unit = unit or curve.axis.replace("_", " ")
     points = sorted(curve.points, key=lambda point: point.load)
     top = max((point.throughput for point in points if math.isfinite(point.throughput)), default=0.0) or 1.0
     rows = [
         (
             rounding.plain(point.load) if not float(point.load).is_integer() else rounding.exact(point.load),
-            words.point_throughput(point) if math.isfinite(point.throughput) else "not measured",
+            words.point_throughput(point, work) if math.isfinite(point.throughput) else "not measured",
             words.milliseconds(point.latency_p95_ms),
             "#" * max(0, round(BAR_WIDTH * point.throughput / top)) if math.isfinite(point.throughput) else "",
         )
@@ -198,6 +237,7 @@ def render_curve(curve: Curve, *, unit: str = "", quality: RunQuality | None = N
     ]
     head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "", "")
     lines = columns([head, *rows], "><><")
-    facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit)]
+    facts_ = [f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work)]
     trust = quality_words.sentences(quality) if quality is not None else []
-    return "\n".join([*lines, "", *facts_, *(words.sentence(each) for each in (*curve.warnings, *trust))])
+    said = [*facts_, *compared_answers.sentences(answers)]
+    return "\n".join([*lines, "", *said, *(words.sentence(each) for each in (*curve.warnings, *trust))])

@@ -180,6 +180,12 @@ def worth(each: TunedSetting) -> str:
 def asides(found: Tuning) -> list[tuple[str, str]]:
     """What is next to the chart: titles and sentences."""
     said = []
+    if found.end == "gained":
+        said.append(("What changes", f"{words.and_list([change_words.change(one) for one in changes(found)])}."))
+    if found.told is not None:
+        said.append(("Proof", verdict_words.proof_sentence(found.told, found.axis_unit)))
+    if given_up := prices(found):
+        said.append(("Given up for it", " ".join(given_up)))
     if found.verdict is not None:
         trials = f"{rounding.plain(found.expected)} times, after shrinkage"
         said.append(("Gain expected from the trials", trials))
@@ -192,6 +198,34 @@ def asides(found: Tuning) -> list[tuple[str, str]]:
     if restart and found.end == "gained":
         said.append(("Needs a restart", words.and_list(restart)))
     return said
+
+
+def next_step(found: Tuning) -> str:
+    """What to do with the result."""
+    match found.end:
+        case "stopped":
+            return "Go on from its trials: the command is below, at Reproduce."
+        case "gained" if found.fresh is None:
+            return (
+                "Measure the gain again before you rely on it: there was no time for fresh blocks. "
+                "loadframe compare holds two studies against each other."
+            )
+        case "gained":
+            return "Set them. Next, loadframe investigate with these settings names what limits now."
+    return "Leave the settings as they are. Next, loadframe investigate names what limits, and tries its remedies."
+
+
+def places(found: Tuning) -> list[tuple[str, str]]:
+    """What is where on the page: anchor and name."""
+    there = (
+        ("settings", "Settings to copy", bool(found.file_text)),
+        ("proof", "The proof", bool(found.levels)),
+        ("worth", "The value of each setting", True),
+        ("trials", "Every trial", bool(found.trials)),
+        ("environment", "What was measured", True),
+        ("reproduce", "Reproduce", True),
+    )
+    return [(anchor, name) for anchor, name, shown in there if shown]
 
 
 def prices(found: Tuning) -> list[str]:

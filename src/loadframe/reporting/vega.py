@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,9 +17,11 @@ from markupsafe import Markup
 
 from loadframe.errors import RunError
 from loadframe.panics import ROOM_BYTES, in_words
+from loadframe.reporting import rounding
 
 BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933", "#5B6673"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+MOST_TICKS = 7
 LABELS_TOUCH_BELOW = 0.07
 """Share of the height below which two labels at the ends of lines would overlap."""
 SLACK = 1.2
@@ -73,7 +75,10 @@ class ValueAxis:
     def channel(self, field: str = "value") -> Channel:
         title = self.title + (" (log scale)" if self.logarithmic else "")
         scale = {"type": "log" if self.logarithmic else "linear", "domain": [self.low, self.high], "nice": False}
-        return quantity(field, title, scale, tickCount=5, format=number_format(self.high))
+        ticks: dict[str, Any] = {"tickCount": 5}
+        if self.logarithmic and (marks := log_ticks(self.low, self.high)):
+            ticks = {"values": marks, "labelOverlap": "greedy"}
+        return quantity(field, title, scale, **ticks, **number_labels(self.high))
 
     def height(self, value: float) -> float:
         """Where a value stands between the bottom (0) and the top (1)."""
@@ -114,15 +119,35 @@ def text(field: str = "label") -> Channel:
     return {"field": field, "type": "nominal"}
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, ... between two ends; the powers of ten alone where these would be too many; none where they would
+    be fewer than two."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1,)):
+        marks = [digit * 10.0**power for power in powers for digit in digits]
+        inside = [mark for mark in marks if low <= mark <= high]
+        if len(inside) <= MOST_TICKS:
+            break
+    return inside if len(inside) > 1 else []
+
+
 class Plot:
     """A drawing over one pair of axes, which grows by its marks: what is drawn later lies above."""
 
-    def __init__(self, size: Size, x: Channel, y: ValueAxis | None = None) -> None:
-        """y: None for a drawing whose marks name all their channels."""
-        self.size, self.x, self._y = size, x, y
+    def __init__(
+        self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
+    ) -> None:
+        """y: None for a drawing whose marks name all their channels. place: a position on x, in words."""
+        self.size, self.x, self._y, self._place = size, x, y, place
         self._layers: list[Spec] = []
         self._rows: list[list[dict[str, Any]]] = []
         self._ends: list[tuple[float, float, str, str]] = []
+        self._lines: list[tuple[str, list[tuple[float, float]]]] = []
+        self._names: dict[str, str] = {}
+        self.left, self.right = 4.0, 10.0
+        """Pixels left of the axes' labels, and right of the drawing."""
+        self.told = ""
+        """What it shows, in sentences, where `described` cannot tell that from its lines."""
 
     @property
     def y(self) -> ValueAxis:
@@ -140,6 +165,8 @@ class Plot:
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
         """The same on both axes, by this field of the rows, or from it to another one."""
         y2 = {"y2": {"field": to}} if to else {}
+        if kind == "line":
+            self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))
         self.add(kind, rows, {"x": self.x, "y": self.y.channel(field), **y2}, color=colour, **look)
 
     def shade(self, low: float, high: float, colour: str, opacity: float) -> None:
@@ -159,6 +186,7 @@ class Plot:
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
         """The name of a line, to be written at its last point where there are several."""
+        self._names[colour] = label
         self._ends.append((row[field], row[self.x["field"]], label, colour))
 
     def ceiling(self, value: float, label: str, colour: str, left: float) -> None:
@@ -166,6 +194,35 @@ class Plot:
         row = {"load": left, "value": value, "label": label}
         self.add("rule", [row], {"y": self.y.channel()}, color=colour, strokeDash=[2, 3])
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
+
+    def described(self) -> str:
+        """What the picture shows, for those who do not see it: of each line where it begins, its extremes and where it
+        ends; from the data."""
+        if self.told or not self._lines:
+            return self.told
+        told = [f"{self._name_of(colour)}{self._course(points)}." for colour, points in self._lines if points]
+        x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
+        return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
+
+    def _name_of(self, colour: str) -> str:
+        name = self._names.get(colour, "")
+        return f"{name}: " if name and len(self._lines) > 1 else ""
+
+    def _course(self, points: list[tuple[float, float]]) -> str:
+        """ "2,050 at 5, at most 2,060 at 10, 718 at 320"."""
+        ordered = sorted(points)
+        ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
+        by_value = {"at most": max(ordered, key=_second), "at least": min(ordered, key=_second)}
+        inner = [
+            f"{word} {self._point(found)}"
+            for word, found in by_value.items()
+            if found[1] not in (ends[0][1], ends[1][1]) and max(values) > min(values)
+        ]
+        parts = [self._point(ends[0]), *inner, *([self._point(ends[1])] if len(ordered) > 1 else [])]
+        return ", ".join(parts)
+
+    def _point(self, point: tuple[float, float]) -> str:
+        return f"{rounding.plain(point[1])} at {self._place(point[0])}"
 
     def specification(self) -> Spec:
         """The whole specification, with the look that all charts share."""
@@ -176,7 +233,7 @@ class Plot:
             "width": self.size.width,
             "height": self.size.height,
             "background": None,
-            "padding": {"left": 4, "right": 10 + slack, "top": 6, "bottom": 4},
+            "padding": {"left": self.left, "right": self.right + slack, "top": 6, "bottom": 4},
             "config": CONFIG,
             "layer": self._layers,
             "datasets": {f"rows-{number}": rows for number, rows in enumerate(self._rows)},
@@ -193,6 +250,20 @@ class Plot:
         self._ends = []
 
 
+def canvas(size: Size) -> tuple[Plot, Channel]:
+    """A drawing without axes, whose marks lie at places in pixels from the top left, and its channel for the height."""
+    x, y = (
+        quantity(field, "", {"domain": [0, end], "nice": False, "zero": False, "reverse": field == "y"})
+        for field, end in (("x", size.width), ("y", size.height))
+    )
+    return Plot(size, {**x, "axis": None}), {**y, "axis": None}
+
+
+def _second(point: tuple[float, float]) -> float:
+    return point[1]
+
+
+SI = "~s"
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
     "view": {"stroke": None},
@@ -212,9 +283,17 @@ CONFIG: Mapping[str, Any] = {
 }
 
 
+def number_labels(largest: float) -> dict[str, Any]:
+    """How an axis writes its numbers: 0 as 0, not as 0k."""
+    written = number_format(largest)
+    if written != SI:
+        return {"format": written}
+    return {"format": written, "labelExpr": f"datum.value == 0 ? '0' : format(datum.value, '{SI}')"}
+
+
 def number_format(largest: float) -> str:
     """d3's format for an axis: SI prefixes only where the plain number would be long."""
-    return "~s" if largest >= 10_000 else ",.6~g"
+    return SI if largest >= 10_000 else ",.6~g"
 
 
 def is_geometric(levels: Sequence[float]) -> bool:
@@ -239,13 +318,13 @@ def start_engine() -> None:
         vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})
 
 
-def render(spec: Mapping[str, Any], name: str, title: str) -> Markup:
-    """A specification as an SVG element for a page that holds several: described, and with ids of its own. The engine
-    escapes what the specification's texts say."""
+def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
+    """A specification as an SVG element for a page that holds several: described by `alt`, and with ids of its own. The
+    engine escapes what the specification's texts say."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
         svg: str = vl_convert.vegalite_to_svg(dict(spec))
     svg = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    return Markup(svg.replace("<svg ", Markup('<svg role="img" aria-label="{}" ').format(title), 1))
+    return Markup(svg.replace("<svg ", Markup('<svg role="img" aria-label="{}" ').format(alt), 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadframe.model import Answer, Comparison, Decision, LadderStep, LevelRatio, Margin, Verdict
+from loadframe.model import WORK, Answer, Comparison, Decision, LadderStep, LevelRatio, Margin, Verdict
 from loadframe.reporting import rounding, words
 
 
@@ -13,7 +13,7 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
     levels = verdict_levels(verdict, unit) if unit else ""
     where = f" {levels}" if levels else ""
-    sentence = f"{ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
+    sentence = f"{led_ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
     if verdict.decision == "no-proven-difference":
         return f"no proven difference: {sentence}"
     return f"worse: {sentence}" if verdict.decision == "worse" else sentence
@@ -54,19 +54,44 @@ def floor_sentence(verdict: Verdict) -> str:
     return f"Noise floor: each state against itself, block against block: {low} to {high} times."
 
 
+def proof_sentence(verdict: Verdict, unit: str) -> str:
+    """ "At equal loads (2 and 4 workers), block by block: 32 times, 95 % interval 27 to 37. Equal states differed by
+    0.903 to 1.11 times in the same blocks."."""
+    levels = verdict_levels(verdict, unit).removeprefix("at ")
+    where = f" ({levels})" if levels else ""
+    no = "no proven difference, " if verdict.decision == "no-proven-difference" else ""
+    said = f"At equal loads{where}, block by block: {no}{ratio(verdict)} times, {_interval_words(verdict)}."
+    if verdict.floor is None:
+        return said
+    low, high = (rounding.plain(end) for end in verdict.floor)
+    return f"{said} Noise: equal states differed by {low} to {high} times in the same blocks."
+
+
 def margin_sentence(margin: Margin) -> str:
     """What is known of the loss that was allowed."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
 
 
-def level_ratio(row: LevelRatio, unit: str) -> str:
+def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
     """ "at 4 clients: 2.1 times (1,200/s before, 2,520/s after)"."""
-    before, after = words.throughput(row.before), words.throughput(row.after)
+    before, after = words.throughput(row.before, work), words.throughput(row.after, work)
     return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
 def ratio(verdict: Verdict | LadderStep) -> str:
     return rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[0]
+
+
+def is_vague(verdict: Verdict) -> bool:
+    """Whether a proven gain is known by its lower end alone."""
+    return verdict.decision == "better" and verdict.low > 1 and rounding.is_vague(verdict.low, verdict.high)
+
+
+def led_ratio(verdict: Verdict) -> str:
+    """The ratio; "at least 11", the lower end, where the interval is too wide for one."""
+    if not is_vague(verdict):
+        return ratio(verdict)
+    return f"at least {rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[1]}"
 
 
 BEYOND = 1000.0

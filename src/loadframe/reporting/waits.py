@@ -18,12 +18,13 @@ BANDS: Mapping[str, tuple[str, str]] = {
     "network": ("a peer", "#009E73"),
     "socket": ("a socket", "#66C2A5"),
     "futex": ("lock or pool", "#CC79A7"),
-    "sleeping": ("timer", "#E69F00"),
-    "other": ("other", "#8A8A8A"),
+    "sleeping": ("sleeping", "#E69F00"),
+    "other": ("something else", "#8A8A8A"),
     "unknown": ("not told", "#C4C9CF"),
     "idle": ("next request", "#DCE6EE"),
 }
 """Class -> its name beside the band, and its colour (Okabe and Ito's for those that say most); from the bottom up."""
+METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
 """Of the height: a thinner band has no name of its own."""
 IDLE_HIDES = 3.0
@@ -44,10 +45,15 @@ def title(each: facts.Series, unit: str) -> str:
     load = max(levels)
     found = levels[load]
     many = sorted(((count, name) for name, count in found.items() if count >= 0.5 and name != "idle"), reverse=True)
-    said = words.and_list([f"{rounding.plain(count)} {_doing(name)}" for count, name in many[:2]])
-    threads = f"{rounding.plain(sum(found.values()))} threads of the target"
+    said = words.and_list([f"{_threads(count)} {_doing(name)}" for count, name in many[:2]])
+    threads = f"{_threads(sum(found.values()))} threads of the target"
     where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
+
+
+def _threads(count: float) -> str:
+    """An average of a few dozen looks has no third digit."""
+    return rounding.plain(round(count, 1)) if count >= 0.1 else rounding.plain(count)
 
 
 def _doing(name: str) -> str:

@@ -11,6 +11,10 @@ from loadframe.reporting.vega import AFTER, BETWEEN, INK, Plot, Size
 
 Row = dict[str, Any]
 
+ROOM = 3.0
+"""Times the longest bar: room for its label; what the label needs more is left at the right."""
+CHARACTER_PX = 6.9
+"""Of 12-pixel type, taken wide: a browser may lack the font that the engine measures."""
 WIDEST = 10.0
 """An interval of a ladder's bar is drawn up to this many times the bar: one of two blocks would flatten all others."""
 
@@ -30,7 +34,8 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
     if len(rows) < 2:
         return None
     label = f"{verdict_words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
-    rows.append({"change": "together", "from": 1.0, "to": reached, "label": label, "kind": "total"})
+    whole = inv.gain.ratio if inv.gain is not None else reached
+    rows.append({"change": "together", "from": 1.0, "to": whole, "label": label, "kind": "total"})
     return _waterfall(rows, size)
 
 
@@ -70,15 +75,21 @@ def _waterfall(rows: list[Row], size: Size) -> Plot:
         row["right"] = max(row["from"], row["to"], row.get("high", 0.0))
     lowest = min(min(1.0, row["to"], row.get("low", 1.0)) for row in rows)
     highest = max(row["right"] for row in rows)
-    scale = {"type": "log", "domain": [lowest, highest * 3], "nice": False}
+    scale = {"type": "log", "domain": [lowest, highest * ROOM], "nice": False}
+    marks = vega.log_ticks(lowest, highest * ROOM)
+    ticks: Row = {"values": marks} if marks else {"tickCount": 5}
     x = vega.quantity(
-        "from", "times the throughput before (log scale)", scale, tickCount=5, format=vega.number_format(highest)
+        "from", "times the throughput before (log scale)", scale, **ticks, format=vega.number_format(highest)
     )
     y = {**vega.text("change"), "title": None, "sort": None}
     y["axis"] = {"labelLimit": 230, "ticks": False, "domain": False}
     kinds = {"domain": ["step", "total", "reverted"], "range": [AFTER, INK, BETWEEN]}
     colour = {**vega.text("kind"), "legend": None, "scale": kinds}
     plot = Plot(Size(size.width - 80, 36 * len(rows)), x)
+    plot.left += vega.SLACK * max(len(row["change"]) for row in rows)
+    room = plot.size.width * math.log(ROOM) / math.log(highest * ROOM / lowest)
+    plot.right += max(0.0, max(CHARACTER_PX * len(row["label"]) for row in rows if row["right"] == highest) - room)
+    plot.told = " ".join(f"{row['change']}: {row['label']}." for row in rows)
     plot.add("bar", rows, {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}, height=20)
     if any("low" in row for row in rows):
         low = {"field": "low", "type": "quantitative", "scale": scale}

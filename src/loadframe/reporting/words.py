@@ -6,8 +6,19 @@ quality_words.py. Numbers carry the digits that their interval supports (roundin
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
-from loadframe.model import Bend, Curve, CurvePoint, Investigation, Limit, LoadInterval, StateSummary, StudySummary
+from loadframe.model import (
+    WORK,
+    Bend,
+    Curve,
+    CurvePoint,
+    Investigation,
+    Limit,
+    LoadInterval,
+    StateSummary,
+    StudySummary,
+)
 from loadframe.reporting import rounding
 from loadframe.units import show
 
@@ -36,18 +47,33 @@ def study_unit(study: StudySummary) -> str:
     return study.axis_unit or study.axis.replace("_", " ")
 
 
+def work_unit(inv: Investigation) -> str:
+    """What throughput counts, in the user's words."""
+    return inv.study.work_unit or WORK
+
+
 def load(value: float, unit: str) -> str:
-    """ "12 active jobs"; "1 worker"."""
+    """ "12 active jobs"; "1 worker", "1 process"."""
     text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
-    singular = unit[:-1] if value == 1 and unit.endswith("s") and not unit.endswith(("ss", "/s")) else unit
-    return f"{text} {singular}"
+    return f"{text} {_singular(unit) if value == 1 else unit}"
+
+
+def _singular(unit: str) -> str:
+    if unit.endswith("ies"):
+        return f"{unit[:-3]}y"
+    if unit.endswith("sses"):
+        return unit[:-2]
+    return unit[:-1] if unit.endswith("s") and not unit.endswith(("ss", "/s")) else unit
 
 
 def load_interval(interval: LoadInterval, unit: str) -> str:
     """ "13 active jobs (12 to 14)", or the value alone where there is no interval."""
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
-    value, low, high = rounding.with_interval(interval.load, interval.low, interval.high)
+    ends = (interval.load, interval.low, interval.high)
+    value, low, high = rounding.with_interval(*ends)
+    if "." in value and all(float(end).is_integer() for end in ends):
+        value, low, high = map(rounding.exact, ends)
     return f"{value} {unit} ({low} to {high})"
 
 
@@ -66,16 +92,17 @@ def forecast(value: float) -> float:
     return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
-def throughput(value: float) -> str:
-    return f"{rounding.plain(value)} requests/s"
+def throughput(value: float, work: str = WORK) -> str:
+    """ "1,230 requests/s"; work: what is counted."""
+    return f"{rounding.plain(value)} {work}/s"
 
 
-def point_throughput(point: CurvePoint) -> str:
+def point_throughput(point: CurvePoint, work: str = WORK) -> str:
     """ "1,230 requests/s (1,190 to 1,270)"."""
     if not rounding.has_width(point.throughput_low, point.throughput_high):
-        return throughput(point.throughput)
+        return throughput(point.throughput, work)
     value, low, high = rounding.with_interval(point.throughput, point.throughput_low, point.throughput_high)
-    return f"{value} requests/s ({low} to {high})"
+    return f"{value} {work}/s ({low} to {high})"
 
 
 def milliseconds(value: float | None) -> str:
@@ -85,27 +112,30 @@ def milliseconds(value: float | None) -> str:
     return f"{rounding.plain(value)} ms" if value < 10_000 else rounding.seconds(value / 1000)
 
 
-def peak(state: StateSummary, unit: str) -> str:
-    return f"{throughput(state.peak.throughput)} at {load(state.peak.load, unit)}"
+def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
+    return f"{throughput(state.peak.throughput, work)} at {load(state.peak.load, unit)}"
 
 
-def state_sentence(state: StateSummary, unit: str) -> str:
-    """Peak and knee of one state of the target."""
+def state_sentence(state: StateSummary, unit: str, work: str = WORK, limit: str = "") -> str:
+    """Peak and knee of one state of the target. limit: what explains its bend, by name."""
     bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "no bend within the tested levels"
-    return f"peak {peak(state, unit)}; {bends(state.bend, unit) if state.bend else bend}"
+    return f"peak {peak(state, unit, work)}; {bends(state.bend, unit, limit) if state.bend else bend}"
 
 
-def bends(bend: Bend, unit: str) -> str:
+def bends(bend: Bend, unit: str, limit: str = "") -> str:
     """ "bends at 117 jobs (112 to 124), where mariadb.table_open_cache is full; the curve alone gives 90 jobs (60 to
-    140)"."""
+    140)"; with the limit's name "..., where a limit is reached (the table cache); ..."."""
     alone = load_interval(bend.curve, unit)
-    return f"bends at {load_interval(bend.load, unit)}, where {bend.limit} is full; the curve alone gives {alone}"
+    where = f"a limit is reached ({limit})" if limit and limit != bend.limit else f"{bend.limit} is full"
+    return f"bends at {load_interval(bend.load, unit)}, where {where}; the curve alone gives {alone}"
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
     """What a curve does, to follow the word "throughput"."""
     last = max((point.load for point in curve.points), default=curve.peak.load)
     bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
+    if len(curve.points) == 1:
+        return f"was measured at {load(last, unit)} alone"
     match curve.shape:
         case "cliff" if curve.cliff:
             kept = rounding.percent(curve.cliff.throughput_kept)
@@ -117,6 +147,8 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return "is flat over these levels"
         case "plateau":
             return f"levels off at {bend}"
+        case "linear" if curve.peak.load < last:
+            return f"peaks at {load(curve.peak.load, unit)}, with no bend that is proved"
         case "linear":
             return f"still grows at {load(last, unit)}"
 
@@ -127,14 +159,14 @@ CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and 
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
 
-def curve_facts(curve: Curve, unit: str, bend: Bend | None = None) -> list[str]:
+def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
     """Peak, knee, capacity, scalability law and loop of a curve, a sentence each; only what is known. bend: where a
-    limit explains its knee."""
+    limit explains its knee; limit: what that is called."""
     at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
-    height = throughput(curve.peak.throughput) if at_peak is None else point_throughput(at_peak)
+    height = throughput(curve.peak.throughput, work) if at_peak is None else point_throughput(at_peak, work)
     lines = [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
-        lines.append(f"It {bends(bend, unit)}.")
+        lines.append(f"It {bends(bend, unit, limit)}.")
     elif curve.knee:
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
@@ -172,3 +204,15 @@ def sentence(text: str) -> str:
 
 def and_list(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def moment(iso: str) -> str:
+    """ "25 November 2026, 22:48 UTC": a time that was written down by a machine; as it is where it is none."""
+    try:
+        at = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    if at.tzinfo is None:
+        return iso
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"

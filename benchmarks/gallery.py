@@ -1,0 +1,105 @@
+"""The gallery of the cases' reports, from real runs: python benchmarks/gallery.py [--from RUNS] [CASE...]
+
+Runs each case with its quick profile (a minute or two each), and writes docs/gallery.md, with what stands first in each
+report, and docs/images/gallery/CASE-STUDY.svg, its first figure. With --from, the latest run of each study in that
+folder is taken, and nothing is measured; a study without a run there is named, and left out. With names of cases, only
+those are run again: --from has to have the others. Ends with 1 where a study is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import loadframe
+from loadframe.model import Investigation, Ladder
+from loadframe.reporting import answers, charts, facts, ladder_report, words
+from loadframe.reporting.figures import svg_of
+from loadframe.study import Study
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PICTURES = DOCS / "images" / "gallery"
+HEAD = """# Gallery
+
+What stands first in the report of each case: the question, the answer, and the next step. Written by
+`python benchmarks/gallery.py` from runs of the quick profiles (`loadframe case run NAME --quick`), each on a small
+machine; intervals are 95 % intervals. A run of your own writes the whole page, `report.html` in its run folder.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A study of a case, and what its run came to."""
+
+    case: str
+    study: str
+    found: Investigation | Ladder
+
+
+def entries(runs: Path, names: list[str], measured: bool) -> Iterator[tuple[str, str, Entry | None]]:
+    """Each study that a run of a case carries out, with its latest run; None where there is none. names: the cases to
+    run first; measured: whether all are."""
+    for case in loadframe.cases():
+        for which in case.main:
+            study = case.study(profile="quick", which=which)
+            if measured or case.name in names:
+                (loadframe.ladder if case.verb == "ladder" else loadframe.investigate)(study, runs)
+            found = latest(runs, study)
+            yield case.name, which, None if found is None else Entry(case.name, which, found)
+
+
+def latest(runs: Path, study: Study) -> Investigation | Ladder | None:
+    """The latest run of this study that came to an end; another study of the same name has another axis."""
+    for path in sorted(runs.glob(f"*-{study.study.name}"), reverse=True):
+        if not any((path / name).exists() for name in ("investigation.json", "ladder.json")):
+            continue
+        run = loadframe.open_run(path)
+        if run.declared().load.axis == study.load.axis:
+            return loadframe.measured_ladder(run) or loadframe.conclude(run)
+    return None
+
+
+def told(entry: Entry) -> str:
+    """One entry of the page."""
+    found, picture = entry.found, f"images/gallery/{entry.case}-{entry.study}.svg"
+    if isinstance(found, Ladder):
+        answer, chart, after = ladder_report.answer(found), charts.ladder_chart(found), ""
+    else:
+        answer, chart = answers.answer(found), charts.page_charts(found).get("proof")
+        given_up = words.sentence("; ".join(facts.gives_up(found)))
+        after = f"\n**Given up for it.** {given_up}\n" if given_up else ""
+        after += f"\n**Next.** {answers.next_step(found)}\n"
+    drawn = ""
+    if chart is not None:
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        (DOCS / picture).write_text(svg_of(chart), encoding="utf-8")
+        drawn = f"\n![{words.sentence(chart.title)}]({picture})\n"
+    return f"\n## {entry.case}: {found.study.question}\n\n{words.sentence(answer)}\n{drawn}{after}"
+
+
+def main() -> int:
+    """Write the gallery."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--from", dest="runs", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="loadframe-gallery-") as folder:
+        runs = given.runs or Path(folder)
+        text, missing = HEAD, 0
+        for case, which, entry in entries(runs, given.cases, given.runs is None):
+            if entry is None:
+                missing += 1
+                print(f"{case} ({which}): no run in {runs}; loadframe case run {case} --quick --runs {runs}")
+                continue
+            text += told(entry)
+            print(f"{case} ({which}): {entry.found.run}")
+    (DOCS / "gallery.md").write_text(text, encoding="utf-8")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

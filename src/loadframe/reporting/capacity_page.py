@@ -1,0 +1,117 @@
+"""The page of a search for the capacity: what stands on it besides capacity_report's answer, and its picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from loadframe.model import Capacity, CapacityTrial, Host, RunQuality, StudySummary
+from loadframe.reporting import capacity_report, rounding, words
+from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, ValueAxis
+
+LOGARITHMIC = 8.0
+"""Latencies that are further apart than this factor are drawn on a logarithmic scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPage:
+    """A search with what every page says of its run."""
+
+    found: Capacity
+    run: str
+    study: StudySummary
+    host: Host
+    quality: RunQuality | None
+
+
+def unit(found: Capacity) -> str:
+    """Of the load."""
+    return found.axis_unit or found.axis.replace("_", " ")
+
+
+def next_step(found: Capacity) -> str:
+    """What to do with the result."""
+    match found.end:
+        case "above-range":
+            return f"Test loads above {words.load(found.low, unit(found)) if found.low is not None else 'these'}."
+        case "below-range":
+            return f"Test loads below {words.load(found.high, unit(found)) if found.high is not None else 'these'}."
+        case "undecided":
+            return "Give the search more time (measure.budget), or ask for less precision (objective.precision)."
+    plan = f"Plan with {words.load(found.low, unit(found))} or less. " if found.low is not None else ""
+    return f"{plan}Next, loadframe investigate names what limits there, and tries its remedies."
+
+
+def proof(found: Capacity) -> str:
+    """What the answer rests on."""
+    counted = [trial for trial in found.trials if trial.counted]
+    held = f"; the objective was met for {rounding.seconds(found.held_s)} in all" if found.low is not None else ""
+    return (
+        f"{len(counted)} trial{'' if len(counted) == 1 else 's'} at {len(found.levels)} "
+        f"level{'' if len(found.levels) == 1 else 's'}, {rounding.seconds(found.load_seconds)} of load{held}."
+    )
+
+
+def rows(found: Capacity) -> list[tuple[str, str, str, str]]:
+    """A line for each level: load, trials that met, its class, the probability that this is wrong."""
+    return [
+        (
+            rounding.exact(level.load),
+            f"{level.met} of {level.trials}",
+            capacity_report.CLASSES[level.classified],
+            capacity_report.probability(level.error_probability),
+        )
+        for level in sorted(found.levels, key=lambda level: level.load)
+    ]
+
+
+def title(found: Capacity) -> str:
+    """What the picture shows, as a fact."""
+    met, missed = (sum(trial.met is wanted for trial in _drawn(found)) for wanted in (True, False))
+    return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
+
+
+def note(found: Capacity) -> str:
+    """How to read it."""
+    between = " Shaded: between the level shown to meet and the one shown to miss." if _bracketed(found) else ""
+    return f"A dot is a trial: blue met the objective, orange missed it.{between}"
+
+
+def chart(found: Capacity, size: Size) -> Plot | None:
+    """The p95 latency of each trial over its load, with the latency that is asked for; None where there is no trial."""
+    drawn = _drawn(found)
+    if not drawn:
+        return None
+    limit = found.objective.latency_p95_ms
+    values = [trial.latency_p95_ms for trial in drawn] + ([limit] if limit is not None else [])
+    logarithmic = max(values) > LOGARITHMIC * min(values)
+    low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
+    levels = tuple(sorted({trial.load for trial in drawn}))
+    axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
+    plot = Plot(size, LoadAxis(unit(found), levels).channel(), axis)
+    if found.low is not None and found.high is not None:
+        plot.shade(found.low, found.high, AFTER, 0.12)
+    for met, colour in ((True, AFTER), (False, BEFORE)):
+        of = [{"load": one.load, "value": one.latency_p95_ms} for one in drawn if one.met is met]
+        if of:
+            plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
+    if limit is not None:
+        plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
+    by_level = [
+        f"{words.load(level, unit(found))}: {', '.join(_said(one) for one in drawn if one.load == level)}"
+        for level in levels
+    ]
+    plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
+    return plot
+
+
+def _said(trial: CapacityTrial) -> str:
+    return f"{words.milliseconds(trial.latency_p95_ms)} {'met' if trial.met else 'missed'}"
+
+
+def _bracketed(found: Capacity) -> bool:
+    return found.low is not None and found.high is not None
+
+
+def _drawn(found: Capacity) -> list[CapacityTrial]:
+    return [one for one in found.trials if one.counted and 0 < one.latency_p95_ms < math.inf]

@@ -1,0 +1,177 @@
+"""Every change that was tried, beside the noise of its own blocks: the ratio with its interval, over a band of what
+equal states differed by (A/A)."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadframe.model import Investigation, Verdict
+from loadframe.reporting import change_words, facts, rounding, verdict_words, words
+from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Plot, Size
+from loadframe.reporting.vega import canvas as blank
+
+NOISE = "#D3DAE1"
+LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
+CHARACTER_PX = 6.9
+FURTHEST = 10.0
+"""An interval is drawn up to this many times its ratio either way: one of two blocks would flatten all others."""
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One row. kept: whether the change stayed; None for all changes together."""
+
+    name: str
+    verdict: Verdict
+    kept: bool | None
+
+    @property
+    def clear(self) -> bool | None:
+        """Whether its whole interval lies outside the noise; None where no noise is known."""
+        if self.verdict.floor is None:
+            return None
+        low, high = self.verdict.floor
+        return self.verdict.low > high or self.verdict.high < low
+
+
+def gains(inv: Investigation) -> list[Gain]:
+    """The changes in the order in which they were tried; then all that were kept, where they are several."""
+    tried = [
+        Gain(words.sentence(trial.remedy.title)[:-1], trial.told, trial.kept)
+        for round_ in inv.rounds
+        for trial in round_.tried
+    ]
+    if inv.gain is not None and len(facts.kept_trials(inv)) > 1:
+        tried.append(Gain("All kept changes together", inv.gain, None))
+    return [each for each in tried if each.verdict.ratio > 0 and math.isfinite(each.verdict.ratio)]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def title(inv: Investigation) -> str:
+    """How many of the changes are clear of the noise, as a fact."""
+    found = [each for each in gains(inv) if each.kept is not None]
+    if len(found) == 1:
+        said = {True: "is clear of", False: "is within reach of", None: "beside"}[found[0].clear]
+        return f"The gain, {verdict_words.ratio(found[0].verdict)} times, {said} the noise of its own blocks"
+    clear = sum(each.clear is True for each in found)
+    judged = sum(each.clear is not None for each in found)
+    if not judged:
+        return f"What each of the {len(found)} changes gives"
+    every = "each is" if clear == judged == len(found) else f"{clear} {'is' if clear == 1 else 'are'}"
+    return f"{len(found)} changes were tried; {every} clear of the noise of its own blocks"
+
+
+def note(inv: Investigation) -> str:
+    """What is drawn."""
+    told = "Dot: the ratio of the throughputs, with its interval. "
+    if any(each.verdict.floor is not None for each in gains(inv)):
+        told += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
+    cut = any(_reach(each.verdict) != (each.verdict.low, each.verdict.high) for each in gains(inv))
+    told += "An arrow: the interval goes on." if cut else "Dashed: no difference."
+    return f"{told} {change_words.parts_sentence(inv)}".rstrip()
+
+
+def alt(inv: Investigation) -> str:
+    """Each row in a sentence."""
+    return " ".join(f"{each.name}: {_said(each)}." for each in gains(inv))
+
+
+def _said(each: Gain) -> str:
+    fate = {True: "kept", False: "reverted", None: ""}[each.kept]
+    floor = each.verdict.floor
+    noise = f"noise {rounding.plain(floor[0])} to {rounding.plain(floor[1])}" if floor else "noise not known"
+    return "; ".join(part for part in (verdict_words.ratio_words(each.verdict), fate, noise) if part)
+
+
+# --- the drawing ------------------------------------------------------------------------------------------------------
+
+
+def chart(inv: Investigation, size: Size) -> Plot | None:
+    """A lane for each change, on one logarithmic scale; None where none was tried."""
+    found = gains(inv)
+    if not found:
+        return None
+    across = int(size.width / CHARACTER_PX)
+    heads = [(textwrap.wrap(each.name, across), textwrap.wrap(_said(each), across)) for each in found]
+    height = sum(LINE_PX * (len(one) + len(two)) + LANE_PX + GAP_PX for one, two in heads) + FOOT_PX
+    drawing = _Drawing(Size(size.width, height), found)
+    top = 0.0
+    for each, (name, said) in zip(found, heads, strict=True):
+        top = drawing.row(top, each, name, said)
+    drawing.scale(top)
+    drawing.plot.told = alt(inv)
+    return drawing.plot
+
+
+def _reach(verdict: Verdict) -> tuple[float, float]:
+    return max(verdict.low, verdict.ratio / FURTHEST), min(verdict.high, verdict.ratio * FURTHEST)
+
+
+class _Drawing:
+    def __init__(self, size: Size, found: Sequence[Gain]) -> None:
+        self.plot, self._y = blank(size)
+        ends = [1.0]
+        for each in found:
+            ends += [*_reach(each.verdict), *(each.verdict.floor or ())]
+        ends = [end for end in ends if end > 0 and math.isfinite(end)]
+        self._low, self._high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
+        self._width = size.width - 2 * EDGE_PX
+
+    def _at(self, ratio: float) -> float:
+        share = (math.log(ratio) - self._low) / (self._high - self._low)
+        return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
+
+    def row(self, top: float, each: Gain, name: Sequence[str], said: Sequence[str]) -> float:
+        """One change; returns where the next one begins."""
+        for number, line in enumerate(name):
+            self._write(0, top + LINE_PX * number, line, INK, fontWeight=600)
+        for number, line in enumerate(said, start=len(name)):
+            self._write(0, top + LINE_PX * number, line, QUIET)
+        top += LINE_PX * (len(name) + len(said))
+        middle, colour = top + LANE_PX / 2, BETWEEN if each.kept is False else INK if each.kept is None else AFTER
+        if each.verdict.floor is not None:
+            low, high = (self._at(end) for end in each.verdict.floor)
+            self._bar(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
+        self._line(self._at(1.0), self._at(1.0), top - 1, top + LANE_PX + 1, INK, strokeDash=[3, 3], strokeWidth=1)
+        low, high = (self._at(end) for end in _reach(each.verdict))
+        self._line(low, high, middle, middle, colour, strokeWidth=3)
+        for end, cut, arrow in ((low, each.verdict.low, "<"), (high, each.verdict.high, ">")):
+            if cut not in _reach(each.verdict):
+                self._write(end, middle - 7, arrow, colour, align="center", fontWeight=700)
+        dot = {"x": self._at(each.verdict.ratio), "y": middle}
+        self.plot.add("point", [dot], {"x": self.plot.x, "y": self._y}, color=colour, filled=True, size=90, opacity=1)
+        return top + LANE_PX + GAP_PX
+
+    def scale(self, top: float) -> None:
+        """The ratios below the lanes, as many as do not touch."""
+        shown, previous = [], -math.inf
+        for tick in TICKS:
+            if self._low <= math.log(tick) <= self._high and self._at(tick) - previous >= 34:
+                shown.append(tick)
+                previous = self._at(tick)
+        self._line(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, strokeWidth=1)
+        for tick in shown:
+            self._line(self._at(tick), self._at(tick), top, top + 4, QUIET, strokeWidth=1)
+            self._write(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
+        self._write(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)
+
+    def _bar(self, left: float, right: float, top: float, bottom: float, colour: str) -> None:
+        row = {"x": left, "x2": right, "y": top, "y2": bottom}
+        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
+        self.plot.add("rect", [row], encoding, color=colour)
+
+    def _line(self, left: float, right: float, top: float, bottom: float, colour: str, **look: object) -> None:
+        row = {"x": left, "x2": right, "y": top, "y2": bottom}
+        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
+        self.plot.add("rule", [row], encoding, color=colour, **look)
+
+    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
+        encoding = {"x": self.plot.x, "y": self._y, "text": {"field": "label", "type": "nominal"}}
+        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
+        self.plot.add("text", [{"x": x, "y": y, "label": label}], encoding, color=colour, **mark)

@@ -1,0 +1,253 @@
+"""How full each limit is over the load: a panel for each, with a bar for each level that fills up to its ceiling,
+before and after the changes."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from loadframe.model import Investigation, Limit
+from loadframe.model.limit import REACHED
+from loadframe.reporting import facts, plots, rounding, words
+from loadframe.reporting.vega import AFTER, BEFORE, INK, QUIET, Plot, Row, Size
+from loadframe.reporting.vega import canvas as blank
+
+EMPTY = "#E9EDF1"
+COLOURS = {"before": BEFORE, "after": AFTER}
+MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
+"""At most so many panels; of limits that stay below this share of their ceiling only the fullest are drawn."""
+ACROSS = {True: 3, False: 1}
+"""Panels side by side, by whether the picture is a wide one."""
+TERSE_BELOW = 400
+GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
+CHARACTER_PX = 6.9
+"""Of 12-pixel type, taken wide: a browser may lack the font that the engine measures."""
+FULL, FILLING = 1.0, 0.5
+"""Opacity of a bar at its ceiling, and of one below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: one step
+    of several that reaches it does not fill it, and analysis.exhaustion says so too."""
+
+    name: str
+    shares: Mapping[str, Mapping[float, float]]
+
+    @property
+    def fullest(self) -> float:
+        return max(share for found in self.shares.values() for share in found.values())
+
+    def full_from(self, state: str) -> float | None:
+        """The lowest level from which on it is full at every level; None where it is not full at the highest one."""
+        reached = None
+        for level, share in sorted(self.shares[state].items(), reverse=True):
+            if share < REACHED:
+                break
+            reached = level
+        return reached
+
+    def peak(self, state: str) -> tuple[float, float]:
+        """The largest share, and the level of it."""
+        level, share = max(self.shares[state].items(), key=lambda item: item[1])
+        return share, level
+
+
+def panels(inv: Investigation) -> list[Panel]:
+    """The limits whose use was measured at several levels, the fullest first."""
+    found: dict[str, dict[str, Mapping[float, float]]] = {}
+    names: dict[str, str] = {}
+    for each in plots.measured_ends(inv):
+        for limit in each.round.limits:
+            shares = _shares(limit, each)
+            if len(shares) > 1:
+                found.setdefault(limit.id, {})[each.role] = shares
+                names.setdefault(limit.id, name(limit))
+    made = [Panel(names[limit_id], shares) for limit_id, shares in found.items()]
+    return sorted(made, key=lambda panel: -panel.fullest)
+
+
+def name(limit: Limit) -> str:
+    """ "The table cache": what it is, without the clause that explains it."""
+    bare = (limit.title or limit.id).partition(",")[0].strip()
+    return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
+
+
+def _shares(limit: Limit, each: facts.Series) -> dict[float, float]:
+    if not (math.isfinite(limit.ceiling) and limit.ceiling > 0 and limit.use_metric):
+        return {}
+    by_level: dict[float, list[float]] = {}
+    for row in each.round.footprint:
+        use = row.get(limit.use_metric, math.nan)
+        if math.isfinite(use) and math.isfinite(row.get("level", math.nan)):
+            by_level.setdefault(row["level"], []).append(use / limit.ceiling)
+    return {level: median(uses) for level, uses in by_level.items()}
+
+
+def shown(found: Sequence[Panel]) -> list[Panel]:
+    """Those that are drawn."""
+    return [each for rank, each in enumerate(found) if rank < ALWAYS_SHOWN or each.fullest >= SHOWN_FROM][:MOST]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def title(inv: Investigation) -> str:
+    """Which limit is full from where on, before and after, as a fact."""
+    found, unit = panels(inv), words.axis_unit(inv)
+    if not found:
+        return ""
+    states = [state for state in COLOURS if any(state in each.shares for each in found)]
+    if (both := _full_in_both(found, unit)) and len(states) > 1:
+        return both
+    told = [_state_words([each for each in found if state in each.shares], state, unit) for state in states]
+    return told[0] if len(told) == 1 else f"Before, {_inside(told[0])}; after, {_inside(told[1])}"
+
+
+def _full_in_both(found: Sequence[Panel], unit: str) -> str:
+    """Where the limit that is full first is the same before and after; "" where it is not."""
+    firsts = []
+    for state in COLOURS:
+        full = [(level, each.name) for each in found if state in each.shares and (level := each.full_from(state))]
+        firsts.append(min(full, default=(math.nan, "")))
+    (before, one), (after, other) = firsts
+    if one != other or not one:
+        return ""
+    return f"{one}: full from {words.load(before, unit)} on before, from {words.load(after, unit)} on after the changes"
+
+
+def _inside(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}" if text[:1].isupper() and text[1:2].islower() else text
+
+
+def _state_words(found: Sequence[Panel], state: str, unit: str) -> str:
+    full = [(level, each.name) for each in found if (level := each.full_from(state)) is not None]
+    if full:
+        level, which = min(full)
+        return f"{which}: full from {words.load(level, unit)} on"
+    share, level, which = max((*each.peak(state), each.name) for each in found)
+    return f"No limit is full; nearest: {_inside(which)}, {rounding.percent(share)} at {words.load(level, unit)}"
+
+
+def note(inv: Investigation) -> str:
+    """What the bars are, and what is left out."""
+    found = panels(inv)
+    left = len(found) - len(shown(found))
+    told = (
+        f"A bar is the median use at a level ({words.axis_unit(inv)}, below it), as a share of the ceiling; the pale "
+        "part is the room that is left."
+    )
+    rest = f" Not drawn: {left} more, all in the table of limits." if left else ""
+    return told + rest
+
+
+def alt(inv: Investigation) -> str:
+    """Each panel in a sentence."""
+    unit = words.axis_unit(inv)
+    return " ".join(
+        f"{each.name}, {'; '.join(_panel_words(each, state, unit) for state in each.shares)}."
+        for each in shown(panels(inv))
+    )
+
+
+def _panel_words(each: Panel, state: str, unit: str) -> str:
+    label = f"{state}: " if len(each.shares) > 1 else ""
+    full = each.full_from(state)
+    if full is not None:
+        return f"{label}full from {words.load(full, unit) if unit else rounding.plain(full)} on"
+    share, level = each.peak(state)
+    return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
+
+
+# --- the drawing ------------------------------------------------------------------------------------------------------
+
+
+def chart(inv: Investigation, size: Size) -> Plot | None:
+    """A panel for each limit; None where the use of none was measured at two levels."""
+    found = shown(panels(inv))
+    if not found:
+        return None
+    across = ACROSS[size.width >= TERSE_BELOW]
+    width = (size.width - GAP_PX * (across - 1)) / across
+    titles = [textwrap.wrap(each.name, int(width / CHARACTER_PX)) for each in found]
+    said = [_said(each, width) for each in found]
+    head = LINE_PX * (max(map(len, titles)) + max(map(len, said))) + 8
+    height = head + BARS_PX + FOOT_PX + GAP_PX
+    whole = Size(size.width, round(height * math.ceil(len(found) / across)))
+    drawing = _Drawing(whole)
+    for number, each in enumerate(found):
+        left, top = (number % across) * (width + GAP_PX), (number // across) * height
+        drawing.head(left, top, titles[number], said[number])
+        drawing.bars(left, top + head, width, each)
+    drawing.plot.told = alt(inv)
+    return drawing.finished()
+
+
+def _said(each: Panel, width: float) -> list[tuple[str, str]]:
+    """Lines below a panel's title, each with its colour."""
+    several = len(each.shares) > 1
+    return [
+        (line, COLOURS[state] if several else INK)
+        for state in each.shares
+        for line in textwrap.wrap(_panel_words(each, state, ""), int(width / CHARACTER_PX))
+    ]
+
+
+class _Drawing:
+    """Bars and texts at places in pixels, from the top left."""
+
+    def __init__(self, size: Size) -> None:
+        self.plot, self._y = blank(size)
+        self._bars: dict[tuple[str, float], list[Row]] = {}
+
+    def head(self, left: float, top: float, title: Sequence[str], said: Sequence[tuple[str, str]]) -> None:
+        for number, line in enumerate(title):
+            self._write(left, top + LINE_PX * number, line, INK, fontWeight=600)
+        for number, (line, colour) in enumerate(said, start=len(title)):
+            self._write(left, top + LINE_PX * number, line, colour)
+
+    def bars(self, left: float, top: float, width: float, each: Panel) -> None:
+        levels = sorted({level for found in each.shares.values() for level in found})
+        slot = width / len(levels)
+        bar = min(slot * 0.84, 34.0) / len(each.shares)
+        for column, level in enumerate(levels):
+            for place, (state, found) in enumerate(each.shares.items()):
+                if level in found:
+                    self._bar(left + column * slot + place * bar, top, bar * 0.92, found[level], COLOURS[state])
+        for column, label in _labelled(levels, slot):
+            middle = left + column * slot + bar * len(each.shares) / 2
+            self._write(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
+
+    def _bar(self, left: float, top: float, width: float, share: float, colour: str) -> None:
+        filled = BARS_PX * min(max(share, 0.0), 1.0)
+        row = {"x": left, "x2": left + width, "y": top, "y2": top + BARS_PX}
+        self._bars.setdefault((EMPTY, FULL), []).append(row)
+        opacity = FULL if share >= REACHED else FILLING
+        self._bars.setdefault((colour, opacity), []).append({**row, "y": top + BARS_PX - filled})
+
+    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
+        encoding = {"x": self.plot.x, "y": self._y, "text": {"field": "label", "type": "nominal"}}
+        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
+        self.plot.add("text", [{"x": x, "y": y, "label": label}], encoding, color=colour, **mark)
+
+    def finished(self) -> Plot:
+        """With the bars, the room first."""
+        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
+        for (colour, opacity), rows in self._bars.items():
+            self.plot.add("rect", rows, encoding, color=colour, opacity=opacity)
+        return self.plot
+
+
+def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:
+    """The levels that have room for their number below their bar: the ends, and those between that touch none."""
+    texts = [rounding.plain(level) for level in levels]
+    last = len(levels) - 1
+    kept = [0]
+    for column in range(1, last):
+        room = slot * min(column - kept[-1], last - column)
+        if room >= CHARACTER_PX * (max(map(len, (texts[column], texts[kept[-1]], texts[last]))) + 1):
+            kept.append(column)
+    return [(column, texts[column]) for column in dict.fromkeys([*kept, last])]

@@ -1,0 +1,157 @@
+"""The resources of the target and of the machine by use, saturation and errors, before and after the changes: the
+table of the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from loadframe.model import Investigation
+from loadframe.reporting import facts, finding_words, plots, waits, words
+from loadframe.units import show_metric
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A row of the table. use, saturation, errors: metrics, of each the first that was measured is shown; () where
+    nothing that Loadframe reads counts it. high: the use, by the first of them, from which on it is worth a word."""
+
+    name: str
+    use: tuple[str, ...]
+    saturation: tuple[str, ...]
+    errors: tuple[str, ...]
+    high: float = 0.9
+
+
+RESOURCES = (
+    Resource(
+        "CPUs of the machine",
+        ("system.cpu.utilization",),
+        ("system.pressure.cpu.some", "system.processes.running"),
+        ("system.cpu.throttles",),
+        0.95,
+    ),
+    Resource("CPUs of the target", ("target.cpu.utilization", "target.cpu.cores"), ("target.cpu.run_delay",), (), 0.95),
+    Resource("Busiest thread of the target", ("target.cpu.hottest_thread",), (), (), 0.95),
+    Resource(
+        "Memory of the machine",
+        ("system.memory.utilization",),
+        ("system.pressure.memory.some", "system.paging.direct_stalls"),
+        (),
+    ),
+    Resource(
+        "Memory of the target",
+        ("target.memory.rss",),
+        ("target.paging.major_faults",),
+        ("target.cage.memory.oom_kills",),
+        math.inf,
+    ),
+    Resource("Busiest disk", ("system.disk.busy",), ("system.disk.queue", "system.pressure.io.some"), (), 0.7),
+    Resource("Open files of the target", ("target.open_files.share", "target.open_files"), (), (), 0.8),
+    Resource(
+        "Connections to the target",
+        ("target.accept_queue.share",),
+        ("target.accept_queue.waiting",),
+        ("system.network.listen_overflows", "system.network.listen_drops"),
+        0.8,
+    ),
+    Resource("TCP of the machine", ("system.network.tcp_memory",), (), ("system.network.retransmits",), math.inf),
+    Resource("Lock that one request holds", ("workload.lock_held",), ("workload.lock_waiting",), ()),
+    Resource(
+        "Load driver",
+        ("driver.cpu.utilization", "driver.cpu.cores"),
+        ("driver.cpu.run_delay",),
+        ("workload.errors",),
+    ),
+)
+COLUMNS = ("Use", "Saturation", "Errors")
+NOT_COUNTED = "not counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown of one quantity. text: the values in each state; what: the metric in words, "" where none was
+    measured; metric: its name; high: whether it is worth a word; zero: whether it is 0 in each state."""
+
+    text: str
+    what: str = ""
+    metric: str = ""
+    high: bool = False
+    zero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A resource with a cell for each of COLUMNS."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+
+def metrics() -> frozenset[str]:
+    """What the page shows of every run, where it was measured, besides what its evidence names."""
+    of_resources = (name for one in RESOURCES for name in (*one.use, *one.saturation, *one.errors))
+    return frozenset((*of_resources, *waits.METRICS))
+
+
+def level(inv: Investigation) -> float | None:
+    """The highest level that every shown state was measured at; None for none."""
+    tables = [{row["level"] for row in each.round.footprint if "level" in row} for each in plots.measured_ends(inv)]
+    common = set.intersection(*tables) if tables else set()
+    return max(common, default=None)
+
+
+def heading(inv: Investigation) -> str:
+    """ "At 320 active jobs, before -> after the changes"."""
+    at = level(inv)
+    if at is None:
+        return ""
+    sides = ", before \u2192 after the changes" if len(plots.measured_ends(inv)) > 1 else ""
+    where = f"At {words.load(at, words.axis_unit(inv))}{sides}"
+    return f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
+
+
+def table(inv: Investigation) -> tuple[Line, ...]:
+    """The resources of which anything was measured and is not zero, at the highest level."""
+    at = level(inv)
+    if at is None:
+        return ()
+    states = [_means(each, at) for each in plots.measured_ends(inv)]
+    lines = [
+        Line(
+            one.name,
+            (_cell(one.use, states, one.high), _cell(one.saturation, states), _cell(one.errors, states)),
+        )
+        for one in RESOURCES
+    ]
+    return tuple(line for line in lines if not all(cell.zero for cell in line.cells))
+
+
+def _means(each: facts.Series, at: float) -> Mapping[str, float]:
+    rows = [row for row in each.round.footprint if row.get("level") == at]
+    names = {name for row in rows for name, value in row.items() if math.isfinite(value)}
+    return {
+        name: fmean(row[name] for row in rows if name in row and math.isfinite(row[name])) for name in names & metrics()
+    }
+
+
+def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float = math.inf) -> Cell:
+    for name in names:
+        values = [found.get(name) for found in states]
+        if all(value is None for value in values):
+            continue
+        shown = [_shown(name, value) if value is not None else "not measured" for value in values]
+        loud = any(value is not None and value >= high for value in values) and name == names[0]
+        return Cell(" \u2192 ".join(shown), _what(name), name, loud, not any(values))
+    return Cell(NOT_COUNTED)
+
+
+def _shown(name: str, value: float) -> str:
+    """Seconds of waiting in each second are the threads that wait, on average."""
+    return show_metric(name, value).replace(" s/s", " threads")
+
+
+def _what(name: str) -> str:
+    return words.sentence(finding_words.metric_words(name))[:-1]

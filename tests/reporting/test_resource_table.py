@@ -1,0 +1,48 @@
+"""The table of resources has use, saturation and errors of both states, and says what nothing counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from loadframe.metrics import is_known
+from loadframe.model import Investigation
+from loadframe.reporting import resource_table
+from loadframe.reporting.page import render_page
+
+
+def with_metrics(inv: Investigation, *, before: Mapping[str, float], after: Mapping[str, float]) -> Investigation:
+    rounds = tuple(
+        replace(one, footprint=tuple({**row, **added} for row in one.footprint))
+        for one, added in zip(inv.rounds, (before, after), strict=True)
+    )
+    return replace(inv, rounds=rounds)
+
+
+def test_every_metric_of_the_table_is_registered() -> None:
+    assert all(is_known(name) for name in resource_table.metrics())
+
+
+def test_both_states_stand_side_by_side(farm: Investigation) -> None:
+    busy = with_metrics(
+        farm,
+        before={"system.disk.busy": 0.97, "system.disk.queue": 4.0, "workload.errors": 3.0},
+        after={"system.disk.busy": 0.2, "system.disk.queue": 0.5, "workload.errors": 0.0},
+    )
+    lines = {line.name: line.cells for line in resource_table.table(busy)}
+    use, saturation, errors = lines["Busiest disk"]
+    assert (use.text, saturation.text, errors.text) == ("97 % \u2192 20 %", "4 \u2192 0.5", "not counted")
+    assert use.high and not saturation.high
+    assert resource_table.heading(busy).startswith("At 320 active jobs, before \u2192 after the changes")
+    assert "Lock that one request holds" not in lines, "it was not measured"
+
+
+def test_a_resource_of_which_nothing_was_measured_has_no_row(examples: dict[str, Investigation]) -> None:
+    assert resource_table.table(examples["bare"]) == ()
+    assert 'class="stack resources"' not in render_page(examples["bare"])
+
+
+def test_what_one_state_did_not_measure_is_said(farm: Investigation) -> None:
+    half = with_metrics(farm, before={"system.disk.busy": 0.5}, after={})
+    lines = {line.name: line.cells for line in resource_table.table(half)}
+    assert lines["Busiest disk"][0].text == "50 % \u2192 not measured"
