@@ -15,6 +15,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
+from loadframe.kinds.mysql.target import MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 
@@ -38,6 +39,15 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def lease(scratch: Path) -> Iterator[Lease]:
     with Lease.acquire("a test") as lease:
         yield lease
+
+
+@pytest.fixture
+def mysql(lease: Lease) -> Iterator[MysqlTarget]:
+    """A MySQL, created and not started."""
+    target = MysqlTarget(lease=lease, allowance=Allowance())
+    target.create()
+    yield target
+    target.destroy()
 
 
 @contextmanager
@@ -64,6 +74,8 @@ def forms() -> list[str]:
 
 def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:
     row = registry.KINDS.own[form.removeprefix("sharded ")]
+    if row.kind == "mysql":
+        return (pytest.mark.mysql,)
     return () if row.embedded else (pytest.mark.server,)
 
 

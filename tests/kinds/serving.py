@@ -1,6 +1,7 @@
 """A small service to measure, and its bad habits: `python3 serving.py --port PORT [--habit HABIT]`.
 
-GET /config answers with its settings in use, GET /stored with what was stored, POST /store stores; all else says ok.
+GET /config answers with its settings in use, GET /stored with what was stored, GET /broken fails, POST /store stores;
+all else says ok.
 POOL is its pool of workers, of at most 16. It takes a request's 2 ms one worker at a time each.
 """
 
@@ -45,8 +46,8 @@ def serve(given: argparse.Namespace, port: int) -> None:
         disable_nagle_algorithm = True
         wbufsize = -1
 
-        def answer(self, body: bytes) -> None:
-            self.send_response(200)
+        def answer(self, body: bytes, status: int = 200) -> None:
+            self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -59,6 +60,8 @@ def serve(given: argparse.Namespace, port: int) -> None:
                 self.answer(json.dumps({**told, **chosen(given)}).encode())
             elif self.path == "/stored" and stored is not None:
                 self.answer(stored.read_bytes() if stored.exists() else b"")
+            elif self.path.startswith("/broken"):
+                self.answer(b"broken\n", 503)
             elif self.path.startswith("/set/"):
                 name, _, value = self.path.removeprefix("/set/").partition("=")
                 (Path(given.data) / f"set-{name}").write_text(value, encoding="utf-8")

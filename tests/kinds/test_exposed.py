@@ -17,7 +17,7 @@ import pytest
 
 from loadframe.host.processes import Allowance
 from loadframe.kinds import exposed_sources as sources
-from loadframe.kinds.exposed import Exposure
+from loadframe.kinds.exposed import GIVEN_UP_FOR_GOOD, Exposure
 from loadframe.kinds.exposed_sources import sources_of
 from loadframe.study.exposed_tables import MetricsTable
 from peers import HTTP, peer
@@ -109,16 +109,18 @@ def test_a_service_tells_what_it_exposes_while_it_works() -> None:
         (text("", status=302), "it answered 302"),
         (text("<html></html>", content_type="text/html"), "a page of HTML"),
         (text("what?!\n"), "not in Prometheus' format"),
+        (text(""), "there is no number in it"),
+        (text("# HELP a what it is\n# TYPE a gauge\n"), "there is no number in it"),
         (text("in_use 1\n", content_type="application/openmetrics-text; version=1.0.0"), "Missing # EOF"),
     ],
-    ids=["500", "redirect", "html", "no metrics", "other form"],
+    ids=["500", "redirect", "html", "no metrics", "empty", "comments", "other form"],
 )
 def test_an_address_without_counters_is_named(answer: Answer, said: str) -> None:
     with lying(answer) as port:
         asked = exposure(port)
         assert asked.now() == {}
     (missing,) = asked.missing()
-    assert said in missing and "http://127.0.0.1:{port}/metrics" in missing and "1 of 1 readings failed" in missing
+    assert said in missing and f"http://127.0.0.1:{port}/metrics" in missing and "1 of 1 readings failed" in missing
 
 
 def test_an_address_where_nothing_listens_is_named() -> None:
@@ -161,6 +163,23 @@ def test_whatever_an_address_does_it_is_left_in_time_and_named(way: str, monkeyp
     assert "1 of 1 readings failed" in asked.missing()[0] and asked.missing()[0].isprintable()
 
 
+def test_a_source_that_never_answers_is_not_asked_for_ever() -> None:
+    """A service that makes a million lines in vain has less time for requests."""
+    asked = []
+
+    def fails(handler: BaseHTTPRequestHandler, number: int) -> None:
+        asked.append(number)
+        handler.send_error(500)
+
+    with lying(fails) as port:
+        found = exposure(port)
+        for _ in range(10):
+            with found.watching(10.0):
+                pass
+    assert len(asked) == GIVEN_UP_FOR_GOOD
+    assert "not asked again after 6 failures in a row" in " ".join(found.missing())
+
+
 def test_an_answer_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "ANSWER_BYTES", 10_000)
     with lying(text("in_use 1\n" * 10_000)) as port:
@@ -195,7 +214,7 @@ def test_a_counter_that_goes_back_is_named_and_a_type_that_changes_ends_it() -> 
     assert [one.get("service.c") for one in found] == [1, 2, 2]
     assert [one.get("service.b", one.get("service.b_total")) for one in found] == [1, None, None]
     missing = " ".join(asked.missing())
-    assert "a_total went back 1 times" in missing and "b was a gauge, then a counter" in missing
+    assert "a_total went back once" in missing and "b was a gauge, then a counter" in missing
 
 
 def test_what_is_no_number_is_named() -> None:
@@ -211,6 +230,12 @@ def test_json_and_a_command_tell_counters_too() -> None:
             "service.pool.in_use": 2.0,
             "service.done_total": 5.0,
         }
+    with lying(text('{"pool": {"in_use": "2"}}', content_type="application/json")) as port:
+        words = exposure(port, json="http://127.0.0.1:{port}/stats")
+        assert words.now() == {} and "1 of 1 readings failed: there is no number in it" in words.missing()[0]
+    with lying(text("a 1\n")) as port:
+        other = exposure(port, prometheus="http://127.0.0.1:{port}/", select=["b"])
+        assert other.now() == {} and "it has none of the names of `select`" in other.missing()[0]
     printing = [sys.executable, "-c", "print('port', {port}); print('done 5')"]
     assert exposure(81, command=printing, counters=["done"]).now() == {"service.port": 81.0, "service.done_total": 5.0}
 

@@ -9,7 +9,7 @@ import pytest
 from loadframe.connections import mariadb_connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.limits_now import limits
-from loadframe.kinds.mariadb import control as mariadb_control
+from loadframe.kinds import mysql_control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.kinds.url import target as url
 from loadframe.model import TargetState

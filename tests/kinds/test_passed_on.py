@@ -18,6 +18,16 @@ MARIADB = (
     "feedback_url", "feedback_http_proxy", "ft_stopword_file", "des_key_file", "lc_messages_dir",
     "character_sets_dir", "extra_port", "socket", "debug", "core_file", "ignore_db_dirs_path",
 )  # fmt: skip
+MYSQL = (
+    "general_log_file", "slow_query_log_file", "innodb_undo_directory", "innodb_directories", "innodb_tmpdir",
+    "innodb_data_file_path", "innodb_redo_log_archive_dirs", "innodb_doublewrite_dir", "init_connect", "init_replica",
+    "init_file", "plugin_load", "plugin_load_add", "plugin_dir", "early_plugin_load", "log_error", "log_error_services",
+    "log_bin_index", "log_tc", "log_isam", "relay_log", "report_host", "secure_file_priv", "replica_load_tmpdir",
+    "tmpdir", "datadir", "basedir", "ssl_ca", "admin_address", "admin_ssl_key", "tls_version", "ft_stopword_file",
+    "caching_sha2_password_private_key_path", "mysqlx", "mysqlx_bind_address", "mysqlx_socket", "ndb_connectstring",
+    "ndb_mgmd_host", "keyring_migration_host", "keyring_migration_to_component", "authentication_policy", "daemonize",
+    "initialize", "upgrade", "socket", "port", "bind_address", "lc_messages_dir", "character_sets_dir", "chroot",
+)  # fmt: skip
 POSTGRES = (
     "archive_command", "restore_command", "archive_cleanup_command", "recovery_end_command",
     "ssl_passphrase_command", "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
@@ -30,7 +40,10 @@ POSTGRES = (
 
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("kind", "name"), [("mariadb", name) for name in MARIADB] + [("postgres", name) for name in POSTGRES]
+    ("kind", "name"),
+    [("mariadb", name) for name in MARIADB]
+    + [pytest.param("mysql", name, marks=pytest.mark.mysql) for name in MYSQL]
+    + [("postgres", name) for name in POSTGRES],
 )
 @pytest.mark.parametrize("value", ["/tmp/x", "x"])
 def test_programs_libraries_files_and_hosts_are_refused(kind: str, name: str, value: str) -> None:
@@ -39,12 +52,12 @@ def test_programs_libraries_files_and_hosts_are_refused(kind: str, name: str, va
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("kind", ["mariadb", "postgres"])
+@pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql), "postgres"])
 @pytest.mark.parametrize(
     "value", ["x\ny = 1", "/tmp/x", "../x", "a'b", "a;b", "`id`", "$(id)", "a\\b", "a\0b", "a\u2028b"]
 )
 def test_a_value_is_one_plain_line(kind: str, value: str) -> None:
-    name = {"mariadb": "sql_mode", "postgres": "cluster_name"}[kind]
+    name = {"postgres": "cluster_name"}.get(kind, "sql_mode")
     with pytest.raises(StudyError, match=f"target.settings.{name}"):
         registry.kind_named(kind).check_settings({name: value})
 
@@ -60,6 +73,9 @@ def test_a_value_is_one_plain_line(kind: str, value: str) -> None:
         ("mariadb", "innodb_fast_shutdown", 0),
         ("mariadb", "long_query_time", 0.5),
         ("mariadb", "character_set_server", "utf8mb4"),
+        pytest.param("mysql", "sql_mode", "STRICT_TRANS_TABLES,NO_ZERO_DATE", marks=pytest.mark.mysql),
+        pytest.param("mysql", "innodb_stats_on_metadata", False, marks=pytest.mark.mysql),
+        pytest.param("mysql", "lock_wait_timeout", 77, marks=pytest.mark.mysql),
         ("postgres", "search_path", '"$user", public'),
         ("postgres", "timezone", "Europe/Berlin"),
         ("postgres", "log_min_duration_statement", "250ms"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host import identity
+from loadframe.host import identity, to_its_end
 from loadframe.host.identity import naming
-from loadframe.host.leases import Lease
+from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.private_server import PrivateServer
 
@@ -58,6 +58,24 @@ def test_ctrl_c_while_a_program_runs_ends_all_that_it_has_started(
     with pytest.raises(KeyboardInterrupt):
         run(server, ["sh", "-c", INSTALLER.format(folder=lease.folder.name)])
     assert naming(lease.folder.name) == ()
+
+
+@pytest.mark.parametrize("printed", [1, to_its_end.MOST_PRINTED_BYTES + 1])
+def test_one_that_does_not_end_or_prints_without_an_end_is_ended_with_all_that_it_has_started(
+    server: Server, lease: Lease, printed: int
+) -> None:
+    command = ["sh", "-c", f"head -c {printed} /dev/zero; sleep 20 & wait", lease.folder.name]
+    status, _ = server.said_to_its_end(command, Allowance(), within_s=0.3 if printed == 1 else 60.0)
+    assert status != 0
+    assert identity.marked(mark_of(lease.id)) == ()
+
+
+def test_a_child_that_holds_the_output_of_a_program_open_is_not_waited_for_and_is_the_leases(
+    server: Server, lease: Lease
+) -> None:
+    status, said = server.said_to_its_end(["sh", "-c", "sleep 20 & echo $!"], Allowance(), within_s=10.0)
+    assert status == 0
+    assert [each.pid for each in identity.marked(mark_of(lease.id))] == [int(said)]
 
 
 def test_a_group_of_which_all_have_ended_does_not_run_though_nobody_has_waited_for_them() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -225,6 +226,10 @@ def test_what_is_not_read_back_is_said() -> None:
         ({"settings": {"pool": 5}, "setting": {"pool": POOL}}, "does not accept"),
         ({"paths": "about"}, "is not a path"),
         ({"command": ["app"]}, "says at which port"),
+        ({"ready": {"http": "https://127.0.0.1:{port}/"}}, r"target.ready: 'https://127.0.0.1:{port}/' is not http://"),
+        ({"ready": {"http": "127.0.0.1:{port}"}}, r"target.ready: '127.0.0.1:{port}' is not http://HOST:PORT/PATH"),
+        ({"ready": {"tcp": "127.0.0.1"}}, "target.ready: '127.0.0.1' is not HOST:PORT"),
+        ({"setting": {"pool": {**POOL, "read_back": {"json": "/config", "field": "pool"}}}}, "read_back: '/config' is"),
         ({"pass_environment": ["LD_PRELOAD"]}, "not passed on"),
         ({"pass_environment": ["A B"]}, "no name of an environment variable"),
     ],
@@ -304,6 +309,12 @@ def test_one_that_ends_at_once_is_told_with_its_last_words(make: Make) -> None:
     assert "no database at db:5432" in caught.value.details
 
 
+def test_a_command_that_ends_by_itself_is_told_what_a_service_does(make: Make) -> None:
+    with pytest.raises(TargetError, match=r"has ended by itself .exit status 0., and nothing of it goes on") as caught:
+        make(command=["sh", "-c", "echo configured {port}"]).start(TargetState())
+    assert "stays and serves" in caught.value.remedy and "configured" in caught.value.details
+
+
 def test_one_that_goes_to_the_background_is_told_and_ended(make: Make, lease: Lease) -> None:
     with pytest.raises(TargetError, match="processes go on") as caught:
         make(**habit("background")).start(TargetState())
@@ -316,6 +327,36 @@ def test_one_that_is_never_ready_is_told_and_ended(make: Make, lease: Lease) -> 
         make(**habit("never-ready")).start(TargetState())
     assert "waiting for a lock" in caught.value.details
     assert left(lease) == ()
+
+
+@pytest.mark.parametrize(
+    ("ready", "said"),
+    [
+        (
+            {"http": "http://127.0.0.1:{port}/broken/{pool}"},
+            r"http://127\.0\.0\.1:PORT/broken/7 answers with status 503;",
+        ),
+        ({"http": "http://127.0.0.1:1/{port}"}, r"http://127\.0\.0\.1:1/PORT gave no answer \(.*refused"),
+        ({"tcp": "127.0.0.1:1"}, r"127\.0\.0\.1:1 accepts no connection; port PORT accepts connections"),
+        ({"command": ["test", "-e", "{data}/{port}"]}, r"`test -e /[^{}]*/PORT` ended with exit status 1;"),
+        ({"log": "ready on {port}"}, r"no line of its output has the words 'ready on PORT';"),
+    ],
+    ids=["status", "refused", "closed", "command", "log"],
+)
+def test_what_a_readiness_lacks_is_told_without_braces(make: Make, ready: dict[str, Any], said: str) -> None:
+    target = make(ready={**ready, "within": "1s"}, setting={"pool": {"values": [7], "apply": "environment"}})
+    with pytest.raises(TargetError) as caught:
+        target.start(TargetState({"pool": 7}))
+    told = re.sub(r"(?<=port )\d+(?= accepts)", lambda found: f"PORT={found[0]}", caught.value.fact)
+    port = told.partition("PORT=")[2].split(" ")[0]
+    assert re.search(said.replace("PORT", port), caught.value.fact), caught.value.fact
+    assert "{" not in caught.value.fact + caught.value.details
+
+
+def test_a_log_tells_the_port_that_it_was_given(make: Make) -> None:
+    target = make(ready={"log": "listening on {port}", "within": "10s"})
+    target.start(TargetState())
+    assert target.healthy()
 
 
 def test_one_that_listens_on_another_port_is_told_which(make: Make, lease: Lease) -> None:
@@ -403,6 +444,24 @@ def test_a_readiness_by_its_log_and_by_a_command(make: Make) -> None:
     target = make(ready={"command": ["test", "-d", "{data}"], "within": "10s"})
     target.start(TargetState())
     assert target.healthy()
+
+
+def test_a_readiness_command_has_no_more_than_the_time_of_the_readiness(make: Make, lease: Lease) -> None:
+    """It would be ready 3 s later, and no command that is still asked for is left running."""
+    target = make(ready={"command": ["sh", "-c", "sleep 3"], "within": "300ms"})
+    with pytest.raises(TargetError, match=r"not ready after 0\.3 s: `sh -c sleep 3` has not ended with 0;"):
+        target.start(TargetState())
+    assert left(lease) == ()
+
+
+def test_what_a_command_that_reads_a_value_back_leaves_behind_ends_with_the_service(make: Make, lease: Lease) -> None:
+    said = {"values": [1, 2], "apply": "environment", "read_back": {"command": ["sh", "-c", "sleep 20 & echo 2"]}}
+    target = make(setting={"said": said})
+    target.start(TargetState({"said": 1}))
+    assert target.effective()["said"] == 2
+    target.destroy()
+    lease.release()
+    assert left(lease) == ()
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------------

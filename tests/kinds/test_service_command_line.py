@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import StudyError
+from loadframe.experiments.beginning import of_command
 from loadframe.host.environment import python
 from loadframe.kinds.service.command_line import parsed, with_knobs, with_port
+from loadframe.kinds.service.discovery import interpreter_of
 from loadframe.kinds.service.runtimes import framework_of, knobs_of, runtime_of
 
 
@@ -114,3 +117,29 @@ def test_a_runtime_is_known_by_its_program(executable: str, runtime: str) -> Non
 def test_a_framework_is_known_by_a_word_of_the_command(command: list[str], framework: str | None) -> None:
     found = framework_of(command)
     assert (None if found is None else found.id) == framework
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("#!/srv/venv/bin/python3.11", "Python"),
+        ("#!/usr/bin/env -S ruby -w", "Ruby"),
+        ("#!/bin/sh", "a script"),
+        ("no script", "a compiled program"),
+    ],
+)
+def test_a_script_is_known_by_the_program_that_its_first_line_names(tmp_path: Path, first: str, words: str) -> None:
+    """gunicorn was said to be a compiled program."""
+    script = tmp_path / "gunicorn"
+    script.write_text(f"{first}\nimport sys\n", encoding="utf-8")
+    assert runtime_of(str(script), interpreter=interpreter_of(script)).words == words
+    assert runtime_of("/usr/bin/node", interpreter="/bin/sh").words == "Node.js", "its own name says more"
+
+
+def test_init_writes_what_a_script_is_run_by(tmp_path: Path) -> None:
+    script = tmp_path / "gunicorn"
+    script.write_text("#!/srv/venv/bin/python3\n", encoding="utf-8")
+    script.chmod(0o755)
+    study = of_command(f"{script} -b 127.0.0.1:8000 app:app").toml
+    assert "gunicorn (Python)" in study
+    assert "compiled" not in study

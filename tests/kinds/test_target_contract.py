@@ -58,6 +58,19 @@ EXAMPLES = {
         wrong={"innodb_flush_log_at_trx_commit": 7},
         impossible={"innodb_checksum_algorithm": "sometimes"},
     ),
+    "mysql": Example(
+        start={"table_open_cache": 64, "innodb_flush_log_at_trx_commit": 2},
+        dynamic={
+            "table_open_cache": 64,
+            "innodb_flush_log_at_trx_commit": 0,
+            "sync_binlog": 7,
+            "sort_buffer_size": "1M",
+        },
+        restart={"table-open-cache": 400, "innodb_redo_log_capacity": "16M", "log_bin": "off"},
+        misspelt=("table_open_cash", "table_open_cache"),
+        wrong={"innodb_flush_log_at_trx_commit": 7},
+        impossible={"innodb_checksum_algorithm": "sometimes"},
+    ),
     "nginx": Example(
         start={"worker_connections": 64, "sendfile": True},
         dynamic={"worker_connections": 96, "worker_processes": 2, "keepalive_timeout": "5s", "listen_backlog": 100},

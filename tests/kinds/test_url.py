@@ -156,16 +156,18 @@ def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
     target = url.UrlTarget()
     for paths, words in (
         ("/one /now", 'different bytes each time.*\n.*checked = "length"'),
-        ("/more", 'different lengths each time.*\n.*checked = "status"'),
+        ("/more", 'different lengths each time.*\n.*checked = "size"'),
         ("/nowhere", "status 404"),
     ):
         target.start(TargetState({"url": site, "paths": paths}, {}))
         with pytest.raises(TargetError, match=words):
-            registry.make("http", {}).install(target.endpoint())
+            registry.make("http", {"checked": "bytes"}).install(target.endpoint())
 
 
 @pytest.mark.server
-@pytest.mark.parametrize(("paths", "checked"), [("/one /now", "length"), ("/two /more", "status")])
+@pytest.mark.parametrize(
+    ("paths", "checked"), [("/one /now", "length"), ("/two /more", "status"), ("/one /now", "auto")]
+)
 def test_a_page_that_changes_is_loaded_where_that_much_of_it_is_not_checked(
     site: str, tmp_path: Path, paths: str, checked: str
 ) -> None:
@@ -173,7 +175,7 @@ def test_a_page_that_changes_is_loaded_where_that_much_of_it_is_not_checked(
     measured = loadframe.measure(parse(STUDY.format(url=site), overrides), tmp_path)
     steps = loadframe.open_run(measured.run).steps()
     assert steps and all(step.requests > 0 and step.errors == 0 for step in steps)
-    assert requests.UNCHECKED[checked] in measured.warnings
+    assert requests.UNCHECKED["size" if checked == "auto" else checked] in measured.warnings
 
 
 @pytest.mark.server

@@ -106,6 +106,18 @@ def test_a_served_connection_has_a_request_where_the_kernel_says_so(one: OpenSoc
 SAME_TICK = {"ago_ms": (8, 8, 8)}
 
 
+def test_a_look_beside_the_window_says_nothing_of_it(connection: Callable[..., bytes]) -> None:
+    """A step of one connection was looked at, then one of four, in whose window there was no look."""
+    rows = connection(3, 80, 0, state=LISTEN) + connection(6, 41000, 5432, **AWAITED)
+    ticks = [Tick(0.1 * place, 1e9, {"target:7:threads": b"1\n"}, FACTS) for place in range(20)]
+    ticks[4].entries["target:7:sockets"] = rows  # type: ignore[index]
+    before, after = window_metrics(ticks, 0.0, 0.5), window_metrics(ticks, 0.65, 1.15)
+    assert before["target.peer.127.0.0.1:5432.connections"] == 1
+    assert before["target.served.connections"] == 0
+    told = ("target.peer", "target.served", "target.accept_queue")
+    assert not [name for name in after if name.startswith(told)]
+
+
 def test_a_request_that_follows_the_answer_at_once_is_awaited_as_any_other(connection: Callable[..., bytes]) -> None:
     """All connections to a slow peer are busy: of most the last answer and the next request are in one tick of the
     kernel, and the request was acknowledged in it."""
@@ -117,6 +129,16 @@ def test_a_request_that_follows_the_answer_at_once_is_awaited_as_any_other(conne
     assert found["target.peer.127.0.0.1:5432.connections"] == 9
     assert found["target.peer.127.0.0.1:5432.busy"] == 8
     assert found["target.peers.busy"] == 8
+
+
+def test_young_connections_of_a_short_window_tell_of_it_too(connection: Callable[..., bytes]) -> None:
+    """Sixteen connections to a peer that serves four at a time, half a second after they were made: four to six
+    requests on each, none but the last without its answer. One look, as of a real service."""
+    rows = [
+        connection(6 + number, 41000 + number, 5432, ago_ms=(ago_ms, ago_ms, ago_ms), data=(answers, answers + 1))
+        for number, (ago_ms, answers) in enumerate([(48, 5)] * 5 + [(24, 5)] * 4 + [(100, 4)] * 7)
+    ]
+    assert looked(b"".join(rows))["target.peer.127.0.0.1:5432.busy"] == 16
 
 
 def test_the_same_is_so_of_served_connections(connection: Callable[..., bytes]) -> None:
@@ -162,6 +184,8 @@ def test_what_was_sent_again_is_no_further_request() -> None:
         [made(times(8, 8, 8, data_in=20 * one, data_out=13 * one)) for one in range(5, 25)],  # answers of any size
         of_pace(1, 1)[: FEWEST_LOOKS - 1],
         [made(times(8, 8, 8, data_in=2, data_out=3)) for _ in range(20)],  # hardly used
+        [made(times(8, 8, 8, data_in=3 * one, data_out=one)) for one in (2, 3, 4, 5)],  # young, and of other answers
+        [made(times(8, 8, 8, data_in=4, data_out=7)) for _ in range(4)],  # young, and greeted before
         [made(times(4, 24, 24, data_in=one, data_out=40 + one)) for one in range(20, 40)],  # one behind the other
     ],
 )
@@ -199,6 +223,13 @@ def test_a_unix_socket_has_the_name_of_the_path_and_no_times() -> None:
     assert found["target.peer.unix:@other.connections"] == 1
     assert "target.peer.unix:@other.busy" not in found
     assert found["target.served.connections"] == 1
+    assert found["target.peer.unix:@other.inside"] == 0
+
+
+def test_a_peer_at_which_the_component_listens_itself_is_inside() -> None:
+    """A front, and the workers that it has started, behind a socket of their own."""
+    found = looked(unix(3, b"/run/w.sock\0", b"", LISTEN) + unix(4, b"", b"/run/w.sock\0"))
+    assert found["target.peer.unix:/run/w.sock.inside"] == 1
 
 
 def test_of_a_socket_that_several_processes_have_open_one_counts(connection: Callable[..., bytes]) -> None:

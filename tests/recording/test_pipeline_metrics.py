@@ -37,10 +37,17 @@ def test_the_seconds_of_workers_become_shares_of_them() -> None:
     assert found["pipeline.S.busy_share"] == pytest.approx(0.75)
     assert found["pipeline.S.idle_share"] == pytest.approx(0.2)
     assert found["pipeline.S.blocked_share"] == pytest.approx(0.05)
+    assert "pipeline.S.server_share" not in found, "it does not tell of a server"
     assert found["pipeline.S.batch"] == pytest.approx(10)
     assert found["pipeline.S.ms_per_op"] == pytest.approx(300)
     assert found["pipeline.S.ms_per_entry"] == pytest.approx(30)
     assert found["pipeline.S.capacity"] == pytest.approx(100 / 0.75)
+
+
+def test_the_share_of_a_server_is_of_the_time_at_work() -> None:
+    first = _stage(busy_s=0, idle_s=0, blocked_s=0, server_s=0, workers=4, done=0)
+    last = _stage(busy_s=30, idle_s=8, blocked_s=2, server_s=24, workers=4, done=100)
+    assert _window([(0.0, first), (10.0, last)])["pipeline.S.server_share"] == pytest.approx(0.8)
 
 
 def test_without_seconds_the_utilisation_law_has_to_do() -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from loadframe.model import CounterSpec
 from loadframe.recording import control
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import UNRECORDED, Tick
+from loadframe.recording.look_schedule import EVERY_S
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
 
@@ -147,6 +149,33 @@ def test_flush_means_that_notes_and_marks_can_be_read(tmp_path: Path) -> None:
     assert (note.monotonic_s, note.entries) == (12.5, {"note:mariadb.status": b"Threads 3"})
 
 
+LISTENS = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print("ready", flush=True)
+input()
+"""
+
+
+def test_within_a_step_sockets_are_looked_at_as_often_as_its_windows_need(tmp_path: Path) -> None:
+    """Without one two looks are never closer than half a second, but for an interval."""
+    child = launch(LISTENS)
+    assert child.stdout is not None
+    with child, Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        child.stdout.readline()
+        recorder.follow("target", [child.pid])
+        looked = f"target:{child.pid}:sockets"
+        wait_until_recorded(recorder, looked)
+        recorder.mark("step-start", level=8.0, warmup_s=0.15, window_s=0.3)
+        while True:
+            recorder.flush()
+            looks = [tick.monotonic_s for tick in ticks_of(recorder.path) if looked in tick.entries]
+            if any(after - before < EVERY_S - 3 * INTERVAL_S for before, after in pairwise(looks)):
+                break
+            time.sleep(INTERVAL_S)
+        child.kill()
+
+
 def test_processes_not_named_again_are_no_longer_followed(tmp_path: Path) -> None:
     own = os.getpid()
     with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
@@ -255,6 +284,7 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.recording.frames",
         "loadframe.recording.held_files",
         "loadframe.recording.jvm_sampling",
+        "loadframe.recording.look_schedule",
         "loadframe.recording.recorder",
         "loadframe.recording.sampling",
         "loadframe.recording.socket_rows",

@@ -111,6 +111,17 @@ def test_what_a_service_prints_is_not_the_drivers(tmp_path: Path) -> None:
     assert "workload.stages" not in tail.readings()[0].counters
 
 
+def test_a_driver_before_a_target_with_stages_is_not_the_whole_pipeline(tmp_path: Path) -> None:
+    """As the clients of a bulk loader: what they do may still be what is too slow for the target."""
+    loader, clients, tail = tmp_path / "loader", tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([loader], [clients]):
+        _append(clients, _line(time=time.monotonic(), done=1))
+        _append(loader, json.dumps({"stage": "OPEN", "done": 1}).encode() + b"\n")
+    names = {name for reading in tail.readings() for name in reading.counters}
+    assert {"pipeline.APPLY.done", "pipeline.OPEN.done"} <= names
+    assert "workload.stages" not in names
+
+
 def test_a_time_of_another_clock_is_not_used(tmp_path: Path) -> None:
     path, tail = tmp_path / "stages.jsonl", StageTail()
     before_s = time.monotonic()

@@ -204,6 +204,7 @@ def test_states_of_threads_are_averages_and_polling_is_told_from_waiting() -> No
     ]
     metrics = window_metrics(ticks, 0, 1)
     assert metrics["target.threads.count"] == 3
+    assert metrics["target.processes.count"] == 1
     assert metrics["target.threads.running"] == 0.5
     assert metrics["target.threads.blocked"] == 0.5
     assert metrics["target.threads.sleeping"] == 2

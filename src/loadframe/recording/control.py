@@ -64,6 +64,7 @@ class Recorder:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._cost: RecorderCost | None = None
+        self._so_far: RecorderCost | None = None
         self._killed = False
         self._answers = b""
         self._last_words = ""
@@ -105,6 +106,11 @@ class Recorder:
         """The process's id. RecordingError before `start`."""
         return self._running().pid
 
+    def check(self) -> None:
+        """RecordingError where it has ended."""
+        if self._running().poll() is not None:
+            raise self._died()
+
     def follow(self, component: str, pids: Sequence[int]) -> None:
         """From now on these are the processes of `component`; earlier ones not named here are no longer followed."""
         if not component or ":" in component:
@@ -130,21 +136,19 @@ class Recorder:
         """Returns once every tick, note and mark up to now is on the disk."""
         with self._asking:
             self._send({"do": "flush"})
-            self._await_answer("flush")
+            self._so_far = _cost(self._await_answer("flush"))
+
+    @property
+    def cost_so_far(self) -> RecorderCost | None:
+        """What recording had cost at the last flush; None before the first."""
+        return self._so_far
 
     def stop(self) -> RecorderCost:
         """End the recording and tell what it cost. A second call gives the same answer."""
         with self._asking:
             if self._cost is None:
                 self._send({"do": "stop"})
-                answer = self._await_answer("stop")
-                self._cost = RecorderCost(
-                    cpu_s=float(answer["cpu_s"]),
-                    elapsed_s=float(answer["elapsed_s"]),
-                    rss_bytes=int(answer["rss_bytes"]),
-                    ticks=int(answer["ticks"]),
-                    late_ticks=int(answer["late_ticks"]),
-                )
+                self._cost = _cost(self._await_answer("stop"))
                 self._end()
         return self._cost
 
@@ -256,6 +260,16 @@ class Recorder:
             if pipe is not None:
                 pipe.close()
         self._process.wait()
+
+
+def _cost(answer: dict[str, Any]) -> RecorderCost:
+    return RecorderCost(
+        cpu_s=float(answer["cpu_s"]),
+        elapsed_s=float(answer["elapsed_s"]),
+        rss_bytes=int(answer["rss_bytes"]),
+        ticks=int(answer["ticks"]),
+        late_ticks=int(answer["late_ticks"]),
+    )
 
 
 def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:

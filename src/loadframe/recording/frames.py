@@ -20,8 +20,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import zstandard
-
 from loadframe.errors import RecordingError
 
 MAGIC = b"LFREC\r\n\x1a"
@@ -231,6 +229,8 @@ def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = Tr
 
     Records of a kind that this version does not know are passed over, so that later versions may add some.
     """
+    import zstandard  # here: the process that stays with `loadframe watch` has this module and reads no recording
+
     try:
         # The declared size is checked before anything is allocated: corruption must not ask for gigabytes.
         if zstandard.frame_content_size(frame) != block.raw_length:

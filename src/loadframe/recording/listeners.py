@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
 
-LISTEN = 10
+ESTABLISHED, LISTEN = 1, 10
 _SOCK_DIAG_BY_FAMILY = 20
 _NETLINK_SOCK_DIAG = 4
 _ERROR, _DONE = 2, 3
@@ -22,6 +22,8 @@ _DUMP_REQUEST = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 _INET_REQUEST = struct.Struct("=BBBxI48x")
+_PORT_REQUEST = struct.Struct("=BBBxIH46x")
+"""The same with a local port, in network order: the kernel leaves out all others."""
 _INET_MESSAGE = struct.Struct("=BBBB48xIIIII")
 _UNIX_REQUEST = struct.Struct("=BBHIIIII")
 _UNIX_MESSAGE = struct.Struct("=BBBxIII")
@@ -44,12 +46,38 @@ class Listener:
 def listeners() -> list[Listener]:
     """All listening stream sockets of our network namespace. RecordingError where the kernel will not tell."""
     found = []
-    for family in (socket.AF_INET, socket.AF_INET6):
+    for family in FAMILIES:
         request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN)
         found += [one for body in _dump(request) if (one := parse_inet(body)) is not None]
     request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << LISTEN, 0, _UNIX_SHOW_QUEUES, 0, 0)
     found += [one for body in _dump(request) if (one := parse_unix(body)) is not None]
     return found
+
+
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+def established(port: int, families: Sequence[int] = FAMILIES) -> int:
+    """How many connections by TCP are open at this port of ours, in our network namespace; the kernel looks for them,
+    through a table of all sockets for each family. A connection has the family of the socket that accepted it: one to
+    `::` has AF_INET6, whatever its client used. RecordingError where it will not tell."""
+    state = 1 << ESTABLISHED
+    requests = (_PORT_REQUEST.pack(each, socket.IPPROTO_TCP, 0, state, socket.htons(port)) for each in families)
+    return sum(len(_dump(request)) for request in requests)
+
+
+def families_of(port: int) -> tuple[int, ...]:
+    """The families of the sockets that take connections at this port of ours; all where there is none. The table of
+    listening sockets is small. RecordingError as `established`."""
+    number = socket.htons(port)
+    return (
+        tuple(
+            family
+            for family in FAMILIES
+            if _dump(_PORT_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN, number))
+        )
+        or FAMILIES
+    )
 
 
 def parse_inet(body: bytes) -> Listener | None:

@@ -174,6 +174,13 @@ def service_metrics(
         key=lambda note: note[0],
     )
     notes = [(at_s, counters) for at_s, text in noted if (counters := read_counters(text))]
+    return of_readings(notes, start_s, end_s, service)
+
+
+def of_readings(
+    notes: Sequence[tuple[float, Mapping[str, float]]], start_s: float, end_s: float, service: Sequence[CounterSpec]
+) -> dict[str, float]:
+    """The same from what was told when (s, by CounterSpec.name), in the order of time."""
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]

@@ -26,8 +26,6 @@ MOST_PEERS = 16
 REST = "others"
 FIRST_EPHEMERAL = 32768
 """The default of ip_local_port_range: from such a port a connection is made, seldom served."""
-LATEST_S = 1.0
-"""A look this far from the window still tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +47,16 @@ class Connections:
 
     @cached_property
     def looks(self) -> list[Look]:
-        """Those within the window; where there is none, the nearest one to it, if it is near."""
+        """Those within the window: one beside it tells of another load."""
         if self._window is None:
             return []
+        start_s, end_s = self._window.start_s, self._window.end_s
         together: dict[float, dict[int, OpenSocket]] = defaultdict(dict)
         for rows in self.by_process.values():
             for at_s, sockets in rows:
-                together[at_s].update({one.inode: one for one in sockets})
-        start_s, end_s = self._window.start_s, self._window.end_s
-        inside = [Look(at_s, found) for at_s, found in sorted(together.items()) if start_s <= at_s <= end_s]
-        if inside or not together:
-            return inside
-        far = {at_s: max(start_s - at_s, at_s - end_s) for at_s in together}
-        nearest = min(far, key=lambda at_s: far[at_s])
-        return [Look(nearest, together[nearest])] if far[nearest] <= LATEST_S else []
+                if start_s <= at_s <= end_s:
+                    together[at_s].update({one.inode: one for one in sockets})
+        return [Look(at_s, found) for at_s, found in sorted(together.items())]
 
     @cached_property
     def listening(self) -> frozenset[str]:
@@ -87,6 +81,10 @@ class Connections:
         """Who is at the other end of a connection that the component made."""
         port = port_of(one.remote)
         return self._names.get(port, one.remote) if is_here(one) else one.remote
+
+    def inside(self, one: OpenSocket) -> bool:
+        """Whether the component itself listens at the other end of a connection that it made."""
+        return is_here(one) and port_of(one.remote) in self.listening
 
     @cached_property
     def mute(self) -> frozenset[int]:
@@ -157,6 +155,7 @@ def peer_metrics(connections: Connections) -> Metrics:
         told = _awaited(moments, connections.mute)
         found |= {f"peer.{peer}.{what}": value for what, value in _numbers(told).items()}
         found[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
+        found[f"peer.{peer}.inside"] = float(any(connections.inside(one) for moment in moments for one in moment))
         everyone = [[*together, *those] for together, those in zip(everyone, told, strict=True)]
     found |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:

@@ -201,10 +201,12 @@ KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Of a component's threads at a moment: how many there are; in which states, as those that were looked at stand for
-    all, None where none was. sleepers: of these; where_known: whether the kernel said of one where it sleeps."""
+    """Of a component's threads at a moment: how many there are, in how many processes; in which states, as those that
+    were looked at stand for all, None where none was. sleepers: of these; where_known: whether the kernel said of one
+    where it sleeps."""
 
     count: int
+    processes: int
     states: Mapping[str, float] | None
     sleepers: int
     where_known: bool
@@ -229,7 +231,7 @@ def census(members: Collection[Mapping[str, bytes]]) -> Census | None:
                 sleepers += 1
                 where_known |= task.where_known
                 states[POLLING] += task.sleeps_in_timer * count / max(asked, 1)
-    return Census(total, states if asked_some else None, sleepers, where_known) if found else None
+    return Census(total, len(found), states if asked_some else None, sleepers, where_known) if found else None
 
 
 def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
@@ -238,7 +240,7 @@ def threads(members: Collection[Mapping[str, bytes]]) -> Metrics:
     if found is None:
         return {}
     states = found.states or {}
-    return {"threads.count": found.count} | {
+    return {"threads.count": found.count, "processes.count": found.processes} | {
         f"threads.{name}": states[letter] for name, letter in STATES.items() if letter in states
     }
 

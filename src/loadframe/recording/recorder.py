@@ -56,7 +56,8 @@ class RecorderProcess:
         self._descriptors = Descriptors()
         self._system = SystemFiles(root, self._writer)
         self._machine = self._writer.source(MACHINE), os.uname().machine.encode()
-        self._sockets = SocketSampler(root, self._writer)
+        self._sockets = SocketSampler(root, self._writer, interval_s=interval_s)
+        self._status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
         self._size_counts = size_counts_open_files(root)
 
     def run(self) -> None:
@@ -103,7 +104,7 @@ class RecorderProcess:
         return {
             "cpu_s": time.process_time(),
             "elapsed_s": time.monotonic() - self._started_s,
-            "rss_bytes": _peak_rss_bytes(),
+            "rss_bytes": _peak_rss_bytes(self._status),
             "ticks": self._ticks,
             "late_ticks": self._late_ticks,
         }
@@ -130,13 +131,22 @@ class RecorderProcess:
             case "mark":
                 fields = {name: value for name, value in command.items() if name not in ("do", "at_s")}
                 self._event(f"mark:{command['kind']}", write_json(fields).encode(), command["at_s"])
+                self._heed(command)
             case "flush":
                 self._writer.sync()
-                _answer({"did": "flush", "at_s": time.monotonic()})
+                _answer({"did": "flush", **self.cost()})
             case "stop":
                 self._stopping = self._asked_to_stop = True
             case unknown:
                 raise ValueError(f"unknown command {unknown!r}")
+
+    def _heed(self, mark: dict[str, Any]) -> None:
+        """Look at sockets within the windows of steps. A step that does not say how long its window is is as none."""
+        match mark:
+            case {"kind": "step-start", "at_s": at_s, "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
+                self._sockets.schedule.begin_step(at_s, warmup_s, window_s)
+            case {"kind": "step-end"}:
+                self._sockets.schedule.end_step()
 
     def _event(self, source: str, data: bytes, at_s: float) -> None:
         wall_s = time.time() - (time.monotonic() - at_s)
@@ -238,9 +248,10 @@ def _both_clocks() -> tuple[float, float]:
     return before_s, wall_s
 
 
-def _peak_rss_bytes() -> int:
-    """VmHWM; getrusage's maxrss would be inherited from the parent that forked us."""
-    for line in Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines():
+def _peak_rss_bytes(status: int) -> int:
+    """VmHWM; getrusage's maxrss would be inherited from the parent that forked us. status: /proc/self/status, open, so
+    that the cost is told also when there is no descriptor to spare."""
+    for line in os.pread(status, 1 << 14, 0).decode(errors="replace").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0

@@ -1,10 +1,10 @@
-"""The sockets of followed processes, asked of the kernel by netlink (sock_diag(7)) twice per second, and less often
-where that costs more than a share of one CPU.
+"""The sockets of followed processes, asked of the kernel by netlink (sock_diag(7)) as often as look_schedule.py says.
 
 The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is looked through again
 only when the list has a socket that was in none of the processes: connections that stay open cost one reading.
 
-This module is imported by the recorder process and stays light: the standard library, frames, and socket_rows.
+This module is imported by the recorder process and stays light: the standard library, frames, socket_rows and the
+schedule.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Protocol
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
+from loadframe.recording.look_schedule import LookSchedule
 from loadframe.recording.socket_rows import (
     CLOSE_WAIT,
     ESTABLISHED,
@@ -34,10 +35,6 @@ from loadframe.recording.socket_rows import (
     UNIX_MESSAGE,
 )
 
-EVERY_S = 0.5
-CPU_SHARE = 0.0015
-"""Of one CPU, at most, over the time until the next look: with thousands of connections these are farther apart."""
-LONGEST_S = 5.0
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are looked through at most this often."""
 MOST_SOCKETS = 70_000
@@ -103,9 +100,13 @@ class _Owner:
 
 
 class SocketSampler:
-    """Of all followed processes but the driver's, whose connections are the target's seen from the other side."""
+    """Of all followed processes but the driver's, whose connections are the target's seen from the other side.
+    interval_s: between two calls of `sample`. schedule: is to be told of steps."""
 
-    def __init__(self, root: Path, writer: FrameWriter, without: Iterable[str] = ("driver",)) -> None:
+    def __init__(
+        self, root: Path, writer: FrameWriter, without: Iterable[str] = ("driver",), *, interval_s: float = 0.1
+    ) -> None:
+        self.schedule = LookSchedule(interval_s)
         self._writer = writer
         self._live = root == Path("/")
         self._without = frozenset(without)
@@ -113,7 +114,7 @@ class SocketSampler:
         self._networks: dict[int, socket.socket | None] = {}
         self._own_network = Path("/proc/self/ns/net").stat().st_ino if self._live else 0
         self._foreign: set[int] = set()
-        self._due_s = self._ports_due_s = 0.0
+        self._ports_due_s = 0.0
         self._ports = writer.source(LOCAL_PORTS)
         self._range = _port_range() if self._live else 0
         self._info_at = INET_MESSAGE.size
@@ -122,7 +123,7 @@ class SocketSampler:
 
     def sample(self, now_s: float, processes: Iterable[Followed]) -> None:
         """Append an entry for each process, if a look is due."""
-        if not self._live or now_s < self._due_s:
+        if not self._live or not self.schedule.is_due(now_s):
             return
         began_s = time.thread_time()
         self._follow(processes)
@@ -131,8 +132,7 @@ class SocketSampler:
         if now_s >= self._ports_due_s:
             self._ports_due_s = now_s + PORTS_EVERY_S
             self._count_ports()
-        spent_s = time.thread_time() - began_s
-        self._due_s = now_s + min(LONGEST_S, max(EVERY_S, spent_s / CPU_SHARE)) - EVERY_S / 10
+        self.schedule.looked(now_s, time.thread_time() - began_s)
 
     def _follow(self, processes: Iterable[Followed]) -> None:
         wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
@@ -146,6 +146,7 @@ class SocketSampler:
                 network = _network_of(process.directory)
                 sockets, counters = (self._writer.source(_name(key, what)) for what in _WORDS)
                 self._owners[key] = _Owner(process, sockets, counters, network)
+                self._foreign = set()  # what it had open before it was followed is no longer another's
 
     def _look(self, network: int, now_s: float) -> None:
         asking = self._asking(network)

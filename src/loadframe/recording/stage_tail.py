@@ -189,7 +189,7 @@ class StageTail:
 
     def _add_up(self, told: Sequence[_Told]) -> None:
         """All lines of a step, in the order of time."""
-        sums = _Sums()
+        sums = _Sums(driver_alone=all(one.of_driver for one in told))
         for one in told:
             if (reading := sums.add(one)) is not None:
                 self._add(reading)
@@ -228,7 +228,10 @@ class _Sums:
     """The lines of all processes of a stage, added up; those that are told at about the same time are one reading. Of a
     process that has ended what only grows stays, what is now is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, driver_alone: bool) -> None:
+        """driver_alone: the whole pipeline is the load driver; where the target has stages, too, it may still be the
+        driver that is too slow for it."""
+        self._driver_alone = driver_alone
         self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
         self._over: dict[str, dict[str, float]] = {}
         self._began_s: float | None = None
@@ -265,7 +268,7 @@ class _Sums:
         if line.kind == STAGE:
             self._orders.setdefault(prefix, float(len(self._orders)))
             self._now.setdefault(f"{prefix}order", self._orders[prefix])
-            if one.of_driver:
+            if one.of_driver and self._driver_alone:
                 self._of_driver.add(line.name)
                 self._now[OF_DRIVER] = float(len(self._of_driver))
         return done

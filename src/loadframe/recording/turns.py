@@ -24,6 +24,8 @@ PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
 """Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8
 """Segments of answers on a connection, from which on it shows whether their number keeps pace with the requests'."""
+FEW_ANSWERS = 3
+"""The same where each request and its answer account for every segment of the connection: that is no chance."""
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9
@@ -77,18 +79,22 @@ def is_asked(one: OpenSocket, pace: Pace | None = None) -> bool | None:
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
     """The pace that the looks at all connections to one peer have in common; None where they have none. Those in
     different ticks tell it; of the others each allows two."""
-    told = [
-        one.times
-        for one in looks
-        if one.times is not None and _segments(one.times, side)[1] >= FEWEST_ANSWERS and one.send == one.receive == 0
-    ]
+    quiet = [one.times for one in looks if one.times is not None and one.send == one.receive == 0]
+    told, young = (
+        [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
+    )
+    return _agreed(told, side, MOST_AHEAD) or _agreed(young, side, 0)
+
+
+def _agreed(told: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
+    """The pace on which most of them agree, with at most that many exchanges ahead."""
     if len(told) < FEWEST_LOOKS:
         return None
     best: tuple[int, Pace] | None = None
     for request, answer in PACES:
         votes = Counter(ahead for times in told for ahead in _allowed(times, side, request, answer))
         for ahead, count in votes.items():
-            if abs(ahead) > MOST_AHEAD * request * answer or count < AGREE * len(told):
+            if abs(ahead) > most_ahead * request * answer or count < AGREE * len(told):
                 continue
             pace = Pace(request, answer, ahead)
             if best is None or (count, -abs(ahead)) > (best[0], -abs(best[1].ahead)):

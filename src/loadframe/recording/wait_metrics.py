@@ -34,7 +34,7 @@ def machine_of(window: Window) -> str:
 
 def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
     """The mean number of threads in each class. machine: as uname(2) names it. Absent where the states of threads were
-    not recorded."""
+    not recorded; of those that wait for a peer where no look at the connections lies within the window."""
     together: dict[Place, float] = {}
     for process in processes:
         found = _of_process(process, connections, CALLS.get(machine, {}))
@@ -47,7 +47,7 @@ def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections,
     named = connections.named()
     for (wait, peer), count in together.items():
         metrics[f"waits.{wait}"] += count
-        if peer:
+        if peer and connections.looks:
             name = f"peer.{peer if peer in named else REST}.waiting"
             metrics[name] = metrics.get(name, 0.0) + count
     return metrics

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from loadframe.connections.host_port import parted
 from loadframe.errors import StudyError
 from loadframe.host.environment import located, python_package
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.formats import ENDINGS, PACKAGES
 from loadframe.kinds.service.knobs import knob_of
+from loadframe.kinds.service.read_back import FORM, place_of
 from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
-from loadframe.kinds.service.words import places
+from loadframe.kinds.service.words import PLACE, places
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
@@ -73,6 +75,7 @@ def check(target: TargetTable) -> None:
             remedy=f"Declare [target.setting.{unknown[0].raises}], or omit it.",
         )
     _check_places(target)
+    _check_addresses(target)
     if target.is_running:
         _check_running(target)
     elif "port" not in places([*target.command, *target.environment.values()]) and target.listen is None:
@@ -129,13 +132,32 @@ def _check_places(target: TargetTable) -> None:
             )
 
 
+def _check_addresses(target: TargetTable) -> None:
+    """StudyError for what is no address, whatever stands in its braces: it would never answer."""
+    read_backs = ((f"setting.{name}.read_back", table.read_back) for name, table in target.setting.items())
+    urls = [(key, table.json_) for key, table in read_backs if table is not None and table.json_]
+    urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []
+    for key, url in urls:
+        try:
+            place_of(PLACE.sub("1", url))
+        except StudyError as error:
+            raise StudyError(f"target.{key}: {url!r} is not http://HOST:PORT/PATH", remedy=FORM) from error
+    if target.ready is not None and target.ready.tcp:
+        try:
+            parted(PLACE.sub("1", target.ready.tcp), "")
+        except StudyError as error:
+            raise StudyError(
+                f"target.ready: {target.ready.tcp!r} is not HOST:PORT", remedy='For example "127.0.0.1:{port}".'
+            ) from error
+
+
 def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
     """Where braces are filled, by key."""
     yield "command", target.command
     yield "environment", list(target.environment.values())
     ready = target.ready
     if ready is not None:
-        yield "ready", [ready.http, ready.tcp, *ready.command]
+        yield "ready", [ready.http, ready.tcp, *ready.command]  # a log may have braces of its own
     for name, table in target.setting.items():
         yield f"setting.{name}.command", table.command
         if table.read_back is not None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from loadframe.errors import TargetError
 from loadframe.host import identity
@@ -93,6 +93,26 @@ def environment_of(pid: int, *, proc: Path = PROC) -> Mapping[str, str]:
 def is_go(file: Path) -> bool:
     """Whether a program was linked by Go."""
     return _is_go(file)
+
+
+MOST_OF_A_LINE = 256
+"""How much of a script's first line the kernel reads, in bytes (BINPRM_BUF_SIZE)."""
+
+
+def interpreter_of(file: Path) -> str:
+    """The program that a script names in its first line, behind env(1) too; "" for what is no script, or may not be
+    read."""
+    try:
+        with file.open("rb") as script:
+            line = script.read(MOST_OF_A_LINE).partition(b"\n")[0]
+    except OSError:
+        return ""
+    if not line.startswith(b"#!"):
+        return ""
+    words = [os.fsdecode(word) for word in line[2:].split()]
+    if words and PurePath(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return words[0] if words else ""
 
 
 def _retitled(command: tuple[str, ...]) -> bool:

@@ -67,9 +67,10 @@ def read(
     """The value in use. fill: puts values into what stands in braces. text_of: a file, as the service's user reads it;
     TargetError. TargetError where it cannot be read."""
     if table.command:
-        said = run([fill(word) for word in table.command]).strip()
+        command = [fill(word) for word in table.command]
+        said = run(command).strip()
         if not said or len(said) > 1000:
-            raise _unread(name, f"`{table.command[0]}` printed {words(repr(said), 80)}")
+            raise _unread(name, f"`{words(' '.join(command), 200)}` printed {words(repr(said), 80)}")
         return words(said)
     if table.file:
         return _of_file(name, Path(fill(table.file)), table.key, text_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from loadframe.connections.host_port import parted
 from loadframe.errors import TargetError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
+from loadframe.host import identity, to_its_end
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.reading_as import read_as, user_of
@@ -27,7 +29,7 @@ from loadframe.kinds.service.knobs import knob_of
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
-from loadframe.kinds.service.server import accepts
+from loadframe.kinds.service.readiness import accepts
 from loadframe.kinds.service.settings import KIND, catalogue, shown
 from loadframe.kinds.service.words import filled
 from loadframe.model import CounterSpec, Endpoint, SettingValue
@@ -37,6 +39,7 @@ WITHIN_S = 30.0
 MOST_BYTES = 1 << 20
 SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
 RESTARTED_S = 120.0
+REPLACED = "{} ended while it was measured (pid {}), and pid {} took its place: steps before and after may differ."
 BY_HAND = "See the service's own log; `loadframe changes revert` sets the file back and restarts it."
 
 
@@ -49,6 +52,8 @@ class RunningService:
     def __init__(self, target: TargetTable) -> None:
         """TargetError where it is not found."""
         self._target = target
+        self._restarting = False
+        self._noted: dict[str, None] = {}
         self._found: Found = find(target)
         names = target.exposed_names
         sources = sources_of(
@@ -141,14 +146,24 @@ class RunningService:
 
     def pids(self) -> tuple[int, ...]:
         """All its processes, as they come and go. One that was restarted is found by its port or its group."""
-        known = self._found.pids()
-        if not known and self._target.pid is None:
-            try:
-                self._found = find(self._target)
-            except TargetError:
-                return ()
-            known = self._found.pids()
-        return known
+        if self._target.pid is None and not any(identity.alive(one) for one in self._found.first):
+            self._find_again()
+        return self._found.pids()
+
+    def _find_again(self) -> None:
+        """Where its first processes have ended. What we have not restarted ourselves may be another program."""
+        try:
+            found = find(self._target)
+        except TargetError:  # it may come back
+            return
+        if found.first and not self._restarting:
+            pids = " and ".join(str(one.pid) for one in self._found.first)
+            self._noted[REPLACED.format(self.words, pids, found.first[0].pid)] = None
+        self._found = found
+
+    def notes(self) -> tuple[str, ...]:
+        """What has become of it meanwhile, for the report."""
+        return tuple(self._noted)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         """The processes of its helpers, by their names."""
@@ -183,25 +198,20 @@ class RunningService:
     def _restart(self) -> None:
         """As the study says, and wait until it is found again and its port accepts. TargetError."""
         command = " ".join(self._target.restart)
+        self._restarting = True  # until it is found again
         try:
-            done = subprocess.run(
-                self._target.restart,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=RESTARTED_S,
-                start_new_session=True,  # Ctrl-C is for us
-            )
+            done = to_its_end.run(self._target.restart, RESTARTED_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace")[-2000:]
-            raise TargetError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
+        if done.status != 0:
+            raise TargetError(f"`{command}` ended with {done.status}", remedy=BY_HAND, details=done.said[-2000:])
         until = time.monotonic() + RESTARTED_S
         host, port = parted(self._found.address, "80")
         while not (self.pids() and accepts(host, int(port))):
             if time.monotonic() > until:
                 raise TargetError(f"the service is not back {RESTARTED_S:.0f} s after `{command}`", remedy=BY_HAND)
             time.sleep(LOOK_EVERY_S)
+        self._restarting = False
 
     def _first(self) -> str:
         first = self._found.first[0]
@@ -234,20 +244,25 @@ class RunningService:
         user = self._user()
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
         told = " ".join(command)
-        with spawn(
-            [program, *command[1:]],
-            Allowance(user=user),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=NO_FOLDER,
-            env=passed(self._target),
-        ) as process:
+        with tempfile.TemporaryFile() as output:
+            process = spawn(
+                [program, *command[1:]],
+                Allowance(user=user),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=NO_FOLDER,
+                env=passed(self._target),
+            )
             try:
-                said, _ = process.communicate(timeout=WITHIN_S)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                raise TargetError(f"`{told}` did not end within {WITHIN_S:g} s", remedy="Correct it.") from error
-        text = said[:MOST_BYTES].decode("utf-8", "replace")
+                in_time = to_its_end.ended(process, output, WITHIN_S)
+            finally:
+                process.kill()  # nothing where it has ended
+                process.wait()
+            if not in_time:
+                raise TargetError(
+                    f"`{told}` did not end within {WITHIN_S:g} s, or prints without an end", remedy="Correct it."
+                )
+            text = to_its_end.told(output)
         if process.returncode != 0:
             raise TargetError(
                 f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.", details=text[-2000:]

@@ -37,6 +37,7 @@ RUNTIMES = (
 """Programs that are recognised by their name. A Go program is recognised by what its linker writes into it."""
 GO = Runtime("go", "Go", "")
 NATIVE = Runtime("native", "a compiled program", "")
+SCRIPT = Runtime("script", "a script", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,17 @@ KNOBS = (
 )  # fmt: skip
 
 
-def runtime_of(executable: str, *, go: bool = False) -> Runtime:
-    """By the name of the program that runs. go: whether its file has the mark of Go's linker."""
+def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
+    """By the name of the program that runs. go: whether its file has the mark of Go's linker. interpreter: that of a
+    script, by which it is known where its own name says nothing."""
     if go:
         return GO
     name = PurePath(executable).name
-    return next((one for one in RUNTIMES if re.fullmatch(one.executable, name)), NATIVE)
+    found = next((one for one in RUNTIMES if re.fullmatch(one.executable, name)), NATIVE)
+    if found is not NATIVE or not interpreter:
+        return found
+    by_script = runtime_of(interpreter)
+    return SCRIPT if by_script is NATIVE else by_script
 
 
 def framework_of(command: Sequence[str]) -> Framework | None:

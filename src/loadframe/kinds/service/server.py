@@ -3,28 +3,25 @@ ends."""
 
 from __future__ import annotations
 
+import functools
 import os
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.connections.host_port import parted
-from loadframe.connections.http_connection import ERRORS
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, runnable, unreachable
-from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import run_by
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.passing import not_passed, passed
-from loadframe.kinds.service.read_back import get, here
+from loadframe.kinds.service.readiness import Readiness, accepts
 from loadframe.kinds.service.settings import shown
 from loadframe.kinds.service.words import filled, places
 from loadframe.model import TargetState
@@ -39,7 +36,7 @@ WROTE = "{} writes much: of its output only the end is kept once it is longer th
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
-"""Between two looks at whether it is ready, which cost it a connection or us a process."""
+"""Between two looks at whether it is ready."""
 MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: what it starts inherits that, also what leaves its session."""
 
@@ -68,9 +65,10 @@ class Server(PrivateServer):
         self.data = self.folder / "data"
         self.files = Files(target, self.folder / "files")
         self._target = target
-        self._ready = target.ready or ReadyTable()
+        self._readiness: Readiness | None = None
         self._mark = f"{lease.id}.{self.folder.name}"
         self._looked_s = 0.0
+        self._until_s = 0.0
 
     def prepare(self) -> None:
         self.make_folders(self.data)
@@ -89,14 +87,16 @@ class Server(PrivateServer):
         self._beside = beside
         values = self.values(state)
         self.files.write(state, values)
-        known = LogCounts(self.log, (self._ready.log.encode(),)) if self._ready.log else None
-        before = known.read() if known is not None else {}
+        within_s = (ready := self._target.ready or ReadyTable()).within
+        self._until_s = time.monotonic() + within_s
+        run = functools.partial(self._exit_status, allowance=allowance)
+        self._readiness = readiness = Readiness(ready, values, self.log, run)
         try:
             self.launch(
                 self._argv(state, values),
                 allowance,
-                lambda: (known is None or known.read() != before) and self._answers(allowance),
-                within_s=self._ready.within,
+                lambda: self._is_ready(readiness),
+                within_s=within_s,
                 env=self._environment(state, values),
                 folder=self._where(),
             )
@@ -122,9 +122,16 @@ class Server(PrivateServer):
         """Why it is gone. One whose first process has ended while what it has started goes on is gone as well: what
         ends with its parent and what is measured must be known."""
         error = super().died(how)
-        if (
-            error is None or self._process is None or not (left := self._left() or self._left())
-        ):  # it may fork meanwhile
+        if error is None or self._process is None:
+            return error
+        left = self._left() or self._left()  # it may fork meanwhile
+        if not left and self._process.returncode == 0:
+            return TargetError(
+                f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on",
+                remedy="Name the command that stays and serves. Its last log lines may say why it ended.",
+                details=self.log_tail(),
+            )
+        if not left:
             return error
         pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
         return TargetError(
@@ -136,9 +143,8 @@ class Server(PrivateServer):
 
     def late(self, within_s: float) -> TargetError:
         """That it is not ready, with what is seen of it."""
-        ready, first = self._ready, self.pid
-        asked = ready.http or ready.tcp or (ready.log and f"the words {ready.log!r}") or " ".join(ready.command)
-        fact = f"{self.name} is not ready after {within_s:g} s: no sign of {asked or f'port {self.port}'}"
+        first, readiness = self.pid, self._readiness
+        fact = f"{self.name} is not ready after {within_s:g} s: {readiness.missing if readiness is not None else ''}"
         ports = listening.ports_of(each.pid for each in identity.family(first)) if first is not None else ()
         if ports and self.port not in ports:
             told = ", ".join(map(str, ports))
@@ -267,38 +273,15 @@ class Server(PrivateServer):
             raise TargetError(f"target.folder: there is no folder {folder}", remedy="Correct it.")
         return folder
 
-    def _answers(self, allowance: Allowance) -> bool:
-        """Whether it is ready, as the study says how that is seen; a look costs something, so not at each turn."""
+    def _is_ready(self, readiness: Readiness) -> bool:
+        """A look costs it a connection, or us a process, so not at each turn."""
         if time.monotonic() < self._looked_s + LOOK_AGAIN_S:
             return False
         self._looked_s = time.monotonic()
         self.bound_log()
-        ready, values = self._ready, {"port": str(self.port), "data": str(self.data)}
-        if ready.http and not _answers_http(filled(ready.http, values)):
-            return False
-        if ready.tcp:
-            host, port = parted(filled(ready.tcp, values), "80")
-            if not accepts(here(host, int(port)).number, int(port)):
-                return False
-        if ready.command:
-            command = self._findable([filled(word, values) for word in ready.command])
-            status, _ = self.said_to_its_end(command, allowance, passed(self._target))
-            if status != 0:
-                return False
-        return self.accepts()
+        return readiness.look()
 
-
-def _answers_http(url: str) -> bool:
-    try:
-        return get(url, within_s=2.0)[0] < 500
-    except ERRORS:
-        return False
-
-
-def accepts(host: str, port: int) -> bool:
-    """Whether a connection to this address is accepted."""
-    try:
-        socket.create_connection((host, port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True
+    def _exit_status(self, command: Sequence[str], allowance: Allowance) -> int:
+        """Of a command that says whether it is ready; it has no more than the time of that."""
+        left_s = max(LOOK_AGAIN_S, self._until_s - time.monotonic())
+        return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
