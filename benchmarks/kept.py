@@ -60,6 +60,10 @@ class Nowhere(RunFolder):
     def append_line(self, name: str, schema: str, record: object) -> None:
         """As the folder does it."""
 
+    def profiled(self) -> list[ProfiledStep]:
+        """None, as it keeps none."""
+        return []
+
 
 class Generated:
     """See loadframe.bench.base.Bench. Treatment A serves 1,000/s, another one what `worth` says of it, times the
@@ -179,7 +183,7 @@ def kept(generate: noises.Generate, worth: float, loudness: float, series: int) 
         blocks = fresh.wanted([deciding], bench.study.measure.blocks.max)
         steps = fresh.measure_again(book, "A", "B", [LEVEL], blocks, round_number=1, done=deciding.blocks)
         again = fresh.told(steps, "A", "B")
-        if again.decision != "worse":
+        if again.exceeds_noise:
             found.append(Told(deciding, again))
     return found
 

@@ -42,3 +42,19 @@ def test_single_blocks_have_a_ratio_without_an_interval_and_nothing_done_has_non
     assert found is not None
     assert (found.ratio, found.low, found.high, found.higher) == pytest.approx((2.0, 2.0, 2.0, False))
     assert reach(curve([0, 0, 0], 3), curve([500, 2000, 2000], 3)) is None
+
+
+def test_a_peak_below_the_highest_level_does_not_still_grow() -> None:
+    """Too noisy for a bend: 9,900, 37,000, 38,300 and 34,900/s at 1 to 8 connections were said to grow still."""
+
+    def noisy(values: list[float]) -> Curve:
+        samples = [LevelSample(2.0**n, (0.7 * value, value, 1.4 * value), ()) for n, value in enumerate(values)]
+        return fit(samples, axis="clients", treatment="A")
+
+    before = noisy([22, 44, 88, 176])
+    for values, grows in (([9_900, 37_000, 38_300, 34_900], False), ([9_900, 19_000, 38_300, 77_000], True)):
+        after = noisy(values)
+        found = reach(before, after)
+        assert found is not None
+        assert found.rising is grows
+        assert any("still grows" in warning for warning in after.warnings) is grows

@@ -137,3 +137,17 @@ def test_a_step_without_a_request_in_its_window_is_no_crash() -> None:
     found = summary(np.array([10.01]))
     assert found.throughput == 0
     assert found.latency.p95_ms == 0
+
+
+def test_a_lock_is_held_by_one_at_a_time_though_requests_end_later() -> None:
+    """Four workers: each has released the lock already while it waits for a CPU to say so."""
+    end_s = np.repeat(np.arange(10.05, 11.01, 0.05), 4)
+    latency_ms = np.full(len(end_s), 50.0, dtype=np.float32)
+    zeros = np.zeros(len(end_s), dtype=np.uint32)
+    waiting_ms = np.tile(np.array([0, 10, 20, 40], dtype=np.float32), len(end_s) // 4)
+    found = summarise(
+        end_s, latency_ms, waiting_ms, zeros, zeros, operations=("submit",),
+        judged=("submit",), planned_s=1.0, floor_s=0.2, fixed_warmup_s=0.2,
+    )  # fmt: skip
+    assert found.lock_held == pytest.approx(1.0)
+    assert found.waiting == pytest.approx(1.4, rel=0.02)

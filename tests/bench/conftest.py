@@ -14,6 +14,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import (
+    WORK,
     Ending,
     Endpoint,
     Latency,
@@ -98,6 +99,10 @@ class SimulatedBench:
     @property
     def axis_unit(self) -> str:
         return self.workload.axis_unit
+
+    @property
+    def work_unit(self) -> str:
+        return WORK
 
     @property
     def kind(self) -> str:

@@ -17,8 +17,9 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.evaluation import Evaluated, derived, evaluate
 from loadframe.bench.loading import Loaded
 from loadframe.experiments.writing import quality_from
-from loadframe.model import Step
+from loadframe.model import CounterSpec, Step
 from loadframe.recording.frames import Facts, Tick
+from loadframe.recording.metrics import SERVICE_NOTE
 from loadframe.reporting import quality_words
 from loadframe.study import Study
 from loadframe.workloads.request_log import Requests
@@ -64,11 +65,12 @@ def summary(begin_s: float, end_s: float) -> Summary:
     return replace(found, window_start_s=begin_s, window_end_s=end_s)
 
 
-def evaluated(study: Study, recording: list[Tick]) -> Evaluated:
-    rig: Any = SimpleNamespace(target=SimpleNamespace(embedded=True), counter_specs=())
+def evaluated(study: Study, recording: list[Tick], *, work: str = "requests") -> Evaluated:
+    specs = (CounterSpec("questions", "mariadb.questions", cumulative=True),)
+    rig: Any = SimpleNamespace(target=SimpleNamespace(embedded=True), counter_specs=specs)
     window = recording[0].monotonic_s, recording[-1].monotonic_s
     loaded = Loaded(requests(*window), summary(*window), None, None, False)
-    return evaluate(loaded, recording, study, rig, one_lock=True)
+    return evaluate(loaded, recording, study, rig, one_lock=True, work=work)
 
 
 @pytest.fixture
@@ -97,6 +99,20 @@ def test_a_disk_whose_counters_stand_still_gives_no_0_either(study: Study) -> No
     seen = evaluated(study, ticks(edit))
     assert [one.counter for one in seen.blind] == ["system.disk.write_bytes"]
     assert not [name for name in seen.metrics if name.startswith("system.disk.")]
+
+
+@pytest.mark.parametrize(("work", "blind"), [("requests", {"mariadb.questions"}), ("entries", set())])
+def test_statements_are_fewer_than_entries_where_one_statement_is_of_many(
+    study: Study, work: str, blind: set[str]
+) -> None:
+    """A pipeline writes a batch with one statement: the server counts 1 a second, the driver more than a hundred."""
+    recording = [
+        replace(one, entries={**one.entries, SERVICE_NOTE: f'{{"questions": {one.monotonic_s}}}'.encode()})
+        for one in ticks()
+    ]
+    seen = evaluated(study, recording, work=work)
+    assert {one.counter for one in seen.blind} == {"target.cage.write_bytes", *blind}
+    assert ("mariadb.questions" in seen.metrics) is not bool(blind)
 
 
 def test_processes_that_were_not_followed_leave_the_studys_share_unknown(study: Study) -> None:

@@ -12,6 +12,7 @@ from loadframe.experiments.examination import examine
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, try_remedies
 from loadframe.model import TargetState
+from loadframe.reporting import change_words
 
 from .test_series_simulated import Answer
 
@@ -114,5 +115,24 @@ def test_failures_that_may_have_ended_by_chance_say_nothing_of_their_cause(simul
     (trial,) = tried.round.tried
     assert not trial.kept and tried.kept is None
     assert trial.note.endswith("which may be chance: too few requests failed, or too unevenly")
+    assert status(tried) == "suspected"
+    assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
+
+
+def test_failures_that_go_on_in_fresh_blocks_have_not_ended(simulated: Simulated) -> None:
+    """As if a stall had lasted as long as the proof."""
+    quiet = [6]
+
+    def lucky(state: TargetState, chance: random.Random) -> float:
+        if not waits(state) or not quiet[0]:
+            return ends(TargetState({"busy_timeout": 0}, {}), chance)
+        quiet[0] -= 1
+        return 0.0
+
+    book, tried = queue(simulated, lucky, 0)
+    (trial,) = tried.round.tried
+    assert trial.fresh is not None and not trial.kept and tried.kept is None
+    said = "reverted, as in fresh blocks it is not proved again that fewer requests fail"
+    assert change_words.trial_sentence(trial).startswith(said)
     assert status(tried) == "suspected"
     assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]

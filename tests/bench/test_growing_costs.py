@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.diagnosis.growing import REQUESTS, TIME, grown
+from loadframe.diagnosis.growing import GROWTH, REQUESTS, TIME, grown
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.sweep import curve_of, sweep
@@ -126,6 +126,33 @@ def test_a_pause_tells_what_a_cost_follows_and_a_restart_that_it_does(
     assert "before a restart without any change" in found.mechanism.because
 
 
+def test_a_restart_that_brings_it_back_without_a_pause_before_it_says_why_it_confirms_nothing(
+    simulated: Callable[..., Bookkeeping], make_step: StepMaker
+) -> None:
+    book = loop(simulated, make_step, Service(per_request=3e-4))
+    seen = looked_at(book, 1, "A", book.bench.start_state, {}, sweep(book, "A", round_number=1))
+    found = next(each for each in restart_confirms(book, seen, paused=False).round.findings if each.id in GROWTH)
+    assert found.status == "suspected"
+    assert found.mechanism is not None
+    assert "whether the cost follows requests or time, and no pause was measured" in found.mechanism.because
+
+
+def test_after_a_restart_levels_come_in_the_order_of_the_first_blocks(
+    simulated: Callable[..., Bookkeeping], make_step: StepMaker
+) -> None:
+    """Within a block a cost that grows fast is another one at its end."""
+    book = loop(simulated, make_step, Service(per_second=0.15))
+    swept(book)
+    steps = sorted(book.steps, key=lambda step: step.number)
+    for block in (1, 2):
+        orders = [
+            [step.level for step in steps if (step.treatment, step.block) == (name, block)]
+            for name in dict.fromkeys(step.treatment for step in steps)
+        ]
+        assert len(orders) == 2
+        assert orders[0] == orders[1]
+
+
 def test_what_a_restart_does_not_bring_back_is_not_confirmed(
     simulated: Callable[..., Bookkeeping], make_step: StepMaker
 ) -> None:
@@ -155,6 +182,8 @@ def test_without_budget_it_stays_suspected(simulated: Callable[..., Bookkeeping]
     found = swept(book)
     assert found is not None
     assert found.status == "suspected"
+    assert found.mechanism is not None
+    assert found.mechanism.because.startswith("not confirmed: too little of the budget was left for a restart")
     assert len(service.took) == 9
 
 
@@ -165,4 +194,6 @@ def test_a_running_service_is_never_restarted(simulated: Callable[..., Bookkeepi
     found = swept(book)
     assert found is not None
     assert found.status == "suspected"
+    assert found.mechanism is not None
+    assert found.mechanism.because == "not confirmed: a service that runs is not restarted"
     assert set(service.took) == {"A"}

@@ -11,12 +11,12 @@ import pytest
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.diagnosis import conclusion
+from loadframe.diagnosis import conclusion, keeping
 from loadframe.experiments import fresh
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, prove_total, try_remedies
 from loadframe.experiments.writing import write_down
-from loadframe.model import TargetState, Verdict
+from loadframe.model import Step, TargetState, Verdict
 from loadframe.progress import Silent
 from loadframe.reporting import change_words, verdict_words
 from loadframe.runs.folder import RunFolder, Treatment
@@ -105,13 +105,64 @@ def test_what_fresh_blocks_prove_to_be_worse_is_taken_back(simulated: Simulated)
     assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
 
 
-def test_a_gain_that_fresh_blocks_do_not_prove_again_confirms_nothing(simulated: Simulated) -> None:
-    _, tried = farm(simulated, again=0.335)
+def test_a_gain_that_fresh_blocks_do_not_prove_again_is_not_kept(simulated: Simulated) -> None:
+    book, tried = farm(simulated, again=0.335)
     trial = tried.round.tried[0]
-    assert trial.kept and trial.told.decision == "no-proven-difference"
-    finding = tried.round.findings[0]
-    assert finding.status == "helped"
-    assert finding.mechanism is not None and "fresh blocks did not prove" in finding.mechanism.because
+    assert (trial.verdict.decision, trial.told.decision) == ("better", "no-proven-difference")
+    assert tried.kept is None and not trial.kept
+    assert tried.round.findings[0].status == "suspected", "neither helped nor refuted: the two contradict each other"
+    assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
+    assert "reverted, as fresh blocks did not prove the gain again" in change_words.trial_sentence(trial)
+    assert book.error.left == pytest.approx(0.025), "nothing was proved, and its level of the error is spent"
+
+
+def little(simulated: Simulated, budget: str, *, wave: float) -> tuple[Bookkeeping, Tried]:
+    """A table cache whose larger size is worth 12 %, in blocks of which every second one is `wave` times as fast on
+    both sides, so that their ratios agree."""
+    phases, taken = Phases(), 0
+
+    def model(state: TargetState, level: float) -> Answer:
+        nonlocal taken
+        _, metrics = table_cache(state, level)
+        proof = phases.proving or phases.again
+        taken += proof
+        fast = wave if proof and (taken - 1) // 4 % 2 else 1.0
+        return 3000 * fast * (1.12 if float(state.settings["table_open_cache"]) > 64 else 1.0), metrics
+
+    book = simulated(model, f"measure.budget={budget}", noise=0.002)
+    book.progress = phases
+    return book, try_remedies(book, examined(book, sweep(book, "A", round_number=1)), set())
+
+
+@pytest.mark.parametrize("budget", ["40s", "300s"])
+def test_a_gain_within_the_noise_of_its_blocks_is_not_kept(simulated: Simulated, budget: str) -> None:
+    """With room for fresh blocks and without."""
+    _, tried = little(simulated, budget, wave=1.15)
+    trial = tried.round.tried[0]
+    assert trial.verdict.decision == "better" and trial.told.floor is not None
+    assert trial.told.ratio < trial.told.floor[1]
+    assert (trial.fresh is None) == (budget == "40s")
+    assert tried.kept is None and not trial.kept
+    assert all(finding.status == "suspected" for finding in tried.round.findings)
+    why = keeping.IN_NOISE if trial.fresh is None else keeping.IN_FRESH_NOISE
+    assert f"reverted, as {why}" in change_words.trial_sentence(trial)
+
+
+@pytest.mark.parametrize(("wave", "kept"), [(1.0, True), (1.15, False)])
+def test_what_is_left_of_the_budget_is_for_fresh_blocks_where_nothing_is_kept_without_them(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch, wave: float, kept: bool
+) -> None:
+    """Else the curve of what is kept comes first."""
+    reserves_s = []
+
+    def no_room(*_: object, reserve_s: float, **__: object) -> list[Step]:
+        reserves_s.append(reserve_s)
+        return []
+
+    monkeypatch.setattr(fresh, "measure_again", no_room)
+    _, tried = little(simulated, "300s", wave=wave)
+    assert tried.round.tried[0].kept == kept
+    assert (reserves_s[0] > 0) == kept
 
 
 def test_the_curves_of_a_report_have_nothing_of_the_blocks_that_decided(simulated: Simulated, tmp_path: Path) -> None:
@@ -201,3 +252,10 @@ def test_fresh_blocks_are_as_many_as_the_noise_asks_for(simulated: Simulated) ->
     loud = Verdict(1.1, 0.9, 1.3, "better", 3, "", (0.9, 1.1, 1.3))
     assert fresh.wanted([loud], 10) == 10
     assert fresh.wanted([loud], 2) == fresh.BLOCKS
+
+
+def test_blocks_that_agree_by_chance_do_not_make_fresh_ones_fewer_than_the_noise_of_each_state_asks_for() -> None:
+    lucky = Verdict(1.3, 1.29, 1.31, "better", 3, "", (1.29, 1.3, 1.31), floor=(1 / 1.12, 1.12))
+    assert fresh.wanted([lucky], 10) == 6
+    assert fresh.wanted([replace(lucky, floor=(0.98, 1.02))], 10) == fresh.BLOCKS
+    assert fresh.wanted([replace(lucky, floor=None)], 10) == fresh.BLOCKS

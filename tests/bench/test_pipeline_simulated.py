@@ -88,6 +88,22 @@ def test_a_stage_that_does_not_need_what_was_taken_from_it_is_not_confirmed(simu
     assert found.round.findings[0].status == "helped"
 
 
+def test_a_counter_proof_that_one_disturbed_block_leaves_open_is_measured_on(simulated: Simulated) -> None:
+    """Of the first three blocks one is half as fast with less; without the fourth and fifth nothing was decided."""
+    asked = {"less": 0}
+
+    def disturbed(state: TargetState, level: float) -> Answer:
+        served, metrics = stages(state, level)
+        less = state.options["db_threads"] == 2
+        asked["less"] += less
+        return served * (0.4 if less and asked["less"] <= 2 else 1.0), metrics
+
+    found = tried(simulated(disturbed), 4)
+    less = next(control for control in found.round.tried[0].controls if control.kind == "less")
+    assert less.verdict is not None
+    assert (less.holds, less.verdict.blocks > 3) == (True, True), less
+
+
 def test_more_workers_that_wait_for_what_is_behind_gain_nothing_and_refute_nothing(simulated: Simulated) -> None:
     """A database with one writer: the stage limits, and more of its workers only wait for the writer's lock."""
     found = tried(simulated(lambda state, level: stages(state, level, needs=False)), 4)
@@ -100,3 +116,20 @@ def test_half_of_what_there_was(before: int, after: int, half: int | None) -> No
     change = Change("application", "db_threads", before, after)
     less = lessened(Remedy("more", "more", ("pipeline.DB_APPLY",), (change,), Price()))
     assert (None if less is None else less.changes[0].after) == half
+
+
+def test_with_little_time_the_stage_is_held_against_less_before_other_levels_are_looked_at(
+    simulated: Simulated,
+) -> None:
+    """From a budget for the proof alone up to one for everything."""
+    proved: list[tuple[bool, bool]] = []
+    for seconds in range(30, 160, 4):
+        found = tried(simulated(stages, f"measure.budget={seconds}s"), 4)
+        if found.kept is None or found.round.findings[0].status != "confirmed":
+            continue
+        (trial,) = found.round.tried
+        less = next(control for control in trial.controls if control.kind == "less")
+        judged = trial.verdict.levels
+        proved.append((less.verdict is not None, len(trial.levels) > len(judged)))
+    assert (False, True) not in proved
+    assert {(True, False), (True, True)} <= set(proved), proved

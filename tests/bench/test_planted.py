@@ -34,7 +34,9 @@ KNOWN = {rule.id for rule in RULES} | {signature.id for signature in SIGNATURES}
 def test_every_planted_cause_is_a_study_and_names_findings_that_exist(path: Path) -> None:
     one = planted.read(path)
     assert one.study.study.name == one.name
-    assert set(one.first) <= KNOWN | {f"service.{limit.name}" for limit in one.study.target.limit}
+    declared = {f"service.{limit.name}" for limit in one.study.target.limit}
+    stages = {word.partition(",")[0] for word in one.study.target.command if "workers=" in word}
+    assert set(one.first) <= KNOWN | declared | {f"pipeline.{stage}" for stage in stages}
     assert bool(one.first) or one.cause.startswith("nothing")
     if one.first and one.status == "confirmed" and not one.sham:
         lifts = one.study.target.setting.keys() & set(one.settings)

@@ -84,9 +84,10 @@ class Service:
         }
 
 
-def started(folder: Path, *more: str) -> Service:
+def started(folder: Path, *more: str, port: int = 0) -> Service:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
         port = int(probe.getsockname()[1])
     command = [sys.executable, str(SERVING), "--port", str(port), "--data", str(folder), *more]
     service = Service(subprocess.Popen(command, stdout=subprocess.DEVNULL), port)
@@ -129,6 +130,24 @@ def changing(service: Service, **tables: Any) -> Study:
         change=[{"name": "finer", "target": {"settings": {"grain": 3}}}],
         **tables,
     )
+
+
+def test_another_process_in_its_place_is_told(tmp_path: Path) -> None:
+    """Its owner deploys while it is measured, or a supervisor starts it again."""
+    one = started(tmp_path)
+    running = RunningService(study_of({"listen": one.port}).target)
+    assert running.pids() == (one.pid,) and running.notes() == ()
+    one.process.kill()
+    one.process.wait()
+    assert running.pids() == () and running.notes() == (), "it may come back"
+    two = started(tmp_path, port=one.port)
+    try:
+        assert running.pids() == (two.pid,)
+        (note,) = running.notes()
+        assert f"ended while it was measured (pid {one.pid}), and pid {two.pid} took its place" in note
+    finally:
+        two.process.kill()
+        two.process.wait()
 
 
 def test_it_is_found_by_its_pid_and_by_its_port_with_all_its_processes(tmp_path: Path) -> None:
@@ -306,6 +325,7 @@ def test_one_that_may_be_restarted_takes_a_key_of_its_file_and_has_the_file_back
     found = lab.ladder(restartable.study(), tmp_path / "runs", keep_all=True)
     run = lab.open_run(Path(found.run))
     assert {step.treatment for step in run.steps()} == {"A", "B"}
+    assert not any("took its place" in one for one in found.warnings), "Loadframe restarts it itself"
     assert restartable.depth() == 1
     assert (restartable.file.read_bytes(), restartable.file.stat().st_mode) == (text, mode)
     assert not [path for path in tmp_path.rglob("*") if "loadframe" in path.name]

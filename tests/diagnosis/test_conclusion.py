@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loadframe.analysis.comparison import verdict
@@ -95,10 +97,30 @@ def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
 
 
 def test_next_comes_what_grows_with_the_load_and_runs_out_first() -> None:
-    last = one_round(findings=(finding("cpu.saturated"),), limits=(limit("far", 900), limit("near", 300)))
+    last = one_round(findings=(finding("cpu.saturated"),), limits=(limit("far", 900), limit("near", 300)), growth=0.5)
     found = conclusion.next_limit(last)
     assert found is not None
     assert (found.id, found.load) == ("near", 300)
+
+
+def test_a_limit_that_is_full_at_the_bend_comes_before_one_that_would_be_full_far_above() -> None:
+    limits = (limit("process.cpus", 24), limit("cpu.saturated", 2))
+    found = conclusion.next_limit(one_round(limits=limits, knee=2.0, growth=0.5))
+    assert found is not None
+    assert (found.id, found.load) == ("cpu.saturated", 2)
+    assert "no change has proved that it limits" in found.because
+    for other in (one_round(limits=limits, growth=0.5), one_round(limits=limits, knee=3.5, growth=0.5)):
+        found = conclusion.next_limit(other)
+        assert found is not None
+        assert found.id == "process.cpus", "full, and nothing bends there"
+
+
+def test_where_throughput_does_not_grow_what_caps_it_comes_before_what_would_fill_up() -> None:
+    """At 300 nothing more will be asked of it than now."""
+    found = conclusion.next_limit(one_round(findings=(finding("lock.writer"),), limits=(limit("near", 300),)))
+    assert found is not None
+    assert (found.id, found.load) == ("lock.writer", 2)
+    assert "about the same at every level" in found.because
 
 
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:
@@ -129,3 +151,18 @@ def test_a_bend_that_nothing_explains_is_a_limit_that_is_not_seen(one: Round, wo
 def test_what_the_curve_says_alone_is_no_cause_that_a_change_was_tried_for() -> None:
     found = conclusion.outcome([one_round(findings=(finding("service.parallelism", score=0.51),))])
     assert found.text == "Service.parallelism; no change that could confirm why was tried."
+
+
+def test_a_setting_that_was_tried_because_it_is_declared_names_no_cause() -> None:
+    declared = replace(trial("pool = 8", 2.0), remedy=Remedy("pool", "pool = 8", (), (), Price(), guessed=True))
+    told = conclusion.outcome([one_round(declared, knee=2.0)])
+    assert told.kind == "gained"
+    assert "tried because the study declares it; its gain names no cause" in told.text
+    assert "names no cause" not in conclusion.outcome([one_round(trial("pool = 8", 2.0), knee=2.0)]).text
+
+
+def test_where_nothing_is_found_and_no_declared_setting_helps_the_limit_is_not_seen() -> None:
+    told = conclusion.outcome([one_round(trial("pool = 8", 1.0), knee=2.0)])
+    assert told.kind == "limit-not-seen"
+    assert "no setting that the study declares has a proven gain" in told.text
+    assert "nothing was changed" not in told.text

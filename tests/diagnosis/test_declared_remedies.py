@@ -6,9 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.diagnosis.remedies import propose, state_after
+from loadframe.diagnosis.remedies import propose, proposed_for, state_after
 from loadframe.knowledge.remedy import Situation
-from loadframe.model import Evidence, Finding, Knob, SettingValue, TargetState, amount
+from loadframe.model import (
+    Curve,
+    CurvePoint,
+    Evidence,
+    Finding,
+    Knob,
+    LoadInterval,
+    Peak,
+    Round,
+    SettingValue,
+    TargetState,
+    amount,
+)
 
 DECOY = Knob("archive_days", (30, 90, 365))
 POOL = Knob("senders", (4, 8, 32))
@@ -25,6 +37,41 @@ def situation(knobs: tuple[Knob, ...], **effective: SettingValue) -> Situation:
 
 def proposed(one: Finding, asked: Situation) -> list[tuple[str, SettingValue]]:
     return [(change.setting, change.after) for remedy in propose([one], asked) for change in remedy.changes]
+
+
+def one_round(*findings: Finding, ends: bool = True) -> Round:
+    """ends: whether throughput stops growing."""
+    points = tuple(CurvePoint(load, 100.0 if ends else 100.0 * load, 90.0, 110.0, 1.0) for load in (1.0, 2.0, 4.0))
+    knee = LoadInterval(2, 1, 4) if ends else None
+    shape = "plateau" if ends else "linear"
+    curve = Curve("concurrency", "A", points, shape, Peak(4.0, points[-1].throughput), knee, None, None, None)
+    return Round(1, "A", TargetState(), {}, curve, (), findings, (), ())
+
+
+MODE = Knob("mode", ("fast", "safe"))
+
+
+@pytest.mark.parametrize("found", [(), (finding("cpu.saturated"),), (finding("disk.saturated"),)], ids=str)
+def test_settings_are_tried_because_they_are_declared_where_no_cause_has_a_remedy(found: tuple[Finding, ...]) -> None:
+    most = Knob("ttl_s", (0, 60))
+    asked = situation((most, POOL, MODE), ttl_s=60, senders=4, mode="fast")
+    made = proposed_for(one_round(*found), asked)
+    changes = [(change.setting, change.after) for remedy in made for change in remedy.changes]
+    assert changes == [("senders", 32), ("mode", "safe"), ("ttl_s", 0)], "what can be raised comes before what is cut"
+    assert all(remedy.guessed and remedy.addresses == () for remedy in made), "a gain names no cause"
+    assert "the study declares it" in made[0].changes[0].why
+
+
+def test_a_cause_that_settings_are_for_keeps_them() -> None:
+    made = proposed_for(one_round(finding("service.parallelism", 4)), situation((POOL,), senders=4))
+    assert [remedy.addresses for remedy in made] == [("service.parallelism",)]
+
+
+@pytest.mark.parametrize("other", ["driver.limited", "driver.beside", "cpu.others"])
+def test_nothing_is_tried_by_a_curve_that_is_not_the_targets_or_that_still_grows(other: str) -> None:
+    asked = situation((POOL,), senders=4)
+    assert proposed_for(one_round(finding(other)), asked) == ()
+    assert proposed_for(one_round(ends=False), asked) == ()
 
 
 def test_what_has_the_size_that_was_found_is_tried_first() -> None:
@@ -82,6 +129,21 @@ def test_what_it_gives_up_is_its_price_and_its_change_is_one_of_the_service() ->
     (remedy,) = propose([finding("disk.fsync")], asked)
     assert remedy.price.durability == "the last second of documents"
     assert state_after(asked.state, remedy).settings == {"sync": "never"}
+
+
+@pytest.mark.parametrize("name", ["sync", "safety"])
+def test_what_gives_up_safety_comes_before_settings_for_which_nothing_speaks(name: str) -> None:
+    """A journal's two buffers had used up the time of its setting that ends the flushes."""
+    buffer, index = Knob("buffer", (4096, 65536)), Knob("index", (1024, 4096, 65536))
+    safety = Knob(name, ("always", "never"), gives_up="the last records")
+    asked = situation((buffer, index, safety), **{"buffer": 4096, "index": 4096, name: "always"})
+    assert [one.title for one in propose([finding("disk.fsync")], asked)] == [
+        f"{name} = never",
+        "buffer = 65536",
+        "index = 65536",
+    ]
+    free = replace(asked, knobs=(safety, Knob("flush_ms", (1, 10))), effective={name: "always", "flush_ms": 1})
+    assert [one.title for one in propose([finding("disk.fsync")], free)] == ["flush_ms = 10", f"{name} = never"]
 
 
 def test_a_setting_that_is_not_in_use_is_not_tried() -> None:

@@ -241,6 +241,8 @@ IN_SERVICE = "workload.in_service"
     [
         (4, 16.0, "confirmed"),
         (4, 4.1, "helped"),  # each request takes a quarter of the time
+        (4, 14.5, "confirmed"),  # as much as the response time at the lowest load is known to
+        (4, 13.0, "helped"),
         (4, 10.0, "helped"),  # some of both
         (1.0, 4.0, "suspected"),  # not refuted: something else has that size
     ],
@@ -250,6 +252,22 @@ def test_more_at_a_time_is_confirmed_where_more_are_in_service_not_where_each_is
 ) -> None:
     cause = [finding("service.parallelism", IN_SERVICE)]
     assert judged(make_step, cause, factor, {IN_SERVICE: 4.0}, {IN_SERVICE: after}) == [status]
+
+
+@pytest.mark.parametrize(
+    ("cause", "factor", "before", "after", "status"),
+    [
+        ("service.parallelism", 1.12, 2.0, 2.24, "helped"),  # two at a time, in the noise: no third
+        ("service.parallelism", 1.5, 2.0, 3.0, "confirmed"),
+        ("service.serial", 1.2, 1.0, 1.2, "helped"),
+        ("service.parallelism", 1.2, 20.0, 24.0, "confirmed"),
+    ],
+)
+def test_more_at_a_time_is_confirmed_where_one_more_is_in_service(
+    make_step: StepMaker, cause: str, factor: float, before: float, after: float, status: str
+) -> None:
+    found = [finding(cause, IN_SERVICE)]
+    assert judged(make_step, found, factor, {IN_SERVICE: before}, {IN_SERVICE: after}) == [status]
 
 
 def test_without_a_response_time_at_the_lowest_load_nothing_is_confirmed(make_step: StepMaker) -> None:
@@ -273,6 +291,23 @@ def test_a_setting_that_is_only_guessed_to_matter_refutes_no_cause(
     busy = {"target.cpu.hottest_thread": 1.0}
     one, two = side(make_step, BEFORE, busy), side(make_step, BEFORE, busy, treatment="B")
     assert [each.status for each in judge([cause], remedy, gain(1.0), one, two)] == [status]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        (1.0, 1.9, "confirmed"),
+        (1.0, 1.6, "confirmed"),  # what threads cost that hand a CPU over is saved as well
+        (1.0, 1.0, "helped"),  # each request needs half of the CPU time
+        (1.2, 1.4, "helped"),  # a thread spins, and requests take a tenth of that
+    ],
+)
+def test_one_cpu_is_confirmed_as_the_limit_where_the_gain_is_made_by_more_of_them(
+    make_step: StepMaker, before: float, after: float, status: str
+) -> None:
+    cause = [finding("cpu.hot_thread", "target.cpu.hottest_thread")]
+    cores = "target.cpu.cores"
+    assert judged(make_step, cause, 2.0, {cores: before}, {cores: after}) == [status]
 
 
 SLOTS = "service.relay_slots_in_use"

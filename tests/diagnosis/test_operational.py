@@ -11,7 +11,8 @@ from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import PARALLELISM, SERIAL, Seen, operational
 from loadframe.diagnosis.windows import look
-from loadframe.model import Curve, Finding, Latency, Limit, RuledOut, SettingValue, Step
+from loadframe.experiments.examination import examine
+from loadframe.model import OTHERS, Curve, Finding, Latency, Limit, RuledOut, SettingValue, Step, TargetState
 
 StepMaker = Callable[..., Step]
 IDLE = {"system.cpu.utilization": 0.3, "target.cpu.cores": 0.1, "driver.cpu.cores": 0.05}
@@ -108,7 +109,103 @@ def test_a_setting_of_that_size_is_named_and_needs_a_change(make_step: StepMaker
 
 def test_connections_without_a_setting_say_which_one_to_declare(make_step: StepMaker) -> None:
     found = finding(pool(make_step, 4, metrics={**IDLE, "target.peer.127.0.0.1:5432.connections": 4.0}))
-    assert "Declare the setting that sizes the pool of 4 connections to 127.0.0.1:5432" in found.explanation
+    assert "4 connections to 127.0.0.1:5432. Declare the setting that gives it this size" in found.explanation
+
+
+def test_a_number_that_is_no_whole_one_may_be_one_stage_within_a_request(make_step: StepMaker) -> None:
+    """Of 22 ms one stage had 2.5 ms alone: said to be 8.8 requests at a time."""
+    steps = []
+    for step in pool(make_step, 40, service_s=0.022, levels=(1, 4, 16, 32)):
+        throughput = (0.96, 1.0, 1.04)[(step.block or 1) - 1] * min(step.level / 0.022, 400.0)
+        mean = 1000 * step.level / throughput
+        steps.append(replace(step, throughput=throughput, latency=Latency(mean, mean, mean, mean, mean)))
+    found = finding(steps)
+    assert found.title == "about 8.8 requests are served at a time, or one stage serves one for 2.5 ms"
+    assert "a pool of about that size, or one stage that serves one request at a time, for 2.5 ms" in found.explanation
+    assert " stage" not in finding(steps, {"desks": 9}).title
+    assert " stage" not in finding(pool(make_step, 4)).title
+
+
+def test_a_parent_in_wait_is_no_candidate(make_step: StepMaker) -> None:
+    parent = {**IDLE, "target.waits.other": 1.0, "target.waits.sleeping": 0.96}
+    assert finding(pool(make_step, 1, metrics=parent)).title == "one request is served at a time (1 thread sleeps)"
+    assert finding(pool(make_step, 1, metrics={**IDLE, "target.waits.other": 1.0})).title == (
+        "one request is served at a time"
+    )
+
+
+def test_a_single_thread_that_is_always_seen_in_a_known_wait_is_named_where_no_other_is(make_step: StepMaker) -> None:
+    """A request of 100 ms leaves hardly a tick for anything else."""
+    slow = {**IDLE, "target.waits.disk": 1.0}
+    assert finding(pool(make_step, 1, metrics=slow)).title.endswith("(1 thread waits for the disk)")
+    ticker = {**slow, "target.waits.network": 0.95}
+    assert finding(pool(make_step, 1, metrics=ticker)).title.endswith("(1 thread waits for the network)")
+
+
+def test_processes_of_one_thread_each_are_told_once(make_step: StepMaker) -> None:
+    workers = {**IDLE, "target.processes.count": 5.0, "target.threads.count": 5.0}
+    told = finding(pool(make_step, 4, metrics=workers)).title
+    assert told == "4 requests are served at a time (4 processes besides the first one)"
+    for processes, said in (
+        (4.0, "4 processes; 4 threads besides"),
+        (5.0, "4 processes besides the first one; 4 threads"),
+    ):
+        several = {**workers, "target.processes.count": processes, "target.threads.count": 9.0 - processes}
+        assert said in finding(pool(make_step, 4, metrics=several)).title
+
+
+def test_nothing_has_no_size(make_step: StepMaker) -> None:
+    """Where all of a request may lie outside of what limits, the number in service may be anything from 0 on."""
+    seen = {**TURNS, "target.waits.network": 0.0, "target.waits.running": 0.98}
+    found = finding(pool(make_step, 1, service_s=0.005, metrics=seen))
+    assert "0 threads" not in found.title
+    assert "1 thread runs" in found.title
+
+
+def test_no_fewer_than_one_request_is_served_at_a_time(make_step: StepMaker) -> None:
+    computes = {**IDLE, "target.cpu.cores": 1.0, "target.cpu.hottest_thread": 0.5, "target.cpu.one_at_a_time": 0.0}
+    found = finding(pool(make_step, 1, metrics=computes))
+    assert "is 1.0 (1.0 to " in found.explanation, "all of a request is CPU time, which bounds nothing"
+
+
+def apart(
+    make_step: StepMaker, size: int, *, held: Callable[[float, float], float] = lambda serving, clients: serving
+) -> list[Step]:
+    """Processes with a queue each, which clients join at random (mean value analysis). held: how many threads are not
+    idle, from how many requests are in service and how many clients there are."""
+    steps = []
+    for block, near in enumerate(JITTER, start=1):
+        for level in (*LEVELS, 32.0, 64.0):
+            serving = size * level / (level + size - 1)
+            throughput, mean = near * serving / 0.02, 20 * level / serving / near
+            seen = {
+                **IDLE,
+                "target.processes.count": size,
+                "target.threads.count": size + 1.0,
+                "target.waits.idle": size + 1.0 - held(serving, level),
+            }
+            steps.append(make_step(level, throughput, seen, block=block, latency=Latency(mean, mean, mean, mean, mean)))
+    return steps
+
+
+def test_processes_that_have_a_queue_each_are_told_by_their_number(make_step: StepMaker) -> None:
+    """As with SO_REUSEPORT: throughput bends slowly, as some are idle while others have several requests."""
+    found = finding(apart(make_step, 3))
+    assert found.id == PARALLELISM
+    assert found.title.startswith("3 requests are served at a time (3 processes")
+    assert "a queue of its own" in found.explanation
+
+
+@pytest.mark.parametrize(
+    "held", [lambda serving, clients: clients, lambda serving, clients: 1.0], ids=["locks", "an event loop"]
+)
+def test_a_curve_that_bends_slowly_is_no_number_where_requests_hold_threads_for_longer(
+    make_step: StepMaker, held: Callable[[float, float], float]
+) -> None:
+    """The law of a lock that each request takes for a third of its time is the same."""
+    told = said(apart(make_step, 3, held=held))
+    assert isinstance(told, RuledOut)
+    assert "where throughput still grows" in told.because
 
 
 def test_a_full_limit_of_that_size_is_named(make_step: StepMaker) -> None:
@@ -152,6 +249,66 @@ def test_cpus_that_others_use_end_nothing_where_no_request_waits_for_one(make_st
     assert isinstance(said(pool(make_step, 4, metrics={**busy, "workload.cpu_wait": 0.4})), RuledOut)
 
 
+def beside_programs(
+    make_step: StepMaker, threads: int, alone: float, beside: float, levels: Sequence[float] = LEVELS
+) -> list[Step]:
+    """A service whose threads compute, on two CPUs, beside programs: a thread has this share of a CPU at one client,
+    and at more."""
+    steps = []
+    for block, near in enumerate(JITTER, start=1):
+        for level in levels:
+            share, busy = alone if level == 1 else beside, min(level, threads)
+            waiting = busy * (1 - share)
+            metrics = {
+                "system.cpu.count": 2.0,
+                "system.cpu.utilization": 1.0,
+                "system.cpu.own": busy * share / 2,
+                "system.cpu.foreign": 1 - busy * share / 2,
+                "system.cpu.steal": 0.0,
+                "target.cpu.cores": busy * share,
+                "target.cpu.run_delay": waiting,
+                "target.cpu.hottest_thread": share,
+                "target.cpu.one_at_a_time": 0.0,
+                "target.saturation": busy * share / 2,
+                "workload.cpu_wait": waiting / level,
+                "workload.cpus_busy": 1.0,
+            }
+            throughput = near * busy * share / 0.01
+            mean = 1000 * level / throughput
+            steps.append(
+                make_step(level, throughput, metrics, block=block, latency=Latency(mean, mean, mean, mean, mean))
+            )
+    return steps
+
+
+@pytest.mark.parametrize(("threads", "alone", "beside"), [(1, 0.7, 0.7), (1, 0.5, 0.5), (2, 1.0, 0.5), (2, 0.7, 0.5)])
+@pytest.mark.parametrize("levels", [LEVELS, (*LEVELS, 32.0, 64.0)], ids=["to 16", "to 64"])
+def test_one_cpu_that_programs_leave_to_a_service_is_not_one_request_at_a_time(
+    make_step: StepMaker, levels: Sequence[float], threads: int, alone: float, beside: float
+) -> None:
+    """With 64 clients the waits for a CPU are little of all their time, which they spend in the service's queue."""
+    steps = beside_programs(make_step, threads, alone, beside, levels)
+    curve = curve_of(steps)
+    found, ruled_out = diagnose(look(curve, steps), [], operational(Seen(curve, steps, {}, [])))
+    assert [each.id for each in found] == [OTHERS]
+    assert not ruled_out, "beside others nothing is"
+    assert any(each.metric == "workload.cpu_wait" and each.value >= 0.2 for each in found[0].evidence)
+
+
+def test_a_thread_that_waits_a_little_for_the_cpus_of_others_computes_all_the_time_too(make_step: StepMaker) -> None:
+    told = said(beside_programs(make_step, 1, 0.82, 0.82))
+    assert isinstance(told, RuledOut)
+    assert told.id == SERIAL
+    assert "waits for a CPU that others use" in told.because
+
+
+@pytest.mark.parametrize("steal", [0.05, 0.3])
+def test_two_threads_that_share_what_the_hypervisor_leaves_take_no_turns(make_step: StepMaker, steal: float) -> None:
+    around = {"system.cpu.count": 2.0, "system.cpu.foreign": 0.0, "system.cpu.steal": steal, "system.cpu.own": 0.5}
+    told = said(pool(make_step, 1, metrics={**TURNS, **around, "system.cpu.utilization": 0.6}))
+    assert isinstance(told, RuledOut if steal == 0.3 else Finding)
+
+
 def test_one_busy_cpu_is_no_lock(make_step: StepMaker) -> None:
     """An interpreter's lock: many threads, none of them hot, one CPU's worth of work."""
     found = said(pool(make_step, 1, metrics={**IDLE, "target.cpu.cores": 0.97, "target.cpu.hottest_thread": 0.3}))
@@ -159,12 +316,82 @@ def test_one_busy_cpu_is_no_lock(make_step: StepMaker) -> None:
     assert found.id == SERIAL
 
 
+TURNS = {**IDLE, "target.cpu.cores": 0.98, "target.cpu.hottest_thread": 0.57, "target.cpu.one_at_a_time": 0.0}
+"""A Go service with one mutex around what it computes, as recorded: its goroutines wander over four threads."""
+
+
+def test_threads_that_take_turns_on_one_cpu_are_serial(make_step: StepMaker) -> None:
+    found = finding(pool(make_step, 1, metrics=TURNS))
+    assert found.id == SERIAL
+    assert "a lock guards what they compute" in found.explanation
+    shown = {evidence.metric: evidence.comparison for evidence in found.evidence}
+    assert shown["target.cpu.cores"] == ">="
+    assert shown["target.cpu.hottest_thread"] == "<"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"target.cpu.one_at_a_time": 1.0},
+        {"target.cpu.hottest_thread": 0.95},
+        {"target.saturation": 0.98},
+        {"target.cage.cpu.throttled_share": 0.6},
+        {"workload.cpu_wait": 0.4},
+    ],
+    ids=["an interpreter's lock", "one thread", "one CPU is all it has", "a quota", "others take the CPUs"],
+)
+def test_one_cpu_that_something_else_explains_is_no_lock(make_step: StepMaker, other: Mapping[str, float]) -> None:
+    assert isinstance(said(pool(make_step, 1, metrics={**TURNS, **other})), RuledOut)
+
+
+def test_threads_that_wait_for_a_lock_are_not_said_to_compute(make_step: StepMaker) -> None:
+    found = finding(pool(make_step, 1, metrics={**TURNS, "target.cpu.cores": 0.1}))
+    assert "compute" not in found.explanation
+
+
+FLUSHES = {
+    **IDLE,
+    "target.waits.disk": 0.7,
+    "system.disk.flushes_per_request": 0.1,
+    "system.disk.working": 0.7,
+    "target.io.write_bytes": 20_000.0,
+    "target.io.read_bytes": 0.0,
+}
+"""One request at a time, of which each tenth flushes the disk."""
+
+
+def test_requests_that_share_a_flush_wait_for_it_where_most_of_their_time_is_in_the_disk(
+    make_step: StepMaker,
+) -> None:
+    found = finding(pool(make_step, 1, metrics=FLUSHES))
+    assert (found.id, found.status) == ("disk.fsync", "suspected")
+    assert "70 % of their time in service" in found.title
+    assert found.evidence[0].metric == "system.disk.flushes_per_request"
+
+
+@pytest.mark.parametrize(
+    ("size", "other"),
+    [
+        (1, {"target.waits.disk": 0.2}),
+        (4, {"target.waits.disk": 0.7}),
+        (1, {"system.disk.flushes_per_request": 0.001}),
+        (1, {"target.io.read_bytes": 500_000.0}),
+        (1, {"target.io.write_bytes": 0.0}),
+        (1, {"system.disk.working": 0.05}),
+    ],
+    ids=["seldom", "four at a time", "hardly a flush", "it reads", "others flush", "an idle disk"],
+)
+def test_flushes_that_do_not_bind_are_no_cause(make_step: StepMaker, size: int, other: Mapping[str, float]) -> None:
+    found = finding(pool(make_step, size, metrics={**FLUSHES, **other}))
+    assert found.id == (SERIAL if size == 1 else PARALLELISM)
+
+
 def test_a_lock_with_a_counter_of_its_own_is_not_told_twice(make_step: StepMaker) -> None:
     held = {**IDLE, "workload.lock_held": 0.97}
     told = said(pool(make_step, 1, metrics=held))
     assert isinstance(told, RuledOut)
     assert told.id == SERIAL
-    assert "lock" in told.because
+    assert told.because == "a lock does that, and is judged as a cause of its own: it was held 97 % of the time"
     assert finding(pool(make_step, 1, metrics={**IDLE, "workload.lock_held": 0.3})).id == SERIAL
 
 
@@ -253,6 +480,72 @@ def test_a_peer_that_slows_down_is_what_requests_wait_for(make_step: StepMaker) 
     assert found[1].id == PARALLELISM
 
 
+def partly(steps: list[Step], looked: Callable[[int], bool]) -> list[Step]:
+    """The same where the connections were looked at only in the windows of some steps."""
+    return [
+        step
+        if looked(place)
+        else replace(step, metrics={name: value for name, value in step.metrics.items() if not name.startswith(PEER)})
+        for place, step in enumerate(steps)
+    ]
+
+
+def blocks(make_step: StepMaker, connections: Callable[[float], float], count: int = 4) -> list[Step]:
+    """As many steps of each level and block, one after another."""
+    return [step for step in behind(make_step, connections) for _ in range(count)]
+
+
+def test_steps_that_were_looked_at_speak_for_those_that_were_not(make_step: StepMaker) -> None:
+    looked = partly(blocks(make_step, lambda level: 64.0), lambda place: place % 2 == 0)
+    assert finding(looked).id == "peer.slow"
+    seldom = partly(blocks(make_step, lambda level: 64.0), lambda place: place % 4 == 0)
+    assert finding(seldom).id == PARALLELISM
+
+
+def test_a_pool_of_connections_is_named_by_the_steps_that_were_looked_at(make_step: StepMaker) -> None:
+    looked = partly(blocks(make_step, lambda level: 4.0), lambda place: place % 2 == 0)
+    assert "4 connections to 127.0.0.1:9000" in finding(looked).title
+    seldom = partly(blocks(make_step, lambda level: 4.0), lambda place: place % 4 == 0)
+    assert "9000" not in finding(seldom).title
+
+
+SOCKET = "target.peer.unix:/run/app.sock"
+
+
+def over_a_unix_socket(level: float) -> dict[str, float]:
+    """A thread for each request, which waits for an answer; the kernel tells nothing of the connections."""
+    return {**IDLE, f"{SOCKET}.connections": level, f"{SOCKET}.inside": 0.0, f"{SOCKET}.waiting": 0.95 * level}
+
+
+def test_threads_that_wait_for_a_unix_socket_tell_of_a_slow_peer(make_step: StepMaker) -> None:
+    found = finding(pool(make_step, 4, metrics=over_a_unix_socket))
+    assert found.id == "peer.slow"
+    assert "unix:/run/app.sock" in found.title
+    assert found.evidence[1].metric == f"{SOCKET}.waiting"
+    assert "threads that wait for it" in found.evidence[0].source
+
+
+def test_a_socket_of_its_own_workers_is_no_other_peer(make_step: StepMaker) -> None:
+    def metrics(level: float) -> dict[str, float]:
+        return {**over_a_unix_socket(level), f"{SOCKET}.inside": 1.0}
+
+    found = finding(pool(make_step, 4, metrics=metrics), {"workers": 4})
+    assert found.id == PARALLELISM
+    assert "does not tell" not in found.explanation
+
+
+def test_a_unix_socket_of_which_nothing_is_told_is_said_not_to_be_seen(make_step: StepMaker) -> None:
+    """One thread that serves all by events waits for none of them."""
+
+    def metrics(level: float) -> dict[str, float]:
+        return {**IDLE, f"{SOCKET}.connections": level, f"{SOCKET}.inside": 0.0}
+
+    found = finding(pool(make_step, 4, metrics=metrics))
+    assert found.id == PARALLELISM
+    assert "connections to unix:/run/app.sock, and the kernel does not tell" in found.explanation
+    assert "does not tell" not in finding(pool(make_step, 4)).explanation
+
+
 def test_a_pool_of_connections_that_limits_is_no_slow_peer(make_step: StepMaker) -> None:
     """Four connections, all busy: the time at the peer is the same however many wait for one of them."""
     found = finding(behind(make_step, lambda level: 4.0), {"pool": 4})
@@ -285,3 +578,43 @@ def test_requests_beyond_the_number_in_service_that_fail_at_once_come_first(make
     found, _ = diagnose(look(curve, steps), [], operational(Seen(curve, steps, {}, [])))
     assert found[0].id == PARALLELISM
     assert found[0].title == "4 requests are served at a time, and those beyond fail"
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [("service", "requests fail, and why is not seen from outside"), ("sqlite", "requests give up waiting for a lock")],
+)
+def test_requests_that_fail_at_a_service_speak_of_no_lock(make_step: StepMaker, kind: str, title: str) -> None:
+    served = {1: 100.0, 2: 180.0, 4: 160.0, 8: 90.0, 16: 40.0}
+    steps = [
+        make_step(level, served[level], IDLE | {"workload.errors": 100.0 * (level > 2)}, block=block)
+        for block in (1, 2, 3)
+        for level in served
+    ]
+    assert title in titles(steps, kind)
+
+
+def test_requests_that_fail_beyond_those_in_service_are_no_second_cause(make_step: StepMaker) -> None:
+    steps = [
+        replace(
+            step,
+            metrics={**IDLE, "workload.errors": 150 * max(0.0, step.level - 4)},
+            latency=Latency(20.0, 20.0, 20.0, 20.0, 20.0),
+        )
+        for step in pool(make_step, 4)
+    ]
+    assert titles(steps, "service") == ["4 requests are served at a time, and those beyond fail"]
+
+
+def titles(steps: Sequence[Step], kind: str) -> list[str]:
+    examined = examine(
+        steps,
+        number=1,
+        treatment="A",
+        state=TargetState(),
+        effective={},
+        curve=curve_of(steps),
+        target_kind=kind,
+        highest_level=16,
+    )
+    return [finding.title for finding in examined.round.findings]

@@ -11,7 +11,7 @@ from loadframe.analysis.comparison import verdict
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
-from loadframe.diagnosis.others import uncontrolled
+from loadframe.diagnosis.others import outweighs, uncontrolled
 from loadframe.diagnosis.signatures import is_crowded
 from loadframe.diagnosis.windows import look
 from loadframe.model import OTHERS, Evidence, Finding, Price, Remedy, RuledOut, Step
@@ -189,6 +189,18 @@ def test_a_collector_that_costs_more_than_the_others_can_comes_before_them(
     assert ruled_out == ()
 
 
+@pytest.mark.parametrize("seen", [{}, {"system.cpu.steal": 0.3}], ids=["other programs", "other guests"])
+def test_what_is_said_of_others_agrees_with_a_cause_that_comes_before_them(
+    make_step: StepMaker, seen: Mapping[str, float]
+) -> None:
+    steps = [make_step(level, 100.0, {**COLLECTING, **seen}, block=block) for level in (1, 2, 4) for block in (1, 2)]
+    samples = [LevelSample(level, (100.0, 100.0), ()) for level in (1.0, 2.0, 4.0)]
+    findings, _ = diagnose(look(fit(samples, axis="concurrency", treatment="A"), steps), ())
+    said = next(one.explanation for one in findings if one.id == OTHERS)
+    assert "no other cause" not in said
+    assert "only where it costs more than they take" in said
+
+
 @pytest.mark.parametrize(("disk", "first"), [(1.6, "disk.fsync"), (0.18, OTHERS)])
 def test_a_disk_that_is_waited_for_longer_than_the_cpus_comes_before_the_others(
     make_step: StepMaker, disk: float, first: str
@@ -197,6 +209,38 @@ def test_a_disk_that_is_waited_for_longer_than_the_cpus_comes_before_the_others(
     found, _ = diagnosed(make_step, {**CROWDED, **waits, "workload.cpu_wait": 0.25})
     assert found[0] == first
     assert {OTHERS, "disk.fsync"} <= set(found)
+
+
+SLEEPS = {"system.cpu.steal": 0.14, "system.cpu.utilization": 0.5, "system.cpu.own": 0.1}
+"""Beside a service that computes for a fifth of a CPU, the hypervisor takes more than that."""
+
+
+def suspected(cause: str, metric: str, value: float) -> Finding:
+    return Finding(cause, "suspected", "", None, (Evidence(metric, value, ">=", 0.0, "on the plateau"),), (), 0.6)
+
+
+@pytest.mark.parametrize(
+    ("finding", "seen", "expected"),
+    [
+        # a service that sleeps, six at a time, while the hypervisor takes 0.28 of a CPU of two
+        (suspected("service.parallelism", "workload.in_service", 6.9), {"system.cpu.steal": 0.14}, True),
+        (suspected("service.parallelism", "workload.in_service", 2.0), {"system.cpu.steal": 0.14}, False),
+        (suspected("service.parallelism", "workload.in_service", 6.9), {}, False),
+        (suspected("service.serial", "workload.in_service", 1.0), {"system.cpu.steal": 0.14}, False),
+        # what runs is mostly not the study's, so most of what is stolen is not either
+        (suspected("service.serial", "workload.in_service", 1.0), SLEEPS, True),
+        (suspected("service.serial", "workload.in_service", 1.0), {**SLEEPS, "system.cpu.own": 0.4}, False),
+        # half of the CPUs are the study's: with all of them a request would take half as long, and it takes 4.8 times
+        (suspected("growth.requests", "workload.cost_growth", 4.8), {"system.cpu.own": 0.5}, True),
+        (suspected("growth.time", "workload.cost_growth", 1.9), {"system.cpu.own": 0.5}, False),
+        (suspected("growth.time", "workload.cost_growth", 4.8), {}, False),
+    ],
+)
+def test_others_that_take_less_than_a_cause_costs_come_behind_it(
+    finding: Finding, seen: Mapping[str, float], expected: bool
+) -> None:
+    around = {"system.cpu.count": 2.0, "system.cpu.foreign": 0.0} if seen else {}
+    assert outweighs(finding, {**around, **seen}) is expected
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------

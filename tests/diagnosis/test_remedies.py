@@ -189,6 +189,29 @@ def test_shared_buffers_of_postgres_are_raised_within_half_of_the_memory() -> No
     assert propose([finding("postgres.shared_buffers")], replace(small, target_kind="sqlite")) == ()
 
 
+@pytest.mark.parametrize(
+    ("effective", "changes"),
+    [
+        (
+            {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1, "log_bin": True},
+            {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 1000},
+        ),
+        (
+            {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1, "log_bin": False},
+            {"innodb_flush_log_at_trx_commit": 2},
+        ),
+        ({"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 1, "log_bin": True}, {"sync_binlog": 1000}),
+        ({"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "log_bin": True}, {}),
+    ],
+)
+def test_a_commit_of_mysql_waits_for_two_logs(
+    effective: dict[str, SettingValue], changes: dict[str, SettingValue]
+) -> None:
+    made = propose([finding("disk.fsync")], Situation("mysql", TargetState(), effective, {}, {}))
+    assert {change.setting: change.after for one in made for change in one.changes} == changes
+    assert all("power" in (one.price.durability or "") for one in made), "what may be lost is said"
+
+
 LITTLE_MEMORY = {"system.memory": 64.0 * 2**20}
 
 
@@ -198,6 +221,7 @@ LITTLE_MEMORY = {"system.memory": 64.0 * 2**20}
         ("squid", "squid.cache_dir_size", {"cache_dir_size": 100 << 20}),
         ("varnish", "varnish.storage", {"storage_size": 100 << 20, "storage_kind": "file"}),
         ("mariadb", "mariadb.redo_log", {"innodb_log_file_size": 100 << 20}),
+        ("mysql", "mysql.redo_log", {"innodb_redo_log_capacity": 100 << 20}),
         ("postgres", "postgres.checkpoints", {"max_wal_size": 100 << 20}),
     ],
 )

@@ -88,6 +88,12 @@ def test_what_does_not_begin_at_the_bend_is_ruled_out(in_use: Callable[[float], 
     assert "service.pool" not in [one.id for one in found] and len(cleared) == 1
 
 
+def test_a_use_above_its_ceiling_is_a_metric_of_something_else(make_step: StepMaker) -> None:
+    found, (cleared,) = diagnosed(steps_of(make_step, lambda level: 900.0 if level >= 4 else 3.0, plateau))
+    assert "service.pool" not in [one.id for one in found]
+    assert "above its ceiling of 4: one of the two metrics is not what the study says" in cleared.because
+
+
 def test_a_full_pool_while_throughput_grows_on_is_no_cause(make_step: StepMaker) -> None:
     found, cleared = diagnosed(steps_of(make_step, lambda level: min(level, 4), lambda level: 50.0 * level))
     assert "service.pool" not in [one.id for one in found] and len(cleared) == 1

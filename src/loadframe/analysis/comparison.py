@@ -52,6 +52,10 @@ Kendall 1946, JRSS Supplement 8)."""
 LEAST_VARIANCE = 0.01
 """Of the levels' mean: what is below counts as so much. Three equal counts are chance, not the absence of noise."""
 
+FEWEST_PAIRS = 3
+"""Of blocks of one side, for a t-interval of what they differ by: that of two is so wide that it says more of their
+number than of their noise."""
+
 ROUNDING = 1e-9
 """An end of the interval within rounding of 1 is not a difference."""
 
@@ -328,7 +332,8 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
     """The interval (95 %) of an A/A pair of these blocks: each side's second, fourth, ... block against the one before
-    it, both sides averaged, as they share what a block has in common. With one such pair: the extremes of the sides."""
+    it, both sides averaged, as they share what a block has in common, around 1, as equal states are equal. With fewer
+    than FEWEST_PAIRS of them the largest difference of either side, either way."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
@@ -336,13 +341,11 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     apart = each[:, 1::2] - each[:, ::2]
     if not apart.any():  # equal counts are no noise of zero
         return None
-    if apart.shape[1] == 1:
-        most = float(np.abs(apart).max())
-        return exp_in_range(-most), exp_in_range(most)
     pairs = apart.mean(axis=0)
-    half = _half(float(pairs.var(ddof=1)), len(pairs) - 1, 0.05, len(pairs))
-    centre = float(pairs.mean())
-    return exp_in_range(centre - half), exp_in_range(centre + half)
+    most = float(np.abs(apart).max())
+    if len(pairs) >= FEWEST_PAIRS:
+        most = _half(float((pairs**2).mean()), len(pairs), 0.05, len(pairs))
+    return exp_in_range(-most), exp_in_range(most)
 
 
 def _lent(variances: Numbers, blocks: int) -> tuple[float, float]:

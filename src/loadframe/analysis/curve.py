@@ -15,6 +15,7 @@ import numpy as np
 
 from loadframe.analysis import pieces, segments, student
 from loadframe.analysis import scalability as law
+from loadframe.analysis.enough import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 
 CONFIDENCE = 0.95
@@ -92,6 +93,8 @@ def fit(
         capacity=capacity,
         usl=usl,
         warnings=tuple(warnings + capacity_warnings + usl_warnings),
+        enough=enough({sample.load: sample.throughputs for sample in ordered}),
+        more=more({sample.load: sample.throughputs for sample in ordered}),
     )
 
 
@@ -344,8 +347,10 @@ def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ..
 def _shape_warnings(shape: Shape, points: tuple[CurvePoint, ...], knee: LoadInterval | None) -> list[str]:
     warnings = []
     if len(points) < 3:
-        warnings.append(f"{len(points)} level(s) have no bend; measure at least 3.")
-    if shape == "linear" and knee is None:
+        said = "One level has" if len(points) == 1 else "Two levels have"
+        warnings.append(f"{said} no bend; measure at least 3.")
+    top = max(points, key=lambda point: point.throughput)
+    if shape == "linear" and knee is None and top is points[-1]:
         warnings.append(f"The throughput still grows at the highest level, {points[-1].load:g}; load further.")
     if knee is not None and shape in ("decline", "cliff") and knee.load <= points[0].load:
         warnings.append(f"The throughput falls from the lowest level on; the knee is at {points[0].load:g} or below.")

@@ -45,9 +45,14 @@ class _Line:
 
 
 def exhausted_at(
-    loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, *, highest_load: float | None = None
+    loads: NDArray[np.float64],
+    uses: NDArray[np.float64],
+    ceiling: float,
+    *,
+    highest_load: float | None = None,
+    confidence: float = CONFIDENCE,
 ) -> LoadInterval | None:
-    """The load at which use reaches `ceiling`, with its 95 % interval; None where it does not.
+    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not.
 
     loads, uses: (n,) one per step, several steps per load allowed, use in the ceiling's unit. From at least two loads
     below the ceiling: the regression's crossing; where the ceiling was seen to be reached it lies between the highest
@@ -59,7 +64,7 @@ def exhausted_at(
     Raises ValueError where the ceiling is not positive or the arrays' lengths differ.
     """
     loads, uses = _checked(loads, uses, ceiling)
-    line = _regression(loads, uses, ceiling)
+    line = _regression(loads, uses, ceiling, confidence)
     bracket = _bracket(loads, uses, ceiling)
     if bracket is not None and line is None:
         bracket = _in_proportion(loads, uses, ceiling, *bracket)
@@ -122,7 +127,9 @@ def _in_proportion(
     return (min(max(low, low * ceiling / use), high) if 0 < use < ceiling else low), high
 
 
-def _regression(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float) -> _Line | None:
+def _regression(
+    loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, confidence: float = CONFIDENCE
+) -> _Line | None:
     below = uses < REACHED * ceiling
     loads, uses = loads[below], uses[below]
     if len(np.unique(loads)) < 2:
@@ -134,7 +141,7 @@ def _regression(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: 
     freedom = len(loads) - 2
     if freedom > 0:
         error = math.sqrt(float(((uses - intercept - slope * loads) ** 2).sum()) / freedom)
-        reach = float(student.quantile((1 + CONFIDENCE) / 2, freedom)) * error
+        reach = float(student.quantile((1 + confidence) / 2, freedom)) * error
     else:
         reach = 1.96 * ASSUMED_ERROR * math.sqrt(float((uses**2).mean()))
     growth = slope * float(np.ptp(loads))

@@ -67,13 +67,17 @@ def in_service(
     waits_s: float = 0.0,
     grain: float = 0.0,
     bounded: bool = False,
+    clients: float | None = None,
 ) -> InService:
     """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, rising, a
     number per step each; R is that of the first one.
 
     outside_s: what of R is CPU time of target and driver and their waits for a CPU, None where that is not known.
-    waits_s: for a CPU, per request, on the plateau. grain: to what share of itself a throughput is known. ValueError
-    without a positive throughput and time. With one step on either side there is no interval: it is bounded by nothing.
+    waits_s: for a CPU, per request, on the plateau. grain: to what share of itself a throughput is known. clients: at
+    the highest level, where each of what serves has a queue of its own: then some are idle, and of n with queues that
+    are joined at random and times in service that scatter exponentially, n N / (N + n - 1) serve N clients (mean value
+    analysis; Reiser and Lavenberg 1980), of others more. ValueError without a positive throughput and time. With one
+    step on either side there is no interval: it is bounded by nothing.
     """
     flat = np.concatenate([np.asarray(each, dtype=np.float64) for each in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
@@ -86,11 +90,17 @@ def in_service(
     return InService(
         value=value,
         low=1.0 if bounded else value * math.exp(-half) * (1 - outside),
-        high=value * math.exp(half) * (1 + LONGER + waits_s / response_s),
+        high=_all(value, clients) * math.exp(half) * (1 + LONGER + waits_s / response_s),
         throughput=float(np.exp(np.log(flat).mean())),
         response_s=response_s,
         bounded=bounded,
     )
+
+
+def _all(serving: float, clients: float | None) -> float:
+    """How many there are, idle ones among them, where each has a queue of its own; those that serve, where the clients
+    are not known."""
+    return serving if clients is None or clients <= serving else serving * (clients - 1) / (clients - serving)
 
 
 def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> float:

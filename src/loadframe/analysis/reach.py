@@ -47,7 +47,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
         high=math.exp(min(centre + up, 700.0)),
         before=before.peak,
         after=after.peak,
-        rising=after.shape == "linear",
+        rising=after.shape == "linear" and after.peak.load == after.points[-1].load,
         knee=(before.knee, after.knee),
         capacity=(before.capacity, after.capacity),
     )

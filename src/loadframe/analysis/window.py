@@ -78,6 +78,7 @@ def summarise(
     # It waited first and held last. Those that end after the window count too: who starves does not end in it.
     turn_s = np.minimum(begin_s + waiting_ms / 1000.0, end_s)
     waiting_s, held_s = _overlap_s(begin_s, turn_s, start, until), _overlap_s(turn_s, end_s, start, until)
+    holding = chosen & (outcome == 0)
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
@@ -96,7 +97,7 @@ def summarise(
             latency_ms,
             in_window if planned_s is not None else np.full(len(end_s), True),
         ),
-        lock_held=float(held_s[chosen & (outcome == 0)].sum()) / length,
+        lock_held=_union_s(turn_s[holding], end_s[holding], start, until) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
         concurrency=float((waiting_s + held_s)[chosen].sum()) / length,
         silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
@@ -111,6 +112,16 @@ def _overlap_s(
     """How much of each begin_s..end_s lies in start_s..until_s."""
     overlap: NDArray[np.float64] = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
     return overlap
+
+
+def _union_s(begin_s: NDArray[np.float64], end_s: NDArray[np.float64], start_s: float, until_s: float) -> float:
+    """How much of start_s..until_s lies in any of these intervals. A request that has released the lock and waits for a
+    CPU has not ended yet, while the next one holds it: the sum of both would be more than all of the time."""
+    begin, end = np.maximum(begin_s, start_s), np.minimum(end_s, until_s)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    covered = np.concatenate([[start_s], np.maximum.accumulate(end)[:-1]]) if len(end) else end
+    return float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
 
 
 def _warmed_up(

@@ -15,7 +15,7 @@ from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
-from loadframe.kinds.base import Attached, Exposing, PrintsStages
+from loadframe.kinds.base import Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.exposed import Exposure
@@ -225,8 +225,8 @@ class AttachedTarget:
         return ""
 
     def notes(self) -> tuple[str, ...]:
-        """See CagedTarget: nothing."""
-        return ()
+        """See CagedTarget."""
+        return self._server.notes() if isinstance(self._server, Noting) else ()
 
     def describe(self) -> Mapping[str, str]:
         return {"data": self._server.describe()}

@@ -41,6 +41,10 @@ class Bench(Protocol):
         """What the load axis counts, in the user's words."""
 
     @property
+    def work_unit(self) -> str:
+        """What throughput counts, in the user's words."""
+
+    @property
     def treatments(self) -> int:
         """How many states have been declared."""
 

@@ -18,11 +18,12 @@ from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, CagedTarget, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
-from loadframe.bench.evaluation import TICK_S, evaluate, flags, is_late
+from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.rig import Rig
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.telling import tell_cost
 from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
@@ -33,6 +34,8 @@ from loadframe.host.signals import undisturbed
 from loadframe.kinds import registry as targets
 from loadframe.model import (
     NO_LATENCIES,
+    WORK,
+    AnswersCompared,
     ChangeRecord,
     Ending,
     Endpoint,
@@ -46,13 +49,14 @@ from loadframe.model import (
     TargetState,
 )
 from loadframe.recording.control import Recorder
+from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
-from loadframe.workloads.base import AsksForObjects, HasUsers, TellsMore, Workload
+from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
 
 
 class RealBench:
@@ -87,9 +91,19 @@ class RealBench:
         return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property
+    def answers(self) -> tuple[AnswersCompared, ...]:
+        """Answers of the target beside those of other programs."""
+        return self.workload.answers() if isinstance(self.workload, ComparesAnswers) else ()
+
+    @property
     def axis_unit(self) -> str:
         """What the load axis counts, in the user's words."""
         return self.workload.axis_unit
+
+    @property
+    def work_unit(self) -> str:
+        """What throughput counts, in the user's words."""
+        return self.workload.work_unit if isinstance(self.workload, CountsWork) else WORK
 
     @property
     def treatments(self) -> int:
@@ -197,8 +211,7 @@ class RealBench:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
     def _make_workload(self, allowance: Allowance) -> Workload:
-        study = self.study
-        return workload_of(study, allowance)
+        return workload_of(self.study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
         """How the run went; ends the recording."""
@@ -341,6 +354,7 @@ class RealBench:
         step = self._step(loaded, round_number, block, treatment, level, purpose)
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
+        tell_cost(self.run, self._recorder)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
@@ -407,6 +421,23 @@ class RealBench:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
             self.workload.warm(endpoint, level)
 
+    def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
+        """What the recording says of a step's window, and whether it missed ticks in it."""
+        summary = loaded.summary
+        ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
+        return self._evaluate(loaded, ticks, study), is_late(ticks, summary)
+
+    def _evaluate(self, loaded: Loaded, ticks: Sequence[Tick], study: Study) -> Evaluated:
+        return evaluate(
+            loaded,
+            ticks,
+            study,
+            self._rig,
+            one_lock=self.workload.one_lock,
+            stages=self._loading.stage_specs,
+            work=self.work_unit,
+        )
+
     def _step(
         self,
         loaded: Loaded,
@@ -417,12 +448,8 @@ class RealBench:
         purpose: Purpose,
     ) -> Step:
         summary = loaded.summary
-        ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
-        study = pinned(self.study, self._treatments[treatment].state)
-        seen = evaluate(
-            loaded, ticks, study, self._rig, one_lock=self.workload.one_lock, stages=self._loading.stage_specs
-        )
-        spoilt = flags(summary, seen.metrics, late=is_late(ticks, summary))
+        seen, late = self._seen(loaded, pinned(self.study, self._treatments[treatment].state))
+        spoilt = flags(summary, seen.metrics, late=late)
         return Step(
             number=self._steps,
             round=round_number,

@@ -11,9 +11,11 @@ from typing import Required, TypedDict, Unpack
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
+from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
 from loadframe.model import DISTURBED, Purpose, Remedy, Step, TargetState
 from loadframe.progress import Progress
+from loadframe.runs.progress_log import Told
 
 ERROR = 0.05
 """Of an investigation: that any remedy without effect is proven to help, whatever the number of them."""
@@ -104,6 +106,9 @@ class Bookkeeping:
         return step
 
     def _measure(self, **asked: Unpack[StepAsked]) -> Step:
+        seconds = duration_s(self.bench.study.measure, asked.get("window_s"), asked.get("warmup_s", 0.0))
+        purpose = asked.get("purpose", "curve")
+        self.bench.run.tell(Told("step", "", 0, asked["treatment"], asked["level"], seconds, purpose))
         step = self.bench.take_step(**asked)
         self.steps.append(step)
         self.progress.step(f"{self.bench.study.load.axis} {asked['level']:g}: {step.throughput:,.0f}/s")

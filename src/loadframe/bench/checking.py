@@ -273,7 +273,7 @@ def _unchecked(study: Study) -> tuple[str, ...]:
         workload = workload_of(study)
     except UserError:
         return ()
-    told = workload.unchecked() if isinstance(workload, SendsRequests) else ""
+    told = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
     return (told,) if told else ()
 
 

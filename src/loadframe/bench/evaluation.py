@@ -18,7 +18,7 @@ from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
-from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, Blind, CounterSpec
+from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, WORK, Blind, CounterSpec
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -57,9 +57,11 @@ def evaluate(
     *,
     one_lock: bool,
     stages: Sequence[CounterSpec] = (),
+    work: str = WORK,
 ) -> Evaluated:
     """The metrics of a step's window: those that were recorded, and those that follow from them and from its requests.
-    study: with the CPUs of the target's state; one_lock: as of the workload. stages: what pipelines tell of theirs."""
+    study: with the CPUs of the target's state; one_lock, work: as of the workload. stages: what pipelines tell of
+    theirs."""
     summary, embedded = loaded.summary, rig.target.embedded
     found = window_metrics(
         ticks,
@@ -71,9 +73,9 @@ def evaluate(
     )
     exposed = told(found, [name for table in study.target.metrics for name in table.requests])
     found = {**exposed, **found}  # what is read of the runtime itself is of this very process
-    own = {"throughput": summary.throughput}
-    known = NO_LATENCIES not in loaded.marks
-    if loaded.offered is None and known:  # else most of what is in progress may wait in the driver
+    known, asks = NO_LATENCIES not in loaded.marks, work == WORK  # one statement may be of a thousand entries
+    own = {"throughput": summary.throughput} if asks else {}
+    if asks and loaded.offered is None and known:  # else most of what is in progress may wait in the driver
         own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)

@@ -111,11 +111,19 @@ class Loading:
         words, where it died; WorkloadError where the driver failed or no request ended."""
         scratch = self._folder / asked.name
         make_private(scratch, self._user)
-        self._recorder.mark("step-start", step=asked.name, level=asked.level, treatment=asked.treatment)
+        warmup_s = min(self._cut_s(asked), asked.seconds)
+        self._recorder.mark(
+            "step-start",
+            step=asked.name,
+            level=asked.level,
+            treatment=asked.treatment,
+            warmup_s=float(warmup_s),
+            window_s=float(asked.seconds - warmup_s),
+        )
         if profiler is not None:
             profiler.prepare()
         if isinstance(self.workload, ToldTheWarmUp):
-            self.workload.expect(min(self._cut_s(asked), asked.seconds))
+            self.workload.expect(warmup_s)
         with _explaining(rig):
             driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadframe.analysis import comparison
 from loadframe.diagnosis.bend import bend_of, explains_bend
@@ -65,22 +66,38 @@ def summary(one: Round) -> StateSummary:
 
 
 def next_limit(last: Round) -> NextLimit | None:
-    """What gives next, going by the last state measured: the cause of its bend; else the limit that the growing load
-    exhausts first beyond what was tested (one that was full without a bend did no harm); else what already caps the
-    throughput; None where nothing is in sight."""
+    """What gives next, going by the last state measured: the cause of its bend; where its throughput does not grow at
+    all, what caps it; else a limit that is full where the curve bends; else the limit that the growing load exhausts
+    first beyond what was tested (one that was full without a bend did no harm); else what already caps the throughput;
+    None where nothing is in sight."""
     of_load = [f for f in last.findings if f.status != "refuted" and f.id not in GROWTH]
     bending = [finding for finding in of_load if _acts_at_bend(finding, last)]
     if bending:
         first = bending[0]
         load = first.reached_at.load if first.reached_at else None
         return NextLimit(first.id, load, first.title, f"it is there where the last curve bends: {first.explanation}")
+    if of_load and is_flat(last.curve):
+        one = of_load[0]
+        because = (
+            "throughput is about the same at every level, so what limits it acts at the lowest one already. "
+            f"{one.explanation}"
+        ).strip()
+        return NextLimit(one.id, one.reached_at.load if one.reached_at else None, one.title, because)
+    full = [limit for limit in last.limits if not is_queue(limit.id) and _full_at_bend(limit, last.curve)]
+    if full:
+        there = min(full, key=_load)
+        ceiling = show_metric(there.use_metric, there.ceiling)
+        because = (
+            f"its use is at the ceiling of {ceiling} where the last curve bends; no change has proved that it limits"
+        )
+        return NextLimit(there.id, _load(there), there.title or there.id, because)
     highest = last.curve.points[-1].load
     beyond = (limit for limit in last.limits if highest < _load(limit) < float("inf"))
     growing = sorted((limit for limit in beyond if not is_queue(limit.id)), key=_load)
     if growing:
         first_limit = growing[0]
         ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)
-        because = f"its use grows with {last.curve.axis} and reaches the ceiling of {ceiling} there"
+        because = f"its use grows with the load and reaches the ceiling of {ceiling} there"
         return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
     if of_load:
         one = of_load[0]
@@ -90,6 +107,14 @@ def next_limit(last: Round) -> NextLimit | None:
 
 def _load(limit: Limit) -> float:
     return limit.exhausted_at.load if limit.exhausted_at is not None else float("inf")
+
+
+def _full_at_bend(limit: Limit, curve: Curve) -> bool:
+    """Whether a limit was full within what was tested, at a load at which the curve may bend."""
+    at, highest = limit.exhausted_at, curve.points[-1].load
+    ends = [(curve.knee.low, curve.knee.high)] if curve.knee is not None else []
+    ends += [(curve.cliff.from_load, curve.cliff.to_load)] if curve.cliff is not None else []
+    return at is not None and at.high <= highest and any(at.low <= high and low <= at.high for low, high in ends)
 
 
 def _acts_at_bend(finding: Finding, last: Round) -> bool:
@@ -105,8 +130,12 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     kept = kept_trials(rounds)
     if kept:
         words = " and ".join(trial.remedy.title for trial in kept)
-        return Outcome("gained", f"Kept: {words}.")
+        return Outcome("gained", f"Kept: {words}.{for_no_cause(kept)}")
     last = rounds[-1]
+    if last.tried and not last.findings:
+        seen = _nothing_found(last.curve)
+        declared = "; no setting that the study declares has a proven gain, and all were put back."
+        return replace(seen, text=seen.text.removesuffix(UNCHANGED) + declared)
     if last.tried:
         return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
     if not last.findings:
@@ -125,11 +154,23 @@ def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
     )
 
 
+def for_no_cause(kept: Sequence[Trial]) -> str:
+    """That the kept changes were tried for no cause, as a sentence behind others; "" where one was for one."""
+    if not kept or any(trial.remedy.addresses for trial in kept):
+        return ""
+    if len(kept) == 1:
+        return " It was tried because the study declares it; its gain names no cause."
+    return " They were tried because the study declares them; their gains name no cause."
+
+
+UNCHANGED = "; nothing was changed."
+
+
 def _nothing_found(curve: Curve) -> Outcome:
     """No limit was reached only where throughput still grows: where it does not, something ends it, seen or not."""
     if (why := stops_growing(curve)) is None:
-        return Outcome("no-limit-reached", "No limit was reached within the levels tested; nothing was changed.")
-    return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted; nothing was changed.")
+        return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
+    return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted{UNCHANGED}")
 
 
 def stops_growing(curve: Curve) -> str | None:

@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis import others, waiting_limits
-from loadframe.diagnosis.signatures import DRIVER_LIMITED, SIGNATURES
+from loadframe.diagnosis import behind_stages, others, waiting_limits
+from loadframe.diagnosis.operational import SERVED_AT_ONCE, beside_saturated_cpus
+from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import metric as metric_of
@@ -48,15 +49,18 @@ def diagnose(
             result = whole if isinstance(whole, Finding) else result
         _collect(result, found, cleared)
     found = waiting_limits.behind([_deeper(finding, found) for finding in found])
+    found = behind_stages.behind(found, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
     for finding in sorted(found, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures
     found = list(best.values())
+    if SATURATED in best:
+        found = [beside_saturated_cpus(one) if one.id in SERVED_AT_ONCE else one for one in found]
     cleared = [one for one in cleared if one.id not in best]
     limited = [finding for finding in found if finding.id == DRIVER_LIMITED]
     if limited:
         cleared += [
-            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck")
+            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck", judged=False)
             for finding in found
             if finding not in limited
         ]
@@ -64,7 +68,7 @@ def diagnose(
     crowded = [finding for finding in found if finding.id == OTHERS]
     if crowded:
         there = _place_of_signatures(windows).metrics
-        found.sort(key=lambda one: 0 if others.outweighs(one.id, there) else 1 if one.id == OTHERS else 2)
+        found.sort(key=lambda one: 0 if others.outweighs(one, there) else 1 if one.id == OTHERS else 2)
         cleared = []  # what hardly runs hardly uses anything: that it is little rules nothing out
     return tuple(replace(finding, ruled_out=tuple(cleared)) for finding in found), tuple(cleared)
 
@@ -106,7 +110,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         return RuledOut(limit.id, f"{_what(limit.use_metric)}: {_say(limit.use_metric, use)} of {ceiling}")
     harm = _harm(limit, windows)
     if isinstance(harm, str):
-        return RuledOut(limit.id, harm)
+        return RuledOut(limit.id, harm, judged=limit.thrash_metric in _place(limit, windows).metrics)
     reached = Evidence(
         limit.use_metric, use, ">=", REACHED * limit.ceiling, windows.past.words, "the ceiling: " + limit.source
     )
@@ -179,22 +183,28 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """The load from which on requests pay for a full limit: between the last level at which few do and the first of
-    those at which they do without exception. A cache is full of what is no longer asked for long before it is too
-    small; so where the ledger sees it full outside of these two levels, what it costs decides.
+    """The load from which on requests pay for a full limit: after the last level at which few do, up to the first of
+    those at which they do without exception. It is not known better than the levels are close together, but for one
+    thing: it cannot act before it is full, so the load at which its use reaches the ceiling raises the low end. That
+    is no upper end: a cache is full of what is no longer asked for long before it is too small. Nor is a level free of
+    it at which it costs less than is noticed, so the low end lies before that level by the share that would cost so
+    little where each request asks for anything alike (a cache that holds `at` of N misses 1 - at / N).
 
-    None where all levels pay, or none does, or it was not measured."""
+    The load is the one at which it is full, where that lies between these levels, else their middle. None where all
+    levels pay, or none does, or it was not measured."""
     costs = [(window.levels[0], _cost_per_request(limit, window)) for window in windows.each]
-    if any(cost is None for _, cost in costs):
+    known = [(level, cost) for level, cost in costs if cost is not None]
+    if len(known) < len(costs):
         return None
-    spared = [level for level, cost in costs if cost is not None and cost < _least_cost(limit)]
-    if not spared or spared[-1] == costs[-1][0]:
+    least, most = _least_cost(limit), max(cost for _, cost in known)
+    spared = [level for level, cost in known if cost < least]
+    if not spared or spared[-1] == known[-1][0]:
         return None
-    low, high = spared[-1], min(level for level, _ in costs if level > spared[-1])
-    ledger = limit.exhausted_at
-    if ledger is None or not low <= ledger.load <= high:
-        return LoadInterval(math.sqrt(low * high), low, high)
-    return LoadInterval(ledger.load, max(low, ledger.low), min(high, ledger.high))
+    last, high = spared[-1], min(level for level, _ in known if level > spared[-1])
+    low, ledger = last * (1 - least / most), limit.exhausted_at
+    if ledger is None or not last <= ledger.load <= high:
+        return LoadInterval(math.sqrt(last * high), low, high)
+    return LoadInterval(ledger.load, min(max(low, ledger.low), ledger.load), high)
 
 
 def _cost_per_request(limit: Limit, window: Window) -> float | None:
@@ -330,7 +340,7 @@ def _name(condition: Condition) -> str:
 
 
 def _what(metric: str) -> str:
-    return metric_of(metric).what
+    return metric_of(metric).alone
 
 
 def _show(condition: Condition, value: float) -> str:

@@ -97,7 +97,7 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
     return Finding(
         id=REQUESTS if requests else TIME,
         status="suspected",
-        title=f"a request costs {found.times:.2g} times as much at the end as at first: its cost follows {what}, "
+        title=f"a request costs {found.times:.2g} times as much at the end as at first, and its cost follows {what}, "
         "not the load",
         reached_at=None,
         evidence=(

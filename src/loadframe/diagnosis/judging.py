@@ -2,9 +2,9 @@
 
 A proven gain shows that a change helped. It confirms a cause only where that cause's own evidence receded too
 (mechanism.py), and one change confirms one cause: the one whose evidence moved first and most. A limit that is told
-twice, by the study and by the number of requests in service, is one. A remedy without effect
-refutes its cause only where nothing else holds the throughput back after it: of two limits in series neither helps
-alone.
+twice, by the study and by the number of requests in service, or by a stage and by what it waits for in its server, is
+one. A remedy without effect refutes its cause only where nothing else holds the throughput back after it: of two limits
+in series neither helps alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.analysis import failing
+from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
@@ -103,7 +104,8 @@ def _stands(finding: Finding) -> bool:
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str) -> Finding:
     """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
     confirms none."""
-    same = first is finding or (first is not None and seen.mechanism.receded and is_told_twice(first, finding))
+    twice = first is not None and (is_told_twice(first, finding) or is_one(first, finding))
+    same = first is finding or (twice and seen.mechanism.receded)
     if same and not why_not:
         return replace(finding, status="confirmed", mechanism=seen.mechanism)
     if finding.status == "confirmed":

@@ -19,7 +19,14 @@ passes    what a limit lets pass. X <= C / D (utilisation law) where D is used p
 at once   how many requests are in service at once, X R with R the response time at the lowest load. Where n at a time
           were the limit, X = n / W, and a gain of g comes from g n at a time; where the change made each request
           faster, R falls as X rises, and their product stays. So it must rise g times, less the twentieth to which R
-          is known, and never less than that.
+          is known, or as much as makes nine tenths of the gain (as powers: g^0.9), whichever is less: R is a mean of
+          some ten requests in each state, and a large gain leaves no doubt for it. It never must rise less than that
+          twentieth, and, as there is one more at a time or none, always by more than half of one: a gain of 4 % in the
+          noise of two at a time is no third one.
+spread    CPUs that work at a time, where one was all that could. X = U / D: a gain of g from more of them raises U g
+          times, one from less CPU time for each request leaves it. Threads that hand one CPU over cost time that is
+          saved as well; so U must rise by more than half of the gain (as powers: g^0.5), and never less than a
+          twentieth. That a thread spins, whatever the load, does not rise with the throughput.
 
 What must hold, holds for the mean over the blocks with a one-sided 95 % confidence (Student's t). A metric that is
 missing on either side has not receded.
@@ -50,9 +57,15 @@ CURED = 0.1
 """A remedy cures failures when a tenth of them or less is left."""
 AT_ONCE = 1.05
 """By this much a response time at the lowest load may change by itself between two states."""
+MOSTLY = 0.9
+"""Of a gain by two factors, the power of it that is of one of them for that one to be its cause; our choice."""
+ONE_MORE = 0.5
+"""More than half of one more at a time is one more, not the same number and noise; our choice."""
 PASSES = 1.05
 """What passes a raised limit exceeds what passed before by a twentieth: bursts and slack of the limit are less."""
-RISING = ("passes", "at once")
+HALF = 0.5
+"""Of a gain by two factors, the power of it that is more than that of the other one."""
+RISING = ("passes", "at once", "spread")
 """Forms in which a trace rises as its cause is removed."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
@@ -76,8 +89,7 @@ TRACES: Mapping[str, Trace] = {
     **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
     "net.accept_queue": Trace("system.network.listen_overflows", price=False),
     "net.delayed_ack": Trace("workload.latency_delayed_ack_share", "share"),
-    # One CPU was all that it could have: of work that is spread it takes more than that.
-    "cpu.hot_thread": Trace("target.cpu.cores", "passes", ceiling="target.cpu.cores"),
+    "cpu.hot_thread": Trace("target.cpu.cores", "spread"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
 """By finding; those of a kind of server are in its `kinds/NAME/signatures.py`. Of others the first evidence that counts
@@ -215,8 +227,10 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
     known to have been held back."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
+    if trace.form == "spread":
+        return before.value * max(PASSES, math.pow(gain, HALF))
     if trace.form == "at once":
-        return before.value * max(AT_ONCE, gain / AT_ONCE)
+        return max(before.value * max(AT_ONCE, min(gain / AT_ONCE, math.pow(gain, MOSTLY))), before.value + ONE_MORE)
     if trace.form == "events":
         priced = 1 / gain if trace.price else 1.0
         return (CURED if cured else min(MOVED, priced)) * before.value
@@ -250,7 +264,7 @@ def _reaches(trace: Trace, after: float, wanted: float) -> bool:
 
 
 def _what(metric: str, per_request: bool) -> str:
-    what = metric_of(metric).what
+    what = metric_of(metric).alone
     return f"{what}, per request" if per_request and not _is_per_request(metric) else what
 
 

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
-from loadframe.diagnosis import growing, peers
+from loadframe.diagnosis import flushing, growing, peers
+from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
-from loadframe.diagnosis.sizes import Size, sizes
+from loadframe.diagnosis.service_signatures import HOT
+from loadframe.diagnosis.sizes import RUNNING, STATES, Size, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
@@ -33,11 +35,14 @@ SCORE = 0.51
 REFUSES = 0.65
 """Requests that fail as n are in service fail for that."""
 MOST_NAMED = 3
+NOTHING = "Nothing that is seen from outside is exhausted"
+NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
 
 FAILING = Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True)
 ABSENT: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are what limits"),
+    Condition("target.cpu.utilization", ">=", 0.9, "the CPUs that the target may use are what limits"),
     Condition("driver.saturation", ">=", 0.9, "the driver can send no more"),
     Condition("workload.cpu_wait", ">=", 0.2, "requests wait for a CPU"),
     Condition("target.cage.cpu.throttled_share", ">=", 0.2, "the target's quota keeps its threads waiting"),
@@ -47,13 +52,19 @@ ABSENT: tuple[Condition, ...] = (
 """Where one of these holds, throughput ends with it, and X R is no number of anything."""
 SHOWN = frozenset({"workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy"})
 """Those that are told as evidence."""
-COMPUTES = Condition("target.cpu.hottest_thread", ">=", 0.9, "one thread computes all the time")
+COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
 """CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
+LEAST_TAKEN = 0.2
+"""Of one CPU: where others take less, that is not why the target computes on one CPU at a time."""
 ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
-SERIAL_ABSENT = (ONE_CPU, ONE_LOCK)
-"""Where one of these holds, it says what serves one at a time: it is no second cause."""
+NO_ONE_THREAD = (
+    Condition("target.cpu.hottest_thread", "<", HOT, "no thread of it is at its limit: they take turns"),
+    Condition("target.cpu.one_at_a_time", "<", 1.0, "its interpreter lets several threads compute at once"),
+)
+"""Where both hold, nothing else says why a target computes on one CPU at a time: a lock around what its threads compute
+wanders over them, and so does the work of a runtime that runs one thread at a time (Go's GOMAXPROCS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,8 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
     """What the operational laws say of a state; of the number in service nothing where throughput is not flat over
     several levels, or where a request costs more and more."""
     if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
-        return grown, RuledOut(PARALLELISM, "a request costs more and more, so that the levels cannot be compared")
+        why = "a request costs more and more, so that the levels cannot be compared"
+        return grown, RuledOut(PARALLELISM, why, judged=False)
     plateau = plateau_of(seen.curve, seen.steps)
     served = plateau.served if plateau is not None else None
     slow = peers.slow_peer(seen.steps)
@@ -87,11 +99,19 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
         return ()
     flat = [step for step in seen.steps if step.level in plateau.levels]
     if served is None:
-        return (RuledOut(PARALLELISM, plateau.because),)
+        return (RuledOut(PARALLELISM, plateau.because, judged=False),)
     id_ = SERIAL if served.high < ONE and not served.bounded else PARALLELISM
     refused = plateau.refuses and _holds(FAILING, flat)
+    crowd = beside_those_served(flat, served.value, _where(plateau))
     other = _other_cause(flat, served, but=FAILING if refused else None)
-    return (RuledOut(id_, other) if other else _finding(id_, seen, plateau, served, flat, refused),)
+    if crowd is not None:
+        return crowd, RuledOut(id_, other or "the requests in service wait for CPUs that other programs use")
+    if other:
+        return (RuledOut(id_, other),)
+    flushes = flushing.waits_for_flushes(served, flat, _from(seen.curve, plateau)) if seen.own else None
+    if flushes is not None:
+        return flushes, RuledOut(id_, "the requests in service wait for flushes of the disk")
+    return (_finding(id_, seen, plateau, served, flat, refused),)
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
@@ -104,10 +124,29 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
         if condition is not but and value is not None and condition.holds(value):
             return _because(condition, value)
     if served is not None and served.high < ONE:
-        for condition in SERIAL_ABSENT:
-            if (value := _of(condition, flat)) is not None and condition.holds(value):
-                return _because(condition, value)
+        turns = _takes_turns(flat)
+        held = _of(ONE_LOCK, flat)
+        if held is not None and ONE_LOCK.holds(held):
+            how_long = show_metric(ONE_LOCK.metric, held)
+            return f"a lock does that, and is judged as a cause of its own: it was held {how_long} of the time"
+        if not turns and _holds(ONE_CPU, flat):
+            return _because(ONE_CPU, _mean(flat, ONE_CPU.metric, 0.0))
+        if not turns and ONE_CPU.holds(_mean(flat, ONE_CPU.metric, 0.0) + _taken(flat)):
+            return "the target computes all the time, or waits for a CPU that others use"
     return None
+
+
+def _takes_turns(flat: Sequence[Step]) -> bool:
+    """Whether several threads compute, one at a time, and it was measured that neither one thread nor an interpreter
+    is why; nor that others have the CPU of a second one."""
+    alone = _taken(flat) < LEAST_TAKEN
+    return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
+
+
+def _taken(flat: Sequence[Step]) -> float:
+    """CPUs that others take from it; 0 where that is not known."""
+    taken = [value for step in flat if (value := taken_cpus(step.metrics)) is not None]
+    return sum(taken) / len(taken) if taken else 0.0
 
 
 def _holds(condition: Condition, steps: Sequence[Step]) -> bool:
@@ -119,8 +158,11 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
     """refused: requests beyond the number in service fail at once."""
     by_level = {level: [step for step in flat if step.level == level] for level in plateau.levels}
     low = [step for step in seen.steps if step.level == plateau.lowest]
+    turns = id_ == SERIAL and _takes_turns(flat)
     found = sizes(served, by_level, low, seen.settings, seen.limits)
-    where = f"on the plateau, at {plateau.levels[0]:g} to {plateau.levels[-1]:g}"
+    if turns:  # the others wait for it, or for nothing that has to do with it
+        found = tuple(size for size in found if size.metric not in STATES or size.metric == RUNNING)
+    where = _where(plateau)
     wanted = float(served.whole) if served.whole is not None else round(served.value, 1)
     source = "throughput there x the response time at the lowest load (Little's law)"
     return Finding(
@@ -135,18 +177,32 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
                 for size in found
                 if size.metric
             ),
+            *(_turns_evidence(flat, where) if turns else ()),
             *_absent_evidence(flat, where),
         ),
         ruled_out=(),
         score=REFUSES if refused else SCORE,
-        explanation=_explanation(seen, plateau, served, found, refused),
+        explanation=_explanation(seen, plateau, served, found, refused, turns),
     )
+
+
+def _where(plateau: Plateau) -> str:
+    return f"on the plateau, at {plateau.levels[0]:g} to {plateau.levels[-1]:g}"
 
 
 def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
     if plateau.from_the_first_client:
         return LoadInterval(plateau.lowest, plateau.lowest, plateau.lowest)
     return curve.knee
+
+
+def _turns_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
+    """That its threads take turns on one CPU."""
+    return [
+        Evidence(each.metric, value, each.comparison, each.threshold, where, each.source)
+        for each in (ONE_CPU, *NO_ONE_THREAD[:1])
+        if (value := _of(each, flat)) is not None
+    ]
 
 
 def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
@@ -157,6 +213,11 @@ def _absent_evidence(flat: Sequence[Step], where: str) -> list[Evidence]:
         for each in ABSENT
         if each.metric in SHOWN and (value := _of(each, flat)) is not None
     ]
+
+
+def beside_saturated_cpus(finding: Finding) -> Finding:
+    """The same finding where the CPUs are one: past the bend they are busier than on the plateau as a whole."""
+    return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -175,21 +236,45 @@ def how_many(served: InService, found: Sequence[Size] = ()) -> str:
     return f"between {_digits(max(1.0, served.low))} and {_digits(served.high)}"
 
 
+OWN_QUEUES = (
+    " Requests wait before that many are in service, and hold a thread no longer for it: each thread that serves has a "
+    "queue of its own, and some are idle while requests wait for another."
+)
+BEHIND = (
+    " It has connections to {}, and the kernel does not tell whether an answer is awaited on them: what is behind may "
+    "be what serves that many. Name it under [[target.with]], or measure it as a target of its own."
+)
+TURNS = (
+    " Several threads compute, one at a time, and none of them is at its limit: a lock guards what they compute, or "
+    "the runtime runs one of them at a time."
+)
+
+
+STAGE = (
+    " The two numbers do not tell how they come about: a pool of about that size, or one stage that serves one request "
+    "at a time, for {} of each (a lock, a connection, a thread), within a request that takes longer."
+)
+
+
 def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
     many = how_many(served, found)
     what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
     what += ", and those beyond fail" if refused else ""
     if not found:
-        return what
+        return f"{what}, or one stage serves one for {_turn(served)}" if _may_be_a_stage(served, found) else what
     more = len(found) - MOST_NAMED
     named = "; ".join(size.words for size in found[:MOST_NAMED])
     return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
 
 
-def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size], refused: bool) -> str:
+def _explanation(
+    seen: Seen, plateau: Plateau, served: InService, found: Sequence[Size], refused: bool, turns: bool
+) -> str:
+    """turns: whether its threads take turns on one CPU."""
     unit = "client" if plateau.lowest == 1 else "clients"
     at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
-    interval = f" ({_digits(max(served.low, 0.0))} to {_digits(served.high)})"
+    least = max(served.low, min(1.0, served.value))  # where anything is served, one request is
+    interval = f" ({_digits(least)} to {_digits(served.high)})"
     others = "fail" if refused else "wait"
     law = (
         f"{show(served.throughput, '1/s')} x {show(1000 * served.response_s, 'ms')}, the response time {at}, is "
@@ -197,6 +282,12 @@ def _explanation(seen: Seen, plateau: Plateau, served: InService, found: Sequenc
     )
     if served.bounded:
         law += " Requests may wait there already: measure from a lower load to know the number."
+    if turns:
+        law += TURNS
+    if plateau.own_queues:
+        law += OWN_QUEUES
+    if seen.own and (behind := peers.not_told(seen.steps)):
+        law += BEHIND.format(" and ".join(behind))
     return f"{law} {_confirm(served, found, seen.own)}"
 
 
@@ -204,13 +295,14 @@ def _confirm(served: InService, found: Sequence[Size], own: bool) -> str:
     """What would tell which of those it is, or what it is at all. own: the study can declare the service's settings."""
     if not served.known:
         return (
-            "Nothing that is seen from outside is exhausted. The interval is too wide to compare it with the size of "
+            f"{NOTHING}. The interval is too wide to compare it with the size of "
             "anything: measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
         )
     if any(size.setting for size in found):
         return "What has that size may be what limits; only a change of it shows that."
     if not found:
-        said = "Nothing that is seen from outside is exhausted, and nothing seen has that size."
+        said = f"{NOTHING}, and nothing seen has that size."
+        said += STAGE.format(_turn(served)) if _may_be_a_stage(served, found) else ""
         expose = (
             f" To confirm it, expose the use of a pool of {how_many(served)} (target.metrics), or declare the setting "
             "that sizes it as [target.setting.NAME]."
@@ -218,15 +310,26 @@ def _confirm(served: InService, found: Sequence[Size], own: bool) -> str:
         return said + (expose if own else "")
     said = f"Seen of that size: {'; '.join(size.words for size in found)}."
     declare = (
-        f" Declare the setting that sizes the pool of {found[0].words} as [target.setting.NAME], and Loadframe changes "
-        "it and measures whether it is the cause."
+        " Declare the setting that gives it this size as [target.setting.NAME], and Loadframe changes it and measures "
+        "whether it is the cause."
     )
     return said + (declare if own else "")
 
 
+def _may_be_a_stage(served: InService, found: Sequence[Size]) -> bool:
+    """Whether one stage within a request explains the plateau as well as a pool does: the number served at a time is no
+    whole one, and nothing seen has its size."""
+    return not found and served.known and served.whole is None and served.value > ONE
+
+
+def _turn(served: InService) -> str:
+    """The time for which such a stage serves a request: X = 1 / D (utilisation law)."""
+    return show(1000 / served.throughput, "ms")
+
+
 def _because(condition: Condition, value: float) -> str:
     shown = f"{value:.3g} per request" if condition.per_request else show_metric(condition.metric, value)
-    return f"{metric_of(condition.metric).what}: {shown} ({condition.source})"
+    return f"{metric_of(condition.metric).alone}: {shown} ({condition.source})"
 
 
 def _digits(value: float) -> str:

@@ -15,13 +15,17 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, variance
 
 from loadframe.analysis import student
-from loadframe.diagnosis.signatures import is_crowded
-from loadframe.model import Step
+from loadframe.diagnosis.signatures import PROGRAMS, is_crowded
+from loadframe.model import Evidence, Finding, Step
 
 FEWEST_QUIET = 2
 """Quiet steps of each side at each level: one alone has no spread."""
 CONFIDENCE = 0.95
 COLLECTING = "runtime.garbage_collection"
+GROWING = frozenset({"growth.requests", "growth.time"})
+AT_ONCE = frozenset({"service.parallelism", "service.serial"})
+LITTLE = 0.1
+"""Of the time of the requests in service: what moves that by less than a tenth is not why throughput ends."""
 AT_THE_DISK = frozenset(
     {
         *("memory.swap", "memory.mmap_page_faults", "disk.saturated", "disk.fsync"),
@@ -29,21 +33,97 @@ AT_THE_DISK = frozenset(
     }
 )
 """Causes whose requests are in uninterruptible sleep."""
+SCORE = 0.6
+"""As a signature that holds."""
 LONGER = 2.0
 """Times as many threads that wait for the disk as for a CPU: then the disk is most of what they wait for."""
 
 
-def outweighs(cause: str, metrics: Mapping[str, float]) -> bool:
+def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
     """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs.
 
     Without the others the study had 1 / u times the CPU time at most, with its share u of all CPUs (utilisation law:
-    X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it. False where that is not
-    known."""
+    X = U / D); without a collector of a share c of the target's CPU time it needs 1 - c of it, and a cost that has
+    grown g times needs 1 / g. Where n requests are served at a time, a CPU that others take keeps one of them waiting:
+    below LITTLE of n they have made requests no longer than that. False where that is not known."""
+    cause = finding.id
+    own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
-        own, collectors = metrics.get("system.cpu.own"), metrics.get("target.runtime.gc_cpu_share")
+        collectors = metrics.get("target.runtime.gc_cpu_share")
         return own is not None and collectors is not None and 1.0 - collectors < own
+    if cause in GROWING:
+        grown = _evident(finding, "workload.cost_growth")
+        return own is not None and grown is not None and grown * own > 1.0
+    if cause in AT_ONCE:
+        served, taken = _evident(finding, "workload.in_service"), taken_cpus(metrics)
+        return served is not None and taken is not None and taken < LITTLE * served
     disk, cpu = metrics.get("target.waits.disk"), metrics.get("target.waits.runnable")
     return cause in AT_THE_DISK and disk is not None and cpu is not None and disk > LONGER * cpu
+
+
+def _evident(finding: Finding, metric: str) -> float | None:
+    return next((each.value for each in finding.evidence if each.metric == metric), None)
+
+
+def taken_cpus(metrics: Mapping[str, float]) -> float | None:
+    """CPUs that the study's threads would have used if others had not: no more of what processes outside of it use than
+    its threads wait for a CPU, and of what the hypervisor gives to other guests the share that its threads have of
+    what runs. Where that is not known, all that others use; None where that is not known either."""
+    cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
+    foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")
+    if cpus is None or foreign is None or steal is None:
+        return None
+    own = metrics.get("system.cpu.own")
+    share = 1.0 if own is None or not busy else min(1.0, own / busy)
+    return min(cpus * foreign, waiting(metrics)) + cpus * steal * share
+
+
+def waiting(metrics: Mapping[str, float]) -> float:
+    """How many of the study's threads wait for a CPU, without the periods in which a quota of theirs has run out;
+    infinite where that was not measured."""
+    waits = [
+        metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
+        for part in ("target", "driver")
+        if f"{part}.cpu.run_delay" in metrics
+    ]
+    return sum(waits) if waits else math.inf
+
+
+def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
+    """That other programs take the CPU of these steps, where it is known how many requests are in service at once:
+    those that wait for one of them need no CPU yet, and with many of these the time that requests wait for a CPU is
+    little of all their time. None where that does not hold or was not measured."""
+    wait, share = "workload.cpu_wait", waits_in_service(steps, served)
+    if share is None:
+        return None
+    seen = {wait: share}
+    for condition in (*PROGRAMS.present, *PROGRAMS.absent):
+        values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
+        if condition.metric != wait and values:
+            seen[condition.metric] = fmean(values)
+    if not all(condition.metric in seen and condition.holds(seen[condition.metric]) for condition in PROGRAMS.present):
+        return None
+    if any(condition.metric in seen and condition.holds(seen[condition.metric]) for condition in PROGRAMS.absent):
+        return None
+    return Finding(
+        id=PROGRAMS.id,
+        status="suspected",
+        title=PROGRAMS.title,
+        reached_at=None,
+        evidence=tuple(
+            Evidence(one.metric, seen[one.metric], one.comparison, one.threshold, where, one.source)
+            for one in PROGRAMS.present
+        ),
+        ruled_out=(),
+        score=SCORE,
+        explanation=PROGRAMS.explanation,
+    )
+
+
+def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
+    """Of the time that so many requests in service have, what they wait for a CPU; None where that was not measured."""
+    waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
+    return fmean(waits) / max(1.0, served) if waits else None
 
 
 def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:

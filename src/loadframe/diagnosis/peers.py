@@ -1,5 +1,6 @@
 """Peers of a target that requests wait for: the time at a peer is the busy connections to it over the throughput
-(Little's law)."""
+(Little's law). Of a Unix socket the kernel does not tell whether a connection is busy; there it is the threads that
+wait for the peer, where a thread waits for each request."""
 
 from __future__ import annotations
 
@@ -16,8 +17,14 @@ AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
 """Of the response time that is spent at the peer, at least: of connections on which the next request follows the answer
 at once the kernel does not always tell that they are busy, so that there may be more."""
+LOOKED = ("target.peer.", "target.peers.", "target.served.")
+"""Metrics of a window in which the target's connections were looked at."""
 GROWS = 1.5
 """Of a pool of connections that limits, each is as long at the peer as before, however many requests wait for one."""
+BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
+UNIX = "unix:"
+SOME_WAIT = 0.1
+"""Threads, on average."""
 OTHERS = "others"
 """Peers of which each has few connections, together: no one's time."""
 SCORE = 0.55
@@ -27,9 +34,11 @@ SCORE = 0.55
 @dataclass(frozen=True, slots=True)
 class AtPeer:
     """name: of the peer. low_ms, high_ms: the time a request spends there, at the lowest and the highest level; share:
-    of the response time at the highest. busy: connections on which an answer is awaited there."""
+    of the response time at the highest. busy: connections on which an answer is awaited there, or threads that wait,
+    as the metric says."""
 
     name: str
+    metric: str
     low_ms: float
     high_ms: float
     share: float
@@ -40,13 +49,20 @@ class AtPeer:
         return self.high_ms / self.low_ms
 
 
+def looked_at(steps: Sequence[Step]) -> list[Step]:
+    """Those in whose window the connections were looked at; [] where that are less than half: then the rest cannot
+    speak for all. A peer that is not named in one of them had no connection then."""
+    found = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
+    return found if 2 * len(found) >= len(steps) else []
+
+
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
     """The peer at which requests spend most of their time at the highest level, and longer than at the lowest one in
-    every step of both; None where there is none."""
+    every step of both that was looked at; None where there is none."""
     levels = sorted({step.level for step in steps})
     if len(levels) < 2:
         return None
-    low, high = ([step for step in steps if step.level == level] for level in (levels[0], levels[-1]))
+    low, high = (looked_at([step for step in steps if step.level == level]) for level in (levels[0], levels[-1]))
     found = [peer for name in _peers(high) if (peer := _at(name, low, high)) is not None]
     return max(found, key=lambda peer: peer.share, default=None)
 
@@ -61,12 +77,37 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
         title=f"requests wait for {peer.name}, which takes {peer.grows:.2g} times as long under load",
         reached_at=curve.knee or LoadInterval(levels[-1], levels[0], levels[-1]),
         evidence=(
-            Evidence(AT_PEER, peer.high_ms, ">=", GROWS * peer.low_ms, where, "busy connections to it / throughput"),
-            Evidence(f"target.peer.{peer.name}.busy", peer.busy, ">", 0.0, where, "an answer is awaited on them"),
+            Evidence(AT_PEER, peer.high_ms, ">=", GROWS * peer.low_ms, where, f"{_counted(peer)} / throughput"),
+            Evidence(peer.metric, peer.busy, ">", 0.0, where, "an answer is awaited on them"),
         ),
         ruled_out=(),
         score=SCORE,
         explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
+    )
+
+
+def _counted(peer: AtPeer) -> str:
+    return "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
+
+
+def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The Unix sockets to which connections lead at the highest level of which nothing tells whether an answer is
+    awaited on them: no thread waits for it either, as where one thread serves all by events."""
+    highest = max((step.level for step in steps), default=0.0)
+    high = looked_at([step for step in steps if step.level == highest])
+    names = {
+        peer
+        for step in high
+        for name in step.metrics
+        if name.endswith(CONNECTIONS) and (peer := peer_of(name)) is not None and peer.startswith(UNIX)
+    }
+    return tuple(
+        name
+        for name in sorted(names)
+        if fmean(step.metrics.get(f"target.peer.{name}{CONNECTIONS}", 0.0) for step in high) >= 1
+        and not any(f"target.peer.{name}{BUSY}" in step.metrics for step in high)
+        and not _is_inside(name, high)
+        and fmean(step.metrics.get(f"target.peer.{name}{WAITING}", 0.0) for step in high) < SOME_WAIT
     )
 
 
@@ -81,12 +122,19 @@ def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
 
 def _peers(steps: Sequence[Step]) -> list[str]:
     names = {name for step in steps for name in step.metrics if name.startswith("target.peer.")}
-    found = {peer_of(name) for name in names if name.endswith(".busy")}
-    return sorted(peer for peer in found if peer is not None and peer != OTHERS)
+    found = {peer_of(name) for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)}
+    return sorted(peer for peer in found if peer is not None and peer != OTHERS and not _is_inside(peer, steps))
+
+
+def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
+    """Whether the target itself listens there: a pool of its own workers, and no other's limit."""
+    return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 
 def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
-    metric = f"target.peer.{name}.busy"
+    busy = f"target.peer.{name}{BUSY}"
+    metric = busy if any(busy in step.metrics for step in high) or not name.startswith(UNIX) else ""
+    metric = metric or f"target.peer.{name}{WAITING}"
     times = [_times_ms(metric, steps) for steps in (low, high)]
     if (
         not all(times)
@@ -99,8 +147,8 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
     share = min(1.0, fmean(times[1]) / response_ms) if response_ms > 0 else 0.0
     if share < SHARE:
         return None
-    busy = fmean(step.metrics[metric] for step in high)
-    return AtPeer(name, fmean(times[0]), fmean(times[1]), share, busy)
+    awaited = fmean(step.metrics[metric] for step in high)
+    return AtPeer(name, metric, fmean(times[0]), fmean(times[1]), share, awaited)
 
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:

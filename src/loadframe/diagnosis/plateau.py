@@ -20,6 +20,8 @@ BEFORE = {True: 0.75, False: 0.5}
 of n servers are taken by chance: of 4 half in use, a request waits for a tenth of its time in service (Erlang C)."""
 UNCHANGED = 1.25
 """There a response time is the one at the lowest load, but for noise and shared caches, CPUs and connections."""
+ALIKE = 0.2
+"""Of the response time at the lowest load: a census of threads is taken a few times in a step."""
 AS_LOW = 1.1
 """Where two levels have the same response time, but for this, no request queued at the lower one."""
 ONE = 2.0
@@ -30,7 +32,8 @@ ONE = 2.0
 class Plateau:
     """levels: those at which throughput is flat, rising. lowest: the lowest level measured; whole: the plateau begins
     there. served: how many requests are in service at once; None where `because` says why that is not known. refuses:
-    what is answered on the plateau takes as long as at the lowest load, so that nothing queues."""
+    what is answered on the plateau takes as long as at the lowest load, so that nothing queues. own_queues: requests
+    wait before throughput is used up, and hold a thread no longer: each of what serves has a queue of its own."""
 
     levels: tuple[float, ...]
     lowest: float
@@ -38,6 +41,7 @@ class Plateau:
     served: InService | None
     because: str = ""
     refuses: bool = False
+    own_queues: bool = False
 
     @property
     def from_the_first_client(self) -> bool:
@@ -59,10 +63,12 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
     if whole and not (lowest == 1 and curve.axis in CLIENT_AXES):
         return Plateau(levels, lowest, whole, None, f"the lowest level, {lowest:g}, is on the plateau already")
     grown = _grown(curve, by_level, levels)
-    if grown is not None:
+    apart = grown is not None and lowest == 1 and curve.axis in CLIENT_AXES and _held_alike(by_level)
+    if grown is not None and not apart:
         return Plateau(levels, lowest, whole, None, grown)
     queues = _response_ms(by_level[levels[-1]]) > UNCHANGED * _response_ms(by_level[lowest])
-    return Plateau(levels, lowest, whole, _served(curve, by_level, levels), refuses=not queues)
+    served = _served(curve, by_level, levels, own_queues=apart)
+    return Plateau(levels, lowest, whole, served, refuses=not queues, own_queues=apart)
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
@@ -100,17 +106,38 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
     return None
 
 
-def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> InService:
+def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
+    """Whether a request holds a thread for as long at every level as its whole response takes at the lowest one:
+    threads that are not idle over the throughput (Little's law), from the slope over all levels, as some never are.
+    Then what grows is a wait before any thread has the request: where requests wait for one another's locks or for
+    CPUs, their threads wait with them."""
+    steps = [step for each in by_level.values() for step in each]
+    if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
+        return False
+    taken = [step.metrics["target.threads.count"] - step.metrics["target.waits.idle"] for step in steps]
+    rates = [step.throughput for step in steps]
+    far = [rate - fmean(rates) for rate in rates]
+    spread = sum(each**2 for each in far)
+    if spread <= 0:
+        return False
+    held_ms = 1000 * sum(each * count for each, count in zip(far, taken, strict=True)) / spread
+    return abs(held_ms / _response_ms(by_level[min(by_level)]) - 1) <= ALIKE
+
+
+def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float], *, own_queues: bool) -> InService:
+    """own_queues: response times beyond the lowest level are of queues that are joined by chance, not noise."""
     rising = sorted(by_level)
+    timed = rising[:1] if own_queues else rising
     flat = [step for level in levels for step in by_level[level]]
     queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
     return in_service(
         [[step.throughput for step in by_level[level]] for level in levels],
-        [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in rising],
+        [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in timed],
         outside_s=_outside_s(by_level),
         waits_s=_per_request(flat, "target.cpu.run_delay") or 0.0,
         grain=max(1 / max(step.requests, 1) for step in flat),
         bounded=queued,
+        clients=levels[-1] if own_queues else None,
     )
 
 

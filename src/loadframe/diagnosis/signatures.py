@@ -33,6 +33,8 @@ from loadframe.model import DRIVER_BESIDE, OTHERS
 DRIVER_LIMITED = "driver.limited"
 """Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
 
+SATURATED = "cpu.saturated"
+
 LIMITED_DRIVER = Signature(
     id=DRIVER_LIMITED,
     rank=Rank.DRIVER,
@@ -71,25 +73,26 @@ DRIVER_BESIDE_TARGET = Signature(
 STRANGERS = Condition("system.cpu.foreign", ">=", 0.2, "a fifth of the CPUs changes what two of them can do")
 STOLEN = Condition("system.cpu.steal", ">=", 0.1, "netdata: the warning level for stolen CPU time")
 
-CROWDED: tuple[Signature, ...] = (
-    Signature(
-        id=OTHERS,
-        rank=Rank.OTHERS,
-        title="others take the CPU",
-        present=(
-            STRANGERS,
-            Condition(
-                "workload.cpu_wait", ">=", 0.2, "a fifth of the requests' time: their threads could run and do not"
-            ),
-        ),
-        absent=(
-            Condition("target.saturation", ">=", 0.9, "it has the CPU time that its CPUs and its quota let it have"),
-            Condition("workload.cpus_busy", "<", 0.9, "USE method: CPUs that are idle a tenth of the time are free"),
-        ),
-        explanation="Processes outside the study run while its threads wait for a CPU. End them, or "
-        "measure when the machine is quiet: until then no other cause can be judged.",
-        explains_falling=True,
+PROGRAMS = Signature(
+    id=OTHERS,
+    rank=Rank.OTHERS,
+    title="others take the CPU",
+    present=(
+        STRANGERS,
+        Condition("workload.cpu_wait", ">=", 0.2, "a fifth of the requests' time: their threads could run and do not"),
     ),
+    absent=(
+        Condition("target.saturation", ">=", 0.9, "it has the CPU time that its CPUs and its quota let it have"),
+        Condition("workload.cpus_busy", "<", 0.9, "USE method: CPUs that are idle a tenth of the time are free"),
+    ),
+    explanation="Processes outside the study run while its threads wait for a CPU. End them, or "
+    "measure when the machine is quiet: until then a cause of the target's own can be judged only where it costs "
+    "more than they take, or in steps that they left alone.",
+    explains_falling=True,
+)
+
+CROWDED: tuple[Signature, ...] = (
+    PROGRAMS,
     Signature(
         id=OTHERS,
         rank=Rank.OTHERS,
@@ -97,7 +100,8 @@ CROWDED: tuple[Signature, ...] = (
         present=(STOLEN,),
         absent=(),
         explanation="The hypervisor gives the CPU to other machines. Measure when these are quiet, or on CPUs of its "
-        "own: until then no other cause can be judged.",
+        "own: until then a cause of the target's own can be judged only where it costs more than they take, or in "
+        "steps that they left alone.",
         explains_falling=True,
     ),
 )
@@ -160,6 +164,19 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
     ),
 )
 """What the cages allow: a limit set from outside is the deeper cause of whatever waits behind it."""
+
+
+def _saturated(*present: Condition) -> Signature:
+    """One of the ways in which full CPUs show themselves, where it is the study that fills them."""
+    return Signature(
+        id=SATURATED,
+        rank=Rank.CPU,
+        title="the CPUs are saturated",
+        present=present,
+        absent=(STRANGERS, STOLEN),
+        explanation="All CPUs are busy with the requested work.",
+    )
+
 
 _OF_ALL_KINDS: tuple[Signature, ...] = (
     LIMITED_DRIVER,
@@ -263,38 +280,35 @@ _OF_ALL_KINDS: tuple[Signature, ...] = (
     ),
     *OF_SERVICES,
     DRIVER_BESIDE_TARGET,
-    Signature(
-        id="cpu.saturated",
-        rank=Rank.CPU,
-        title="the CPUs are saturated",
-        present=(
-            CPU_BUSY,
-            Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
+    _saturated(
+        CPU_BUSY,
+        Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
+    ),
+    _saturated(
+        CPU_BUSY,
+        Condition(
+            "target.saturation",
+            ">=",
+            0.9,
+            "it has the CPUs; the queue of one that schedules by itself, as Go does, is not seen",
         ),
-        absent=(
-            STRANGERS,
-            STOLEN,
-        ),
-        explanation="All CPUs are busy with the requested work.",
+    ),
+    _saturated(
+        Condition("system.cpu.utilization", ">=", 0.95, "USE method: hardly any of their time is left"),
+        Condition("target.saturation", ">=", 0.75, "the target has them: driver and others have less than a quarter"),
     ),
     Signature(
-        id="cpu.saturated",
+        id=SATURATED,
         rank=Rank.CPU,
-        title="the CPUs are saturated",
+        title="the CPUs that the target may use are saturated",
         present=(
-            CPU_BUSY,
             Condition(
-                "target.saturation",
-                ">=",
-                0.9,
-                "it has the CPUs; the queue of one that schedules by itself, as Go does, is not seen",
+                "target.cpu.utilization", ">=", 0.9, "sched_getaffinity(2): of the CPUs that its processes may use"
             ),
         ),
-        absent=(
-            STRANGERS,
-            STOLEN,
-        ),
-        explanation="All CPUs are busy with the requested work.",
+        absent=(Condition("target.cage.cpu.throttled_share", ">=", 0.2, "its own quota runs out"),),
+        explanation="The CPUs that the target may use are busy with the requested work, and other CPUs of the machine "
+        "are not for it (cage.cpus, taskset, a cpuset).",
     ),
 )
 """What the machine shows of any target."""

@@ -8,18 +8,22 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService
+from loadframe.diagnosis.peers import looked_at
 from loadframe.model import REACHED, Limit, SettingValue, Step
 from loadframe.units import show
 
 PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
 """Connections of the target to one address."""
+RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
+STILL = 0.995
+"""Threads in a wait at the lowest load, on the average: from there on one has not left it, as each that serves does."""
 STATES: Mapping[str, str] = {
     "target.waits.sleeping": "sleep",
     "target.waits.network": "wait for the network",
     "target.waits.disk": "wait for the disk",
     "target.waits.futex": "wait for one another (futex)",
-    "target.waits.running": "run",
-    "target.waits.other": "wait in the kernel",
+    RUNNING: "run",
+    UNKNOWN_WAIT: "wait in the kernel",
 }
 """What as many threads as there are requests in service may do: those of a pool that do it are those that serve."""
 COUNTED: Mapping[str, str] = {
@@ -64,6 +68,7 @@ def sizes(
 
 def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
     found = []
+    plateau = {level: looked_at(steps) for level, steps in plateau.items()}
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
         told = PEER.fullmatch(metric)
         size = _everywhere(served, metric, plateau)
@@ -75,26 +80,35 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Threads that do it at the plateau and did not, or fewer of them, at the lowest load."""
-    found = []
+    """Threads that do it at the plateau and did not, or fewer of them, at the lowest load. A single one serves the
+    lowest load too: it is told by leaving its wait between two requests. One that never does may be a parent in
+    wait(2), and is named only where it is known what it waits for and no other state has that size."""
+    moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), _mean(metric, low)
-        if size is not None and before is not None and (before <= 0.75 * size or round(size) == 1):
-            found.append(Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric))
-    return found
+        if size is None or before is None or (before > 0.75 * size and round(size) != 1):
+            continue
+        found = Size(f"{_many(size, 'thread')} {_verb(words, size)}", size, metric)
+        if metric == RUNNING or before < STILL:
+            moving.append(found)
+        elif metric != UNKNOWN_WAIT:
+            still.append(found)
+    return moving or still
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """Threads and processes: as many, or one more, which is the first of them and serves nothing."""
-    found = []
+    """Threads and processes: as many, or one more, which is the first of them and serves nothing. Processes of one
+    thread each are told once."""
+    found: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
             size = _everywhere(served, metric, plateau, more)
             if size is not None and round(size) > 1:
                 besides = " besides the first one" if more else ""
-                found.append(Size(f"{show(round(size), 'count')} {words}{besides}", size, metric))
+                said = Size(f"{show(round(size), 'count')} {words}{besides}", size, metric)
+                found.setdefault((round(size), more), said)
                 break
-    return found
+    return list(found.values())
 
 
 def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
@@ -122,6 +136,8 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
     if not known or len(known) < len(means):
         return None
     size = round(fmean(known))
+    if size < 1:
+        return None  # a number of nothing serves no request
     near = max(0.5, NEAR * size) if size > 1 else 0.4
     return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
 

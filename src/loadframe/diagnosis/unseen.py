@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from loadframe.diagnosis.service_signatures import GC_SAMPLED
-from loadframe.model import RuledOut, Step
+from loadframe.model import Finding, RuledOut, Step
 
 COLLECTING = "runtime.garbage_collection"
 TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
+FAILING = "lock.busy_errors"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
 """Of a thread, or of the CPUs that it may use: what a collector takes of that, requests do not have."""
@@ -24,8 +26,25 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
     if used < LIMITS or any(name in step.metrics for step in steps for name in TOLD_BY):
         return ()
     because = (
-        "not seen from outside: if its runtime collects garbage, expose the time of its collector (target.metrics: "
-        "nodejs_gc_duration_seconds, go_cpu_classes_gc_total_cpu_seconds_total, ...), or keep its symbols and let perf "
-        "sample it"
+        "it cannot be seen from outside: if its runtime collects garbage, expose the time of its collector "
+        "(target.metrics: nodejs_gc_duration_seconds, go_cpu_classes_gc_total_cpu_seconds_total, ...), or keep its "
+        "symbols and let perf sample it"
     )
-    return (RuledOut(COLLECTING, because),)
+    return (RuledOut(COLLECTING, because, judged=False),)
+
+
+def failures(findings: Sequence[Finding], served: Sequence[str]) -> tuple[Finding, ...]:
+    """The same findings of a service, in which that requests fail speaks of no lock: only a server whose locks are
+    known fails for those. It is no second cause beside one of `served`, whose requests beyond a number fail."""
+    if findings and findings[0].id in served:
+        return tuple(finding for finding in findings if finding.id != FAILING)
+    return tuple(
+        replace(
+            finding,
+            title="requests fail, and why is not seen from outside",
+            explanation="The service answers that it failed; its log and its answers say why.",
+        )
+        if finding.id == FAILING
+        else finding
+        for finding in findings
+    )

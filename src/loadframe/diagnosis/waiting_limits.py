@@ -26,6 +26,8 @@ BUSY: tuple[Condition, ...] = (
 )
 """What requests in such a limit may wait for themselves. Not CPUs that others use: the target asks for little then, and
 others are a finding of their own (cpu.others)."""
+ABOVE = 1.1
+"""Times its ceiling: what is that much in use has another ceiling, but for counts that are read one after the other."""
 BEHIND = 0.4
 """The score where something is busy: below the signature of that (diagnosis.findings)."""
 AT_EVERY_LEVEL = 0.5
@@ -42,6 +44,9 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     known = [(window, use) for window, use in uses if use is not None]
     if len(known) < len(uses):
         return None
+    if (highest := max(use for _, use in known)) > ABOVE * limit.ceiling:
+        told = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
+        return RuledOut(limit.id, f"{_what(limit)}: {told}: one of the two metrics is not what the study says")
     past = [(window, use) for window, use in known if window.levels[0] in windows.past.levels]
     if any(use < most for _, use in past):
         least = min(use for _, use in past)

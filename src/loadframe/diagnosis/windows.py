@@ -82,7 +82,7 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
     names = {name for step in chosen for name in step.metrics}
     values = {name: [step.metrics[name] for step in chosen if name in step.metrics] for name in names}
     values["throughput"] = [step.throughput for step in chosen]
-    span = f"{levels[0]:g}" if len(levels) == 1 else f"{levels[0]:g} to {levels[-1]:g}"
+    span = f"{levels[0]:,.12g}" if len(levels) == 1 else f"{levels[0]:,.12g} to {levels[-1]:,.12g}"
     return Window(
         f"{words}, at {span}",
         tuple(levels),

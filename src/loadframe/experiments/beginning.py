@@ -22,7 +22,7 @@ from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.listening import Peer
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port
-from loadframe.kinds.service.discovery import Discovered, discover, is_go
+from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
 from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.units import show
@@ -33,6 +33,11 @@ GROWTH = (1, 2, 4, 8)
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
+AS_IT_RUNS = """\
+# It is loaded as it runs, and nothing of it is changed, so a cause stays suspected. To have one confirmed, give the
+# command that starts it (loadframe init --command ...), or say that it is yours (owned = true) and how a setting of it
+# is changed while it runs (docs/service.md).
+"""
 MOST_PEERS = 8
 """That are told one by one."""
 
@@ -84,7 +89,7 @@ def of_command(
     is not the value of a usual flag. folder: where the command begins; None: the current one. StudyError."""
     line = with_port(parsed(text), port)
     program = _program(line, folder)
-    runtime = runtime_of(os.path.realpath(program), go=is_go(Path(program)))
+    runtime = runtime_of(os.path.realpath(program), go=is_go(Path(program)), interpreter=interpreter_of(Path(program)))
     framework = framework_of(line.words)
     given = knobs_of(runtime.id, framework.id if framework is not None else "", line.words, line.environment)
     what = f"{framework.words} ({runtime.words})" if framework is not None else runtime.words
@@ -216,9 +221,8 @@ def _toml(
             + "".join(f"\n#   {one_line(sentence)}" for sentence in found),
             _table("study", {"name": name, "question": question}),
             _target(target, path, what, () if varied else other.command),
-            *(_settings(varied) if varied else [_commented(other)]),
-            _table("workload", {"kind": "http"}),
-            _table("workload.options", {"checked": "status"}, note='"bytes": the bodies of answers are compared, too'),
+            *(_settings(varied) if varied else [_commented(other) if command else AS_IT_RUNS]),
+            _table("workload", {"kind": "http"}, note="status and about the size of answers are checked"),
             _table("load", {"axis": "concurrency", "levels": list(LEVELS)}, note="clients at once"),
             _table("measure", {"window": "1s", "budget": "2m"}),
         )

@@ -41,6 +41,7 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
             verdict=replace(verdict, may_overstate=_near(verdict)),
             levels=ratios,
             axis_unit=book.bench.axis_unit,
+            work_unit=book.bench.work_unit,
         )
         for pair, (verdict, ratios, _) in zip(pairs, proofs, strict=True)
     ]
@@ -88,6 +89,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         levels=tuple(pairs),
         notes=(*_unlike(before, after), *_flag_notes([*one, *two]), ONE_AFTER_THE_OTHER),
         axis_unit=before.axis_unit(),
+        work_unit=before.work_unit(),
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.analysis import comparison
+from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
@@ -26,9 +27,14 @@ from loadframe.model import Change, Control, ControlKind, Knob, Remedy, Round, S
 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
+MOST_BLOCKS = 5
+"""Of the control that a cause is not proved without, where fewer do not decide it."""
 MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Half of a stage that limits costs more than a twentieth."""
+LEAST_COST = 0.25
+"""Of the gain, in logarithms, that half of what there was must cost: a doubling never gives more than the one before,
+and a remedy is two of them; half of that is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
@@ -38,7 +44,7 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
         return one
-    made = (_sham(book, one, trial, levels), _dose(book, one, trial, levels), _less(book, one, trial, levels))
+    made = (_sham(book, one, trial, levels), _less(book, one, trial, levels), _dose(book, one, trial, levels))
     controls = [control for control in made if control]
     book.bench.use(kept.applied.treatment)
     against = "; ".join(control.because for control in controls if control.holds is False)
@@ -52,9 +58,19 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
     return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
 
 
-def _affords(book: Bookkeeping, one: Round, levels: Sequence[float]) -> bool:
-    """Whether a control fits into what is left beside the next round's first remedy."""
-    reserve_s = afterwards_s(book, one, levels, treatments=1) + book.remedy_s(FEWEST_BLOCKS)
+def less_s(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> float:
+    """Seconds to keep in hand for the control that a cause is not proved without; 0 where the trial has none."""
+    aimed_at = trial.remedy.addresses
+    confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings)
+    if not confirmed or _lessened(trial) is None:
+        return 0.0
+    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, one, levels, treatments=1)
+
+
+def _affords(book: Bookkeeping, one: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
+    """Whether a control fits into what is left beside the next round's first remedy; one that a cause is not proved
+    without comes before another remedy."""
+    reserve_s = afterwards_s(book, one, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
 
@@ -86,9 +102,9 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
 
 
-def _verdict(taken: Sequence[Step], before: str, after: str) -> Verdict:
+def _verdict(taken: Sequence[Step], before: str, after: str, plan: Plan | None = None) -> Verdict:
     sides = by_level(taken, before), by_level(taken, after)
-    return comparison.verdict(*sides, grain=grains(taken, before, after))
+    return comparison.verdict(*sides, plan=plan, grain=grains(taken, before, after))
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:
@@ -132,21 +148,34 @@ def _measured(
     kind: ControlKind, book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float], other: Remedy
 ) -> Control:
     """A control with another change than the remedy's, in blocks against the state before."""
-    if not _affords(book, one, levels):
+    if not _affords(book, one, levels, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
     name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)
+    judged, plan = (_of_dose, None) if kind == "dose" else (_of_less, Plan(BLOCKS, _most_blocks(book, one, levels)))
     taken: list[Step] = []
     book.progress.phase(other.title, 2 * BLOCKS * len(levels))
+    verdict, holds, because = None, None, NO_BUDGET
     try:
-        for block in range(1, BLOCKS + 1):
+        for block in range(1, (plan.last if plan else BLOCKS) + 1):
             order = (trial.treatment_before, name)
             for treatment in order if block % 2 else order[::-1]:
                 taken += [_take(book, one, block, treatment, level) for level in levels]
+            if block >= BLOCKS:
+                verdict = _verdict(taken, trial.treatment_before, name, plan)
+                holds, because = judged(verdict, trial.told)
+            if holds is not None:
+                break
     except sizing.UNFIT as error:
         book.bench.recover(trial.treatment_after)
         return Control(kind, other.title, None, None, f"skipped: the target does not work with it: {error.fact}")
-    verdict = _verdict(taken, trial.treatment_before, name)
-    return Control(kind, other.title, verdict, *(_of_dose if kind == "dose" else _of_less)(verdict, trial.told))
+    return Control(kind, other.title, verdict, holds, because)
+
+
+def _most_blocks(book: Bookkeeping, one: Round, levels: Sequence[float]) -> int:
+    """For which the time lasts."""
+    block_s = book.budget.cost_s(2 * list(levels))
+    left_s = book.budget.left_s() - afterwards_s(book, one, levels, treatments=1)
+    return max(BLOCKS, min(MOST_BLOCKS, int(left_s / block_s)))
 
 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
@@ -178,10 +207,15 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
 
 def _less(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None for other causes than the stage of a pipeline, and where there is no less than there was."""
-    if not any(cause.startswith(STAGES) for cause in trial.remedy.addresses) or trial.verdict.decision != "better":
-        return None
-    less = lessened(trial.remedy)
+    less = _lessened(trial)
     return None if less is None else _measured("less", book, one, trial, levels, less)
+
+
+def _lessened(trial: Trial) -> Remedy | None:
+    """What is taken from the stage that a trial is for; None for other causes, also for what a stage waits for in its
+    server, which comes first then, and where there is no less."""
+    of_stage = trial.remedy.addresses[0].startswith(STAGES)
+    return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 
 
 def lessened(remedy: Remedy) -> Remedy | None:
@@ -197,12 +231,12 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 def _of_less(less: Verdict, whole: Verdict) -> tuple[bool | None, str]:
     """A stage that limits passes in proportion to its workers; where more of them gave less than that, another limit
-    was near, and where a batch is halved each operation still has its fixed cost: so less must cost, and no more than
-    half."""
+    was near, and where a batch is halved each operation still has its fixed cost: so less must cost, and the more the
+    more the whole way gave."""
     said = f"it gives {less.ratio:.3g} times as much as before ({less.low:.3g} to {less.high:.3g})"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"
-    if less.low > LEFT_ALONE:
+    if less.low > min(LEFT_ALONE, max(1.0, whole.low) ** -LEAST_COST):
         return False, f"{said}: the pipeline does not need what was taken from the stage"
     return None, f"{said}, which is not distinguishable from no loss"
 

@@ -12,7 +12,7 @@ from loadframe.analysis import exhaustion
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
+from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
@@ -67,6 +67,7 @@ def examine(
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = unseen.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
+    findings = unseen.failures(findings, SERVED_AT_ONCE) if own else findings
     demands = {
         one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
         for one in series

@@ -4,7 +4,7 @@ whatever ends it early."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
 from loadframe.bench.declared import knobs_of
 from loadframe.bench.registered import distributions
+from loadframe.bench.telling import TellsRun
 from loadframe.changes import durable, lists
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import dry_run
@@ -26,10 +27,11 @@ from loadframe.experiments.writing import partial, write_down
 from loadframe.machine import check_address_space
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
-from loadframe.progress import Progress, Silent
+from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
 from loadframe.runs.folder import BenchFacts, Effective, RunFolder
 from loadframe.runs.host import read_host
+from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 
 
@@ -50,26 +52,34 @@ def alone(study: Study) -> Study:
     return study.model_copy(update={"alternative": []})
 
 
+MakeBench = Callable[[Study, RunFolder, Callable[[str], None]], RealBench]
+"""Of a study, for a run; the third is told what the user is to read at once."""
+
+
 @contextmanager
 def on_bench(
-    study: Study, run: RunFolder, progress: Progress | None, rounds: Sequence[Round] = ()
+    study: Study,
+    run: RunFolder,
+    progress: Progress | None,
+    rounds: Sequence[Round] = (),
+    make: MakeBench = RealBench,
 ) -> Iterator[Bookkeeping]:
     """The bench, with the target in the state that the study declares as treatment A. rounds: what is proved so
     far, for the report of an experiment that ends early. Raises as `explaining` does."""
-    with explaining(run, rounds), _bench(study, run, progress) as book:
+    with explaining(run, rounds), _bench(study, run, progress, make) as book:
         yield book
 
 
 @contextmanager
-def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[Bookkeeping]:
+def _bench(study: Study, run: RunFolder, progress: Progress | None, make: MakeBench) -> Iterator[Bookkeeping]:
     """The bench, with the target in the state that the study declares as treatment A; its cost noted at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
-    told = progress or Silent()
-    bench = RealBench(study, run, told.say)
+    told = TellsRun(run, progress or Silent())
+    bench = make(study, run, told.say)
     try:
         with bench:
-            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study), bench.notes)
+            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study), bench.notes, bench.work_unit)
             run.write_record("bench.json", "bench", facts)
             _note_driver(run, bench, told)
             book = Bookkeeping(bench, budget, told, random.Random(seed))
@@ -78,8 +88,8 @@ def _bench(study: Study, run: RunFolder, progress: Progress | None) -> Iterator[
             try:
                 yield book
             finally:
-                if bench.notes:
-                    run.write_record("bench.json", "bench", replace(facts, notes=bench.notes))
+                if bench.notes or bench.answers:
+                    run.write_record("bench.json", "bench", replace(facts, notes=bench.notes, answers=bench.answers))
                 run.write_record("conduct.json", "conduct", bench.quality(budget.spent_s(), book.steps, book.repeated))
     finally:
         for outcome in bench.put_back:
@@ -149,9 +159,11 @@ def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        run.tell(Told("say", "Stopped by the user."))
         report = _rescue(run, rounds)
         raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
     except UserError as error:
+        run.tell(Told("say", error.fact))
         report = _rescue(run, rounds)
         noted = run.quality()
         left = [] if noted is None else map(words.sentence, quality_words.not_reverted_sentences(noted.not_reverted))
@@ -174,9 +186,10 @@ def _rescue(run: RunFolder, rounds: Sequence[Round]) -> str:
     finished = len(run.steps())
     if not finished:
         return f"\nNo step had finished; the run folder is {run.path}."
+    kept = f"{counted(finished, 'finished step')} {'is' if finished == 1 else 'are'}"
     try:
         measured = measured_ladder(run) or measured_tuning(run)
         concluded = measured or write_down(run, rounds or partial(run), interrupted=True)
     except Exception as error:  # noqa: BLE001 - what has ended the loop matters more than what keeps a report away
-        return f"\n{finished} finished steps are kept in {run.path} (no report of them: {error})."
-    return f"\n{finished} finished steps are kept in {run.path}; their report: {concluded.report}"
+        return f"\n{kept} kept in {run.path} (no report: {error})."
+    return f"\n{kept} kept in {run.path}; the report: {concluded.report}"

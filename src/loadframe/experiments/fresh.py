@@ -19,15 +19,20 @@ from loadframe.model import Step, Verdict
 BLOCKS = 3
 """The fewest: two have one degree of freedom, and their interval says next to nothing."""
 USUAL = 0.95
+PROVED = 0.5
+"""An interval of half the gain to either side leaves out 1 also where chance takes a third of it away."""
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
     """How many blocks, BLOCKS to `most`, should measure a gain of which these verdicts are the factors: as many as make
-    the interval narrow against it, going by the noise of their blocks."""
+    the interval narrow against it, going by the noise of their blocks. A proof ends early where that is small by
+    chance; so the gain must be proved in blocks as loud as either state showed by itself, too."""
     gain = abs(sum(math.log(each.ratio) for each in known))
     noise = max(stdev(map(math.log, each.block_ratios)) for each in known)
+    loud = max(math.log(each.floor[1]) if each.floor else 0.0 for each in known)
     for blocks in range(BLOCKS, most):
-        if student.quantile((1 + USUAL) / 2, blocks - 1) * noise / math.sqrt(blocks) <= NARROW * gain:
+        each = student.quantile((1 + USUAL) / 2, blocks - 1) / math.sqrt(blocks)
+        if each * noise <= NARROW * gain and each * loud <= PROVED * gain:
             return blocks
     return max(BLOCKS, most)
 

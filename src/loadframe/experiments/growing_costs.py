@@ -19,7 +19,7 @@ from loadframe.diagnosis.growing import GROWS, GROWTH, grown
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.sweep import measure_block
-from loadframe.model import Mechanism, Step
+from loadframe.model import Finding, Mechanism, Step
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
 """Of the time that the sweep took: a cost that follows time grows by as much again, without a request. Of costs that
@@ -57,25 +57,49 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     one, study = examined.round, book.bench.study
     levels, growing = list(study.levels), next((each for each in one.findings if each.id in GROWTH), None)
     found = None if growing is None else grown(study.load.axis, book.of(one.treatment))
-    if growing is None or found is None or study.target.is_running:
+    if growing is None or found is None:
         return examined
+    if study.target.is_running:
+        return _with(examined, growing, _not_restarted(found, "a service that runs is not restarted"))
     if not book.budget.affords(FEWEST_BLOCKS * levels):
-        return examined
+        why = "too little of the budget was left for a restart and two blocks; give measure.budget more time"
+        return _with(examined, growing, _not_restarted(found, why))
     name = book.next_treatment("restarted without a change", one.state)
     book.progress.phase(f"{one.treatment}, restarted: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(one.treatment)
     book.bench.recover(name)
     after = [
         [book.take(round_number=one.number, block=block, treatment=name, level=level) for level in order]
-        for block in range(1, FEWEST_BLOCKS + 1)
-        for order in [book.random.sample(levels, len(levels))]
+        for block, order in enumerate(_orders(before, levels), start=1)
     ]
     told = after_restart(found, before, *after)
     book.bench.recover(one.treatment)
     known = told.receded and found.told_apart and paused
-    settled = replace(growing, status="confirmed" if known else growing.status, mechanism=told)
-    findings = tuple(settled if each is growing else each for each in one.findings)
+    if told.receded and not known:
+        untold = "these steps do not tell whether the cost follows requests or time"
+        pause = "" if paused else ", and no pause was measured"
+        told = replace(told, because=f"{told.because}; not confirmed, as {untold}{pause}")
+    return _with(examined, replace(growing, status="confirmed" if known else growing.status), told)
+
+
+def _with(examined: Examined, growing: Finding, told: Mechanism) -> Examined:
+    one = examined.round
+    settled = replace(growing, mechanism=told)
+    findings = tuple(settled if each.id == growing.id else each for each in one.findings)
     return replace(examined, round=replace(one, findings=findings))
+
+
+def _not_restarted(found: Growth, why: str) -> Mechanism:
+    return Mechanism(GROWS, found.times, None, None, per_request=False, receded=False, because=f"not confirmed: {why}")
+
+
+def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]]:
+    """The levels of each block after the restart, in the order of the first blocks before it: a cost that grows fast is
+    another one at the end of a block than at its beginning."""
+    places = {
+        (step.block, step.level): step.number for step in sorted(before, key=lambda step: step.number, reverse=True)
+    }
+    return [sorted(levels, key=lambda level: places.get((block, level), 0)) for block in range(1, FEWEST_BLOCKS + 1)]
 
 
 def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:

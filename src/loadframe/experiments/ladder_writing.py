@@ -22,7 +22,7 @@ def save(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> Ladder:
     found = Ladder(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
         host=run.host(),
         rungs=climbed.rungs,
         total=climbed.total,

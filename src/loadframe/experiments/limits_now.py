@@ -21,13 +21,15 @@ from loadframe.bench.checking import check_consent
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.errors import TargetError
+from loadframe.experiments.idle_connections import resident_by_connections
 from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full
+from loadframe.experiments.stages_now import following
 from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease
 from loadframe.host.signals import tell
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
-from loadframe.kinds.base import Exposing, Target
+from loadframe.kinds.base import Exposing, PrintsStages, Target
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.declared_rules import rules_among
@@ -38,8 +40,6 @@ from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
-from loadframe.recording.derivation import PAGE_BYTES
-from loadframe.recording.process_metrics import memory
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
@@ -52,12 +52,13 @@ SOURCES: tuple[Source, ...] = (
 )
 ONE_LOOK_S = 1.0
 """Rates need two readings; this far apart unless the user wants more."""
+OF_PIPELINES = frozenset({"pipeline", "changelog"})
+STAGES_LOOK_S = 3.0
+"""The same where the lines of a pipeline are read, which come once a second or more often."""
 READINGS = 60
 """The number of intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
 SHORTEST_S, LONGEST_S = 1.0, 30.0
 """No interval is shorter (a reading takes up to a tenth of a second) or longer (a leak may be quick)."""
-CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
-"""The connections that a private server is asked for, to see what they cost."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 
@@ -109,23 +110,30 @@ def limits(
     option_file: Path | None = None,
     user: str = "",
     over_s: float | None = None,
+    stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
     """The ledger now. With a study its target is started privately, without load, and ended; with `server`
     (KIND:ADDRESS) one that runs is asked, `pid` naming its process where it cannot be found; with `pid` alone any
-    process; without all three the machine. over_s: watch so long, and say what runs out and when.
+    process; without all three the machine. over_s: watch so long, and say what runs out and when. stages: files in
+    which a pipeline prints what its stages do, besides those that the study names.
 
     TargetError for a process that is not there and a server that does not let us in; StudyError, MissingTool.
     """
     with _subject(pid, study, server, option_file, user) as subject:
-        watch = observe(
-            partial(_moment, subject),
-            ONE_LOOK_S if over_s is None else over_s,
-            still_there=lambda: subject.process is None or alive(subject.process),
-            specs=partial(_specs, subject),
-            progress=progress or Silent(),
-        )
-        return ledger_of(subject, watch, forecast=over_s is not None, resident=_resident_by_connections(subject))
+        given = [file.resolve() for file in stages]  # a link of the user's own is followed
+        files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
+        with following(files) as told:
+            watch = observe(
+                partial(_moment, subject),
+                over_s or (STAGES_LOOK_S if stages else ONE_LOOK_S),
+                still_there=lambda: subject.process is None or alive(subject.process),
+                specs=partial(_specs, subject),
+                progress=progress or Silent(),
+            )
+        resident = resident_by_connections(subject.server, subject.enter)
+        found = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=told.metrics)
+        return replace(found, warnings=(*found.warnings, *told.notes))
 
 
 # --- whose limits -----------------------------------------------------------------------------------------------------
@@ -236,37 +244,6 @@ def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
         tell(f"Ending {kind}.")
 
 
-def _resident_by_connections(subject: Subject) -> tuple[tuple[float, float], ...]:
-    """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
-    idle: what statements take comes on top. Nothing for a server that is not ours."""
-    server, enter = subject.server, subject.enter
-    if server is None or enter is None:
-        return ()
-    found = [(1.0, _resident_bytes(server.pids()))]
-    with ExitStack() as stack:
-        for step in range(1, CONNECTION_STEPS + 1):
-            try:
-                for _ in range(CONNECTIONS_PER_STEP):
-                    stack.callback(enter().close)
-            except TargetError:  # no more are allowed: what was seen until here is what there is
-                break
-            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
-    return tuple(found)
-
-
-def _resident_bytes(pids: Sequence[int]) -> float:
-    """Of all processes together. TargetError where the first one has ended; others may end at any time."""
-    found = []
-    for pid in pids:
-        try:
-            found.append({"status": Path(f"/proc/{pid}/status").read_bytes()})
-        except OSError as error:
-            if pid == pids[0]:
-                raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
-            continue
-    return float(memory(PAGE_BYTES, found).get("memory.rss", 0.0))
-
-
 # --- watching ---------------------------------------------------------------------------------------------------------
 
 
@@ -336,10 +313,15 @@ def _metrics(
 
 
 def ledger_of(
-    subject: Subject, watch: Watch, *, forecast: bool, resident: Sequence[tuple[float, float]] = ()
+    subject: Subject,
+    watch: Watch,
+    *,
+    forecast: bool,
+    resident: Sequence[tuple[float, float]] = (),
+    stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
     """The rules applied to what was read. forecast: with the time at which a limit runs out. resident: resident bytes
-    by connections, where they were tried; else those of the watch are taken."""
+    by connections, where they were tried; else those of the watch are taken. stages: metrics of a pipeline."""
     found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(found.values), dict(found.missing)
     if not subject.local:
@@ -347,12 +329,13 @@ def ledger_of(
         read_here = {*values, *missing, *(name for source in SOURCES for name in source.metrics)}
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
+    values |= stages or {}
     pairs = resident or _resident_while_watched(subject, watch)
     _add_memory(_kind(subject), pairs, values, missing)
     found_limits, unread = read_now(
         values,
         missing,
-        kinds=subject.kinds,
+        kinds=subject.kinds | OF_PIPELINES,
         configured=subject.configured,
         effective=subject.effective,
         rules=rules_among(subject.declared, values),

@@ -15,6 +15,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
 from loadframe.formats.json_text import write_json
+from loadframe.formats.named_files import write_whole
 from loadframe.model import (
     Profile,
     ProfileBaseline,
@@ -142,8 +143,8 @@ def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
-def write_speedscope(run: RunFolder, path: Path) -> None:
-    """All sampled stacks of a run in speedscope's format. RunError where there are none or `path` cannot be written."""
+def speedscope_text(run: RunFolder) -> str:
+    """All sampled stacks of a run in speedscope's format. RunError where there are none."""
     titled = [
         TitledStacks(
             f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
@@ -160,8 +161,14 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
             f"{run.path} has no profiles",
             remedy='Run it again with measure.profile = "auto" and a budget that has room for them.',
         )
+    return write_json(speedscope_json(run.path.name, titled))
+
+
+def write_speedscope(run: RunFolder, path: Path) -> None:
+    """The same as a file. RunError also where `path` cannot be written."""
+    text = speedscope_text(run)
     try:
-        path.write_text(write_json(speedscope_json(run.path.name, titled)), encoding="utf-8")
+        write_whole(path, text.encode())
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}", remedy="Choose another place.") from error
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean, variance
 
-from loadframe.analysis import comparison
+from loadframe.analysis import comparison, student
 from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict, by_block
+from loadframe.progress import counted
+from loadframe.units import show
 
 MOST_LEVELS = 2
 """Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
@@ -95,7 +97,7 @@ def prove_side_by_side(
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
     what = " and ".join(f"{after} against {before}" for before, after in pairs)
-    book.progress.phase(f"proving {what} at {len(levels)} levels", len(per_block) * blocks.min)
+    book.progress.phase(f"proving {what} at {counted(len(levels), 'level')}", len(per_block) * blocks.min)
     # Looks that the budget will not come to would only make the others dearer.
     left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
     room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
@@ -139,19 +141,28 @@ def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidenc
 
 
 def look_around(
-    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
+    book: Bookkeeping,
+    before: str,
+    after: str,
+    levels: Sequence[float],
+    *,
+    round_number: int,
+    reserve_s: float = 0.0,
 ) -> list[Step]:
     """Both treatments alternately at further levels, so that the knee after a change is seen against the knee before
-    it, measured in the same minutes. As many blocks as the study's least if the budget allows it; none where it does
-    not allow two."""
+    it, measured in the same minutes. As many blocks as the study's least if the budget allows it beside a
+    reserve; none where it does not allow two."""
     per_block = [*levels, *levels]
-    if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block):
+    if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
     blocks = book.bench.study.measure.blocks.min
-    book.progress.phase(f"{after} against {before} at the {len(levels)} remaining levels", len(per_block) * blocks)
+    book.progress.phase(
+        f"{after} against {before} at the {len(levels)} remaining level{'' if len(levels) == 1 else 's'}",
+        len(per_block) * blocks,
+    )
     taken: list[Step] = []
     for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
-        if block > FEWEST_BLOCKS and not book.budget.affords(per_block):
+        if block > FEWEST_BLOCKS and not book.budget.affords(per_block, reserve_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
     return taken
@@ -261,3 +272,32 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
             asked = each.requests + each.errors
             sums[step.level, each.name] = (total + each.mean_ms * asked, count + asked)
     return {key: total / count for key, (total, count) in sums.items() if count}
+
+
+LONGER = 1.2
+"""What makes the slowest requests take less than a fifth longer is no price worth a line."""
+FOR_A_TAIL = 100
+"""Requests of a step, so that its p99 is no single one of them."""
+
+
+def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
+    """That p99 is longer after a change, at the highest level that both were measured at; "" where it is not, or where
+    the steps do not show it: by Welch's t on the logarithms of their p99, 95 %, two-sided."""
+    common = {step.level for step in before} & {step.level for step in after}
+    one, two = (
+        [math.log(step.latency.p99_ms) for step in side if step.level == max(common, default=None) and _has_tail(step)]
+        for side in (before, after)
+    )
+    if min(len(one), len(two)) < FEWEST_BLOCKS:
+        return ""
+    error = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
+    longer = fmean(two) - fmean(one)
+    least = longer - float(student.quantile(0.975, min(len(one), len(two)) - 1)) * error
+    if least <= 0 or longer < math.log(LONGER):
+        return ""
+    was, is_ = (show(math.exp(fmean(side)), "ms") for side in (one, two))
+    return f"the slowest requests wait longer: p99 at level {max(common):g} {was} before, {is_} after"
+
+
+def _has_tail(step: Step) -> bool:
+    return step.requests >= FOR_A_TAIL and step.latency.p99_ms > 0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from loadframe.bench import registered
 from loadframe.errors import RunError, UserError
-from loadframe.experiments import ladder_writing, tuning_writing
+from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.writing import partial, quality_from, write_down
-from loadframe.model import Curve, Investigation, Ladder, RunQuality, Step, Tuning
+from loadframe.model import Capacity, Curve, Investigation, Ladder, RunQuality, Step, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
 
@@ -50,6 +50,14 @@ def measured_tuning(run: RunFolder) -> Tuning | None:
     RunError where there is not a single finished step."""
     _check_steps(run, run.steps())
     return tuning_writing.write_down(run) if run.tuning() is not None else None
+
+
+def measured_capacity(run: RunFolder) -> Capacity | None:
+    """What a run's search for the capacity found, with its report written again; None for other runs and for one that
+    was ended before its search. RunError where there is not a single finished step."""
+    _check_steps(run, run.steps())
+    found = run.capacity()
+    return capacity_writing.write_page(run, found) if found is not None else None
 
 
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.diagnosis import judging
+from loadframe.diagnosis import judging, keeping
 from loadframe.diagnosis.remedies import joined, propose, state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.examination import Examined
@@ -63,13 +63,13 @@ def lift_together(
             last = attempt(book, examined, applied, levels)
             before, one = one, judged(one, last, TOGETHER)
             note(one)
-            if last.trial.kept:
+            if last.promising:
                 alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * len(chain) * list(levels))
                 last = measured_again(book, one, last, levels, reserve_s=alone_s)
                 one = judged(before, last, TOGETHER)
                 note(one)
             if last.trial.kept:
-                one = replace(one, tried=(*one.tried[:-1], beside(book, one, last.trial, levels)))
+                one = replace(one, tried=(*one.tried[:-1], beside(book, one, last, levels)))
                 note(one)
                 one = _taken_back(book, one, last, chain, levels)
                 return _without_idle(book, examined, one, last, chain, levels, why_not)
@@ -120,7 +120,8 @@ def _taken_back(
             continue
         before = [step for step in steps if step.treatment == without]
         after = [step for step in steps if step.treatment == whole]
-        findings = judging.judge(findings, remedy, verdict, before, after)
+        doubt = "" if verdict.clears_noise else keeping.IN_NOISE
+        findings = judging.judge(findings, remedy, verdict, before, after, doubt=doubt)
         controls.append(_worth(remedy, verdict))
     trial = replace(one.tried[-1], controls=tuple(controls))
     return replace(one, tried=(*one.tried[:-1], trial), findings=findings)
@@ -145,12 +146,11 @@ def _without_idle(
     if why_not(remedy) is not None:
         return one, kept
     alone = attempt(book, examined, sizing.apply(book, examined, remedy, one.curve.points[-1].load), levels)
-    if alone.trial.kept:
-        alone = measured_again(book, one, alone, levels)
+    alone = measured_again(book, one, alone, levels)
     if not alone.trial.kept:
         return one, kept
     whole = replace(one.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
-    trial = beside(book, one, alone.trial, levels)
+    trial = beside(book, one, alone, levels)
     return replace(one, tried=(*one.tried[:-1], whole, trial)), alone
 
 

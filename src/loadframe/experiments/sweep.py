@@ -13,6 +13,7 @@ from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.model import CLIENT_AXES, Curve, Step, by_block
+from loadframe.progress import counted
 from loadframe.study import Study
 
 RESOLUTION = 0.15
@@ -93,7 +94,9 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
     blocks = study.measure.blocks
     done = min(_blocks_at(book.of(treatment), level) for level in levels)
     if done < blocks.min:
-        book.progress.phase(f"measuring {len(levels)} levels ({treatment})", len(levels) * (blocks.min - done))
+        book.progress.phase(
+            f"measuring {counted(len(levels), 'level')} ({treatment})", len(levels) * (blocks.min - done)
+        )
     started_left = book.budget.left_s()
     for block in range(done + 1, blocks.max + 1):
         if block > FEWEST_BLOCKS and not book.budget.affords(levels, book.remedy_s(FEWEST_BLOCKS)):
@@ -123,7 +126,9 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
         ]
         if not slow:
             break
-        book.progress.phase(f"longer warm-ups at {len(slow)} levels ({treatment})", FEWEST_BLOCKS * len(slow))
+        book.progress.phase(
+            f"longer warm-ups at {counted(len(slow), 'level')} ({treatment})", FEWEST_BLOCKS * len(slow)
+        )
         for level in slow:
             longer = [
                 book.take(round_number=round_number, block=block, treatment=treatment, level=level)

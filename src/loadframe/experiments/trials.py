@@ -8,14 +8,14 @@ from functools import partial
 
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.remedies import propose
+from loadframe.diagnosis.remedies import proposed_for
 from loadframe.experiments import fresh, sizing
-from loadframe.experiments.controls import hold_against
+from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.series import lift_together
 from loadframe.experiments.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
-from loadframe.model import Remedy, Round, TargetState, UntriedRemedy, Verdict
+from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy, Verdict
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
@@ -41,10 +41,10 @@ def try_remedies(
     one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
-    for proposed in propose(one.findings, examined.situation):
+    for proposed in proposed_for(one, examined.situation):
         if proposed.id in already:
             continue
-        because = _why_not(book, examined, proposed) if kept is None else _HAVE_ONE
+        because = _why_not(book, examined, proposed) if kept is None else KEPT_FIRST
         if because is not None:
             one = _shown(one, proposed, because)
             continue
@@ -58,13 +58,14 @@ def try_remedies(
         tried = attempt(book, examined, applied, levels)
         before, one = one, judged(one, tried)
         note(one)
-        if tried.trial.kept:
+        if tried.promising:
             tried = measured_again(book, one, tried, levels)
             one = judged(before, tried)
             note(one)
         if tried.trial.kept:
             kept = tried
-            one = replace(one, tried=(*one.tried[:-1], beside(book, one, tried.trial, levels)))
+            reserve_s = less_s(book, one, tried.trial, levels)
+            one = replace(one, tried=(*one.tried[:-1], beside(book, one, tried, levels, reserve_s=reserve_s)))
         else:
             already.add(proposed.id)
             fruitless.append(tried)
@@ -95,9 +96,6 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdic
     first = rounds[0].treatment
     steps = fresh.measure_again(book, first, last, levels, blocks, round_number=len(rounds))
     return fresh.told(steps, first, last) if steps else None
-
-
-_HAVE_ONE = "another remedy was kept first; this one is reconsidered in the next round"
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:

@@ -6,44 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
-from loadframe.diagnosis import judging
+from loadframe.diagnosis import judging, keeping
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.experiments import fresh
 from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove
+from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove, tail_price
 from loadframe.experiments.sizing import Applied
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import LevelRatio, Limit, Round, Step, Trial, Verdict
+from loadframe.experiments.unloaded import Unloaded, measure_unloaded
+from loadframe.model import Finding, LevelRatio, Limit, Price, Round, Step, Trial, Verdict
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
 """Of the first remedy's interval: at its lower end half of the error that all share, and so is the other half left."""
-NOT_AGAIN = "fresh blocks did not prove the gain again"
+NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
+FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. again: the steps of the
-    fresh blocks that followed, where it was kept. responses_s: by treatment, the response time at the lowest level,
-    where how many requests are served at once is what the remedy is for. collecting: by treatment, what a profile shows
-    of the collector of garbage, where the remedy is for that."""
+    """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. promising: these blocks
+    prove a gain, or that failures ended; fresh ones tell whether it is kept. again: the steps of those. unloaded: the
+    lowest level, where how many requests are served at once is what a kept remedy is for. collecting: by treatment,
+    what a profile shows of the collector of garbage, where it is for that."""
 
     applied: Applied
     trial: Trial
     steps: tuple[Step, ...]
     after: Examined
+    promising: bool = False
     again: tuple[Step, ...] = ()
-    responses_s: Mapping[str, float] = field(default_factory=dict)
+    unloaded: Unloaded = field(default_factory=Unloaded)
     collecting: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def seen_again(self) -> bool:
-        """Whether the fresh blocks decide as the proof did, or there are none."""
-        return self.trial.told.decision == self.trial.verdict.decision
 
     @property
     def in_series(self) -> tuple[str, ...]:
@@ -54,7 +51,8 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Sequence[float]) -> Attempt:
-    """The proof of a remedy that is applied already."""
+    """The proof of a remedy that is applied already. Without fresh blocks it is kept where failures ended, or where the
+    gain is clear of the noise."""
     one, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     verdict, ratios, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
@@ -63,11 +61,10 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
-    price = replace(remedy.price, memory_before_bytes=_memory(before), memory_after_bytes=_memory(after))
     trial = Trial(
-        remedy=replace(remedy, price=price),
+        remedy=replace(remedy, price=_price(remedy.price, before, after)),
         verdict=replace(verdict, may_overstate=better),
-        kept=better or cures,
+        kept=cures or (better and verdict.clears_noise),
         levels=ratios,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=one.treatment,
@@ -89,24 +86,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         knobs=examined.situation.knobs,
         declared=book.bench.study.target.limit,
     )
-    responses_s = _unloaded(book, one, applied) if trial.kept else {}
-    aimed_at = [finding for finding in one.findings if finding.id in remedy.addresses]
-    collecting = receded(book, aimed_at, one.treatment, name) if trial.kept else {}
-    return Attempt(applied, trial, tuple(steps), seen, responses_s=responses_s, collecting=collecting)
-
-
-def _unloaded(book: Bookkeeping, one: Round, applied: Applied) -> dict[str, float]:
-    """The response times (s) at the lowest level of both treatments, where the remedy is for the number of requests
-    served at once; empty for others. The state before has its curve; that after needs these steps for its own."""
-    if not set(SERVED_AT_ONCE).intersection(applied.remedy.addresses):
-        return {}
-    lowest, name = book.bench.study.levels[0], applied.treatment
-    book.progress.phase(f"{name} at {lowest:g}, where no request waits for another", FEWEST_BLOCKS)
-    for block in range(1, FEWEST_BLOCKS + 1):
-        book.take(round_number=one.number, block=block, treatment=name, level=lowest)
-    sides = {each: undisturbed([s for s in book.of(each) if s.level == lowest]) for each in (one.treatment, name)}
-    means = {each: fmean(step.latency.mean_ms / 1000 for step in steps) for each, steps in sides.items() if steps}
-    return {each: mean for each, mean in means.items() if mean > 0}
+    return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
 
 
 def prove_remedy(
@@ -129,53 +109,90 @@ def prove_remedy(
 def measured_again(
     book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
-    """A remedy that was kept for its throughput with what fresh blocks say of it, as far as the budget has room for
-    them beside a reserve. One that is proved worse there is not kept."""
-    trial = tried.trial
-    if trial.verdict.decision != "better":
+    """A promising remedy with what fresh blocks say of it, as far as the budget has room for them, and with what tells
+    its cause, where it is kept. Beside a reserve where it is kept without them; where it is not, they are what the
+    budget is for. One that is not kept has spent its level of the error: nothing was proved."""
+    if not tried.promising:
         return tried
+    trial = tried.trial
     before, after = trial.treatment_before, trial.treatment_after
+    better = trial.verdict.decision == "better"
+    most = book.bench.study.measure.blocks.max
     steps = fresh.measure_again(
         book,
         before,
         after,
         levels,
-        fresh.wanted([trial.verdict], book.bench.study.measure.blocks.max),
+        fresh.wanted([trial.verdict], most) if better else max(fresh.BLOCKS, trial.verdict.blocks),
         round_number=one.number,
         done=trial.verdict.blocks,
-        reserve_s=reserve_s + afterwards_s(book, one, levels, treatments=1),
+        reserve_s=reserve_s + afterwards_s(book, one, levels, treatments=1) if trial.kept else 0.0,
     )
-    if not steps:
+    if steps:
+        tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
+    elif not trial.kept:
+        tried = replace(tried, trial=replace(trial, note=keeping.IN_NOISE))
+    if not tried.trial.kept:
+        book.error = book.error.after((1 - trial.verdict.confidence) / 2, decided=False)
         return tried
-    verdict = fresh.told(steps, before, after)
-    trial = replace(
-        trial,
-        fresh=verdict,
-        kept=verdict.decision != "worse",
-        levels=level_ratios(settled(steps), before, after),
-        operations=operation_times(_of(steps, before), _of(steps, after)),
+    aimed_at = [finding for finding in one.findings if finding.id in tried.applied.remedy.addresses]
+    at_once = any(finding.id in SERVED_AT_ONCE for finding in aimed_at)
+    return replace(
+        tried,
+        unloaded=measure_unloaded(book, before, after, round_number=one.number) if at_once else Unloaded(),
+        collecting=receded(book, aimed_at, before, after),
     )
-    return replace(tried, trial=trial, again=tuple(steps))
+
+
+def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
+    """A trial with what fresh blocks say: whether it is kept, and if not, why."""
+    before, after = trial.treatment_before, trial.treatment_after
+    verdict = fresh.told(steps, before, after)
+    sides = _of(steps, before), _of(steps, after)
+    ended = verdict.decision != "worse" and judging.cures_failures(*sides)
+    cures = ended and not judging.by_chance(verdict, *sides)
+    better = trial.verdict.decision == "better"
+    why_not = "" if cures else keeping.why_not_again(verdict) if better else FAIL_AGAIN
+    return replace(
+        trial,
+        remedy=replace(trial.remedy, price=replace(trial.remedy.price, slower_tail=tail_price(*sides))),
+        fresh=verdict,
+        kept=not why_not,
+        note=why_not or trial.note,
+        levels=level_ratios(settled(steps), before, after),
+        operations=operation_times(*sides),
+    )
 
 
 def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
-    """The round with this trial, judged from its fresh blocks where they decide. Nothing is refuted where the limit
-    that was raised was full again all the same, nor where another cause is there with the remedy: of two limits in
-    series neither helps alone. doubt: why the trial confirms nothing."""
-    trial, fresh_ones = tried.trial, decided(tried.trial.told)
-    steps = served_at_once((tried.again or tried.steps) if fresh_ones else tried.steps, tried.responses_s)
+    """The round with this trial, judged from its fresh blocks where there are any. Where these blocks and those that
+    decided differ, or nothing shows that the gain is no noise, its causes stay as they were. Nothing is refuted where
+    the limit that was raised was full again all the same, nor where another cause is there with the remedy: of two
+    limits in series neither helps alone. doubt: why the trial confirms nothing."""
+    trial = tried.trial
+    if tried.promising and not trial.kept and trial.told.decision != "worse":
+        return replace(one, tried=(*one.tried, trial))
+    steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
     before, after = sides(trial, steps)
     findings = judging.judge(
         one.findings,
         trial.remedy,
-        trial.told if fresh_ones else trial.verdict,
+        trial.told,
         before,
         after,
         refutes=tried.applied.full is None and not tried.in_series,
-        doubt=doubt or ("" if tried.seen_again else NOT_AGAIN),
+        doubt=doubt,
     )
+    if not tried.unloaded.shows_more(trial.told):
+        findings = tuple(map(_not_more, one.findings, findings))
     return replace(one, tried=(*one.tried, trial), findings=findings)
+
+
+def _not_more(before: Finding, after: Finding) -> Finding:
+    """A finding after a trial that does not show more requests at once: the trial alone confirms none of them."""
+    newly = after.status == "confirmed" and before.status != "confirmed"
+    return judging.only_helped(after, NOT_MORE) if newly and after.id in SERVED_AT_ONCE else after
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
@@ -183,10 +200,14 @@ def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     return _of(steps, trial.treatment_before), _of(steps, trial.treatment_after)
 
 
-def beside(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Trial:
-    """A kept trial with the ratios at the levels at which it was not judged, too."""
-    before, after = trial.treatment_before, trial.treatment_after
-    around = look_around(book, before, after, _other_levels(book, one, levels), round_number=one.number)
+def beside(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0) -> Trial:
+    """The trial of a kept remedy with the ratios at the levels at which it was not judged, too, where the budget has
+    room for them beside a reserve."""
+    trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
+    before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
+    others = [level for level in _other_levels(book, one, levels) if level not in done]
+    further = look_around(book, before, after, others, round_number=one.number, reserve_s=reserve_s)
+    around = [*unloaded, *further]
     ratios = (*trial.levels, *level_ratios(around, before, after))
     return replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
 
@@ -224,6 +245,15 @@ def _full(limit: Limit | None) -> str:
     if limit is None:
         return ""
     return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
+
+
+def _price(price: Price, before: Sequence[Step], after: Sequence[Step]) -> Price:
+    return replace(
+        price,
+        memory_before_bytes=_memory(before),
+        memory_after_bytes=_memory(after),
+        slower_tail=tail_price(before, after),
+    )
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
@@ -16,9 +17,46 @@ from loadframe.experiments.tuning_proof import Proof, kept_s, proved
 from loadframe.experiments.tuning_space import vary
 from loadframe.experiments.tuning_start import Start
 from loadframe.experiments.tuning_trials import Trials
-from loadframe.model import Tuning, TuningTrial
+from loadframe.model import CapacityObjective, SettingValue, TargetState, Tuning, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Search
+from loadframe.tuning.space import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the start tells a search. space: what is varied; left_out: what is not, and why. tries: what a diagnosis
+    asks for, worth trying first. levels: at which settings are judged, the highest first. asked: besides throughput."""
+
+    space: Space
+    left_out: Mapping[str, str]
+    tries: tuple[Mapping[str, SettingValue], ...]
+    levels: tuple[float, ...]
+    asked: CapacityObjective | None
+
+    def trials(
+        self, book: Bookkeeping, run: RunFolder, search: Search, state: TargetState, levels: tuple[float, ...]
+    ) -> Trials:
+        """None yet, to be judged at these levels."""
+        start = Start.of(undisturbed(book.of(START)), levels)
+        names = {self.space.start: START}
+        return Trials(book, run, self.space, search, levels, state, start, objective=self.asked, names=names)
+
+
+def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -> Plan:
+    """From the start's first curve. memory_bytes: as for tuning_space.vary."""
+    study, one = book.bench.study, examined.round
+    remedies = [
+        {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
+        for remedy in propose(one.findings, examined.situation)
+        if remedy.price.durability is None or study.remedies.durability == "relax"
+    ]
+    first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
+    varied = vary(study, one.effective, memory_bytes, first)
+    asked, start = within.asked(study), undisturbed(book.of(START))
+    curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
+    levels = tuple(reversed(judged_levels(curve, examined.bend)))
+    return Plan(varied.space, varied.left_out, tuple(each for each in remedies if each), levels, asked)
 
 
 def tune(
@@ -33,31 +71,12 @@ def tune(
     """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
     first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.
     earlier: trials of a run to go on from."""
-    study, one = book.bench.study, examined.round
-    remedies = [
-        {change.setting: change.after for change in remedy.changes if change.layer == "server" and change.needed}
-        for remedy in propose(one.findings, examined.situation)
-        if remedy.price.durability is None or study.remedies.durability == "relax"
-    ]
-    first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
-    varied = vary(study, one.effective, memory_bytes, first)
-    asked, start = within.asked(study), undisturbed(book.of(START))
-    curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
-    levels = tuple(reversed(judged_levels(curve, examined.bend)))
-    search = Search(varied.space, tries=[each for each in remedies if each], seed=book.random.randrange(2**32))
-    tuned = Trials(
-        book,
-        run,
-        varied.space,
-        search,
-        levels,
-        one.state,
-        Start.of(start, levels),
-        objective=asked,
-        names={varied.space.start: START},
-    )
+    one = examined.round
+    plan = planned(book, examined, memory_bytes)
+    search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))
+    tuned = plan.trials(book, run, search, one.state, plan.levels)
     tuned.begin(earlier)
-    answers = Answers(tuned, varied.left_out, tuple(finding.title for finding in one.findings))
+    answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in one.findings))
     tuning_writing.save(run, answers.stopped())
     _search(tuned, trials)
     return _conclude(tuned, answers)

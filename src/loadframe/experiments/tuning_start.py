@@ -17,6 +17,7 @@ from loadframe.errors import RunError
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.model import Step, by_block
+from loadframe.progress import counted
 
 START_ROUND = 1
 """The round of its steps."""
@@ -31,7 +32,7 @@ BLOCKS_ANEW = 3
 def measure_start(book: Bookkeeping) -> None:
     """The start at the study's levels, in the fewest blocks; more of them where these do not agree."""
     levels = list(book.bench.study.levels)
-    book.progress.phase(f"measuring {len(levels)} levels as given", len(levels) * FEWEST_BLOCKS)
+    book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
         measure_block(book, START, levels, block, round_number=START_ROUND)
     for block in range(FEWEST_BLOCKS + 1, MOST_BLOCKS + 1):

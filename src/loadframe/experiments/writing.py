@@ -18,9 +18,9 @@ from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Host, Investigation, Limit, Round, RunQuality, Step, StudySummary, Verdict
+from loadframe.model import AnswersCompared, Host, Investigation, Limit, Round, RunQuality, Step, StudySummary, Verdict
 from loadframe.recording.series import MetricSeries, metric_series
-from loadframe.reporting import quality_words, words
+from loadframe.reporting import compared_answers, quality_words, resource_table, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
@@ -67,6 +67,7 @@ def write_down(
         warm_restarts=tuple(run.warm_restarts()),
         alternatives=alternatives_of(run, rounds[0], counting, study),
         latencies=latencies.distributions,
+        answers=end.answers,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)
@@ -84,7 +85,8 @@ def write_report(run: RunFolder, investigation: Investigation) -> None:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """What is said of every run that has ended, whatever it was made for. warnings: what cannot be observed, what one
-    treatment has left behind for the next, and what of the recording is missing."""
+    treatment has left behind for the next, what of the recording is missing, and answers that are not those of other
+    programs."""
 
     run: str
     report: str
@@ -92,6 +94,7 @@ class Ended:
     host: Host
     quality: RunQuality
     warnings: tuple[str, ...]
+    answers: tuple[AnswersCompared, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -111,10 +114,17 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
     return Ended(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
         host=run.host(),
         quality=run.quality() or quality_from(steps),
-        warnings=(*unseen(study, _seen(steps)), *bench.notes, *map(str, carried_over(steps)), *series.warnings),
+        warnings=(
+            *unseen(study, _seen(steps)),
+            *bench.notes,
+            *compared_answers.warnings(bench.answers),
+            *map(str, carried_over(steps)),
+            *series.warnings,
+        ),
+        answers=bench.answers,
     )
 
 
@@ -134,13 +144,14 @@ def _series_of(run: RunFolder) -> MetricSeries:
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
     """Every round with its curve, limits and evidence from all steps of its treatment, those of the proofs and of the
     blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
-    rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next."""
+    rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next; and what
+    the report shows of every run."""
     deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
     whole = [
         _from_all(one, [step for step in steps if step.treatment == one.treatment], study, deciding) for one in rounds
     ]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
-    shown |= {limit.use_metric for one in whole for limit in one.limits}
+    shown |= {limit.use_metric for one in whole for limit in one.limits} | resource_table.metrics()
     return [
         replace(one, footprint=footprint([step for step in steps if step.treatment == one.treatment], sorted(shown)))
         for one in whole

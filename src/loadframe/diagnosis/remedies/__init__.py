@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadframe.diagnosis.behind_stages import stages_first
+from loadframe.diagnosis.conclusion import stops_growing
 from loadframe.diagnosis.remedies import cage, declared
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.remedy import Builder, Builders, Situation
-from loadframe.model import Change, Finding, Price, Remedy, TargetState
+from loadframe.model import Change, Finding, Price, Remedy, Round, TargetState
 
 _TABLES: tuple[Builders, ...] = (cage.BUILDERS, *tables("remedies", "BUILDERS", dict).values())
 BUILDERS: dict[str, tuple[Builder, ...]] = {
@@ -26,18 +28,29 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
     """Remedies for these findings, those of the first finding first; among one finding's, the free ones first, and
-    those that are known before settings of which only the study knows. One that is known to raise a later finding's
-    limit as well is for both: a trial of it is told of both."""
+    those that are known before settings of which only the study knows; behind all of them the settings for which
+    nothing speaks. One that is known to raise a later finding's
+    limit as well is for both: a trial of it is told of both. What a stage waits for in its server comes before the
+    stage, and its remedies are for both."""
     chosen: dict[str, Remedy] = {}
-    for finding in findings:
+    for finding in stages_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
-        for remedy in sorted(remedies, key=lambda remedy: remedy.price.durability is not None):
+        if finding.behind:
+            remedies = [replace(one, addresses=(*one.addresses, finding.behind)) for one in remedies]
+        for remedy in sorted(remedies, key=lambda one: (declared.is_blind(one), one.price.durability is not None)):
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
                 chosen[remedy.id] = replace(known, addresses=tuple(addresses))
     return tuple(chosen.values())
+
+
+def proposed_for(one: Round, situation: Situation) -> tuple[Remedy, ...]:
+    """The remedies for what a round has found; where throughput ends and none of that has a remedy, the settings that
+    the study declares, for no cause: they were declared to be tried."""
+    found = propose(one.findings, situation)
+    return found if found or stops_growing(one.curve) is None else declared.because_declared(one.findings, situation)
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
@@ -83,4 +96,4 @@ def state_after(state: TargetState, remedy: Remedy) -> TargetState:
     return replace(state, settings=settings, limits=limits, options=options)
 
 
-__all__ = ["Situation", "joined", "propose", "resized", "state_after"]
+__all__ = ["Situation", "joined", "propose", "proposed_for", "resized", "state_after"]

@@ -3,11 +3,23 @@ are proposed in an order, the most likely first, and a trial tells what each doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.knowledge.remedy import Situation, round_up
-from loadframe.model import Change, Finding, Knob, Layer, Price, Remedy, SettingValue, amount
+from loadframe.model import (
+    DRIVER_BESIDE,
+    OTHERS,
+    Change,
+    Finding,
+    Knob,
+    Layer,
+    Price,
+    Remedy,
+    SettingValue,
+    amount,
+)
 
 FURTHER = 4.0
 """A larger value is felt, and small against a machine; it is the first that is declared from there on."""
@@ -25,7 +37,7 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "service.serial": ("lock", "shard", "stripe", "worker", "thread", "pool", "parallel", "concurren", "serial"),
     "cpu.hot_thread": ("worker", "process", "thread", "cluster", "shard", "concurren", "parallel", "instance"),
     "process.open_files": ("open_files", "nofile", "files", "descriptor", "cache"),
-    "disk.fsync": ("sync", "flush", "durab", "commit", "batch", "journal"),
+    "disk.fsync": ("sync", "flush", "durab", "commit", "batch", "journal", "wal"),
     "net.delayed_ack": ("nodelay", "no_delay", "nagle", "buffer", "cork", "flush"),
     "net.accept_queue": ("backlog", "accept", "listen", "queue"),
     "net.ports": ("keep", "reuse", "pool", "persist", "idle"),
@@ -36,6 +48,12 @@ NAMED: Mapping[str, tuple[str, ...]] = {
 }
 """Causes inside a service, each with parts of the names that settings for it usually have. They decide the order
 alone: a trial decides what a setting does."""
+NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
+"""Where one of these holds, the curve is not the target's, and no setting of it is judged by it."""
+SAFER = frozenset({"disk.fsync"})
+"""Causes whose cost is that of safety: what gives some up is a likely remedy."""
+UNKNOWN = "the study declares it; what it does is not known"
+BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it or against it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +70,30 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
     """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no declared
     setting is named for and that is not one inside a service."""
     found = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
-    return tuple(_remedy(finding, situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
+    return tuple(_remedy((finding.id,), situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
+
+
+def is_blind(remedy: Remedy) -> bool:
+    """Whether nothing speaks for it but that the study declares the setting."""
+    return all(change.why == UNKNOWN for change in remedy.changes)
+
+
+def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
+    """Changes of the declared settings of a service, in their order, for a curve that ends for a reason that no cause
+    with a remedy tells. They are for no cause: a gain of one names none. None where the curve is not the target's."""
+    if any(finding.id in NOT_THE_TARGETS for finding in findings):
+        return ()
+    found = []
+    for knob in situation.knobs:
+        now = situation.effective.get(knob.name)
+        if now is None or knob.layer == "application":
+            continue
+        larger = _larger(knob, now)
+        after = larger if larger is not None else _other(knob, now)
+        if after is not None:
+            rank = 0 if knob.raises else 1 if larger is not None or amount(now) is None else 2
+            found.append(_Ranked(rank, knob, after, BECAUSE_DECLARED))
+    return tuple(_remedy((), situation, one) for one in sorted(found, key=lambda one: one.rank)[:MOST])
 
 
 def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | None:
@@ -74,12 +115,14 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     size = _in_service(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
-            return _Ranked(1, knob, larger, f"it is {now}, and {size:g} requests are in service at once")
+            many = "one request is" if size == 1 else f"{size:g} requests are"
+            return _Ranked(1, knob, larger, f"it is {now}, and {many} in service at once")
         if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
             return _Ranked(2, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
-    why = "its name suggests it" if named else "the study declares it; what it does is not known"
-    return _Ranked((3 if named else 4) + 2 * (larger is None and amount(now) is not None), knob, after, why)
+    lowers = finding.id in SAFER and knob.gives_up is not None
+    why = "its name suggests it" if named else "it gives up what the disk is waited for" if lowers else UNKNOWN
+    return _Ranked((3 if named or lowers else 4) + 2 * (larger is None and amount(now) is not None), knob, after, why)
 
 
 def _in_service(finding: Finding) -> float | None:
@@ -130,15 +173,15 @@ def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
     return behind[0] if behind else others[0]
 
 
-def _remedy(finding: Finding, situation: Situation, one: _Ranked) -> Remedy:
+def _remedy(addresses: tuple[str, ...], situation: Situation, one: _Ranked) -> Remedy:
     knob, before = one.knob, situation.effective.get(one.knob.name)
     lost = knob.gives_up if knob.gives_up is not None and one.after != knob.values[0] else None
     return Remedy(
         id=f"{WHOSE[knob.layer]}.{knob.name}.{one.after}",
         title=f"{knob.name} = {one.after}",
-        addresses=(finding.id,),
+        addresses=addresses,
         changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why),),
         price=Price(durability=lost),
         source=f"workload.options.{knob.name}" if knob.layer == "application" else f"target.setting.{knob.name}",
-        guessed=one.rank > 0,
+        guessed=one.rank > 0 or not addresses,
     )

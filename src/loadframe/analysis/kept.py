@@ -1,0 +1,76 @@
+"""What was learned and kept as JSON has the form that it was written in: each check gives the value, or raises
+ValueError. The standard library alone: the lasting process of a watch imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+MOST = 1e18
+"""Larger numbers than this were never measured; their squares are still numbers."""
+
+
+def number(value: Any, *, least: float = -MOST, most: float = MOST) -> float:
+    """A number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ValueError(f"{_shown(value)} is no number from {least:g} to {most:g}")
+    return float(value)
+
+
+def whole(value: Any, *, least: int = 0) -> int:
+    """A whole number, not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        raise ValueError(f"{_shown(value)} is no whole number from {least} on")
+    return value
+
+
+def optional(value: Any, each: Callable[[Any], A]) -> A | None:
+    """None, or what `each` makes of it."""
+    return None if value is None else each(value)
+
+
+def listed(value: Any, each: Callable[[Any], A]) -> list[A]:
+    """A list, with what `each` makes of its members."""
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{_shown(value)} is no list")
+    return [each(one) for one in value]
+
+
+def pair(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> tuple[A, B]:
+    """A list of two."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{_shown(value)} is no pair")
+    return first(value[0]), second(value[1])
+
+
+def pairs(value: Any, first: Callable[[Any], A], second: Callable[[Any], B]) -> list[tuple[A, B]]:
+    """A list of lists of two."""
+    return listed(value, lambda one: pair(one, first, second))
+
+
+def table(value: Any) -> dict[str, Any]:
+    """A table."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{_shown(value)} is no table")
+    return value
+
+
+def fields(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """A table that has these fields, and no others."""
+    if set(table(value)) != set(names):
+        raise ValueError(f"it has other fields than {', '.join(names)}")
+    return table(value)
+
+
+def rising(values: list[float]) -> list[float]:
+    """The values, each above the one before."""
+    if any(two <= one for one, two in pairwise(values)):
+        raise ValueError("they do not rise")
+    return values
+
+
+def _shown(value: Any) -> str:
+    return f"{str(value)[:40]!r}"
