@@ -20,6 +20,7 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import attach
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mariadb.target import MariadbTarget
+from loadframe.kinds.mysql.target import MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState
@@ -47,6 +48,22 @@ def farm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
         try:
             target.create()
             target.start(TargetState({"table_open_cache": 64, "innodb_buffer_pool_size": 32 << 20}))
+            yield target.endpoint()
+        finally:
+            target.destroy()
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A MySQL of its own, that does not wait for the disk."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+    with Lease.acquire("tests of workloads on MySQL") as lease:
+        target = MysqlTarget(lease=lease, allowance=Allowance())
+        try:
+            target.create()
+            target.start(TargetState({"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0}))
             yield target.endpoint()
         finally:
             target.destroy()

@@ -250,6 +250,14 @@ def test_quantiles_alone_are_counted_and_give_no_latency(run: Run) -> None:
     assert not requests.latency_ms.any()
 
 
+def test_latencies_that_are_all_0_are_none(run: Run) -> None:
+    driver = run(BEGIN + WORK.replace("latency_ms=9", "latency_ms=0"))
+    assert len(driver.requests()) > 5
+    assert driver.marks == (NO_LATENCIES,)
+    driver = run(BEGIN + WORK)
+    assert len(driver.requests()) > 5 and driver.marks == ()
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 WRONG = {
@@ -266,7 +274,9 @@ WRONG = {
     "infinite": ("tell(end=float('inf'), latency_ms=1)", "line 1: it is not JSON .*Infinity"),
     "negative": ("tell(end=time.monotonic(), latency_ms=-1)", "line 1: latency_ms is -1"),
     "a word for a number": ("tell(end=time.monotonic(), latency_ms='1')", "line 1: latency_ms is '1'"),
-    "true for a number": ("tell(end=True, latency_ms=1)", "line 1: end is True"),
+    "true for a number": ("tell(end=True, latency_ms=1)", "line 1: end is true"),
+    "no number": ("tell(end=None, latency_ms=1)", "line 1: end is null"),
+    "an empty object": ("tell()", "line 1: it has no latency_ms; it is empty"),
     "no latency": ("tell(end=time.monotonic())", "line 1: it has no latency_ms; it has end"),
     "no time": ("tell(latency_ms=1)", "line 1: it has no end and no start"),
     "it ends before it begins": ("tell(start=time.monotonic(), end=time.monotonic() - 1)", "line 1: it takes -"),

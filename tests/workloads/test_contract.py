@@ -78,9 +78,13 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "metadata-index at change_rate": ({"entries": 2000, "batch": 50}, "queue_endpoint", 200, 2000),
     "metadata-index at entries": ({"scanners": 2, "batch": 100}, "queue_endpoint", 300, 20_000),
     "oltp": ({"rows": 500, "tables": 2}, "farm_server", 1, 5),
+    "oltp/mysql": ({"rows": 1500, "tables": 2}, "mysql_server", 1, 5),
     "oltp/postgres": ({"rows": 500, "tables": 2}, "postgres_server", 1, 5),
     "oltp at rate": ({"rows": 500, "tables": 2, "threads": 6}, "farm_server", 100, 300),
     "render-farm": ({"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "farm_server", 2, 7),
+    "render-farm/mysql": (
+        {"tables_per_job": 3, "threads": 3, "submit": 300, "complete": 300}, "mysql_server", 2, 7,
+    ),
     "oltp/attached postgres": ({"rows": 500, "tables": 2}, "postgres_attached", 1, 5),
     "pgbench": ({"scale": 1, "script": "simple-update"}, "postgres_server", 1, 5),
     "pgbench/attached postgres": ({"scale": 1, "protocol": "prepared", "jobs": 2}, "postgres_attached", 1, 5),
@@ -92,10 +96,14 @@ SPECIMENS: dict[str, tuple[dict[str, SettingValue], str, float, float]] = {
     "render-farm-burst": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_server", 8, 30,
     ),
+    "render-farm-burst/mysql": (
+        {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "mysql_server", 8, 30,
+    ),
     "render-farm-burst/attached mariadb": (
         {"tables_per_job": 2, "threads": 3, "fan_out": 3, "listing_jobs": 4}, "farm_attached", 8, 30,
     ),
     "sysbench": ({"table_size": 500, "tables": 2}, "farm_server", 1, 5),
+    "sysbench/mysql": ({"table_size": 500, "tables": 2}, "mysql_server", 1, 5),
     "sysbench/postgres": ({"script": "oltp_point_select", "table_size": 500}, "postgres_server", 1, 5),
     "sysbench/attached mariadb": ({"script": "bulk_insert"}, "farm_attached", 1, 5),
     "sysbench/attached postgres": (
@@ -125,7 +133,11 @@ def there(name: str) -> bool:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=[pytest.mark.server] * (name != "job-queue")) for name in SPECIMENS if there(name)
+        pytest.param(name, marks=[pytest.mark.mysql if name.endswith("/mysql") else pytest.mark.server])
+        if name != "job-queue"
+        else name
+        for name in SPECIMENS
+        if there(name)
     ],
 )
 def specimen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Specimen]:
@@ -147,6 +159,7 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
         "loader_server": "sharded bulk-loader",
         "queue_endpoint": "sqlite",
         "farm_server": "mariadb",
+        "mysql_server": "mysql",
         "postgres_server": "postgres",
         "farm_attached": "mariadb",
         "postgres_attached": "postgres",

@@ -70,7 +70,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         """By the log's times."""
         return Schedule(*self._stretch.at_speed(level, duration_s))
 
-    def unchecked(self) -> str:
+    def unchecked(self, target_kind: str) -> str:
         """See SendsRequests."""
         return (
             "Of the answers to the log's requests no more than the status was checked: below 400 where it was so in "

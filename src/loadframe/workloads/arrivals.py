@@ -35,34 +35,35 @@ def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
         time.sleep(POLL_S)
 
 
-def open_loop(file: IO[bytes], rate: float, duration_s: float, threads: int) -> NDArray[np.float64]:
-    """Let requests arrive at this rate for so long; when (CLOCK_MONOTONIC, s)."""
-    begin_s = time.monotonic() + HEAD_START_S
+def open_loop(file: IO[bytes], rate: float, begin_s: float, duration_s: float, threads: int) -> NDArray[np.float64]:
+    """Let requests arrive at this rate from begin_s on, for so long; when (CLOCK_MONOTONIC, s)."""
     arrivals = begin_s + arrival_times(rate, duration_s)
     _write(file, arrivals, begin_s + duration_s, threads)
     return arrivals
 
 
 def replay(
-    file: IO[bytes], offsets: NDArray[np.float64], numbers: NDArray[np.int64], duration_s: float, threads: int
+    file: IO[bytes],
+    offsets: NDArray[np.float64],
+    numbers: NDArray[np.int64],
+    begin_s: float,
+    duration_s: float,
+    threads: int,
 ) -> NDArray[np.float64]:
-    """Let requests arrive as they once did, for so long. offsets: when, in rising order from 0 (s); numbers: which.
-    Their arrivals (CLOCK_MONOTONIC, s)."""
+    """Let requests arrive as they once did, from begin_s on, for so long. offsets: when, in rising order from 0 (s);
+    numbers: which. Their arrivals (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
-    begin_s = time.monotonic() + HEAD_START_S
     arrivals = begin_s + offsets
     _write(file, arrivals, begin_s + duration_s, threads, np.append(numbers, np.zeros(threads, dtype=np.int64)))
     return arrivals
 
 
-def closed_loop(file: IO[bytes], duration_s: float, threads: int) -> float:
-    """Let all threads begin at one instant and work for so long; when it is over (CLOCK_MONOTONIC, s)."""
+def closed_loop(file: IO[bytes], begin_s: float, duration_s: float, threads: int) -> None:
+    """Let all threads begin at begin_s (CLOCK_MONOTONIC) and work for so long."""
     import numpy as np
 
-    begin_s = time.monotonic() + HEAD_START_S
     _write(file, np.full(threads, begin_s), begin_s + duration_s, threads)
-    return begin_s + duration_s
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:

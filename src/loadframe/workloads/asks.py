@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from loadframe.model import Checked
 
-CHECKED: tuple[Checked, ...] = ("status", "length", "bytes")
+CHECKED: tuple[Checked, ...] = ("status", "length", "bytes", "size")
 """By the number in a record."""
 HEAD = [("asks", "<u8"), ("sessions", "<u8")]
 PIECE = [("offset", "<u8"), ("size", "<u8")]
@@ -26,6 +26,12 @@ RECORD = [
     ("body_size", "<u8"),
     ("wanted_offset", "<u8"),
     ("wanted_size", "<u8"),
+    ("contains_offset", "<u8"),
+    ("contains_size", "<u8"),
+    ("fails_offset", "<u8"),
+    ("fails_size", "<u8"),
+    ("shortest", "<u8"),
+    ("longest", "<u8"),
     ("operation", "<u4"),
     ("lowest", "<u2"),
     ("highest", "<u2"),
@@ -38,8 +44,9 @@ RECORD = [
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request. head: its line and headers, each with its end, without the empty line. lowest, highest: the statuses
-    of a right answer. wanted: its body, where more than the status is checked. repeatable: may be sent again where the
-    server has closed the connection meanwhile. think_s: the pause of a user before it, in a sequence."""
+    of a right answer. wanted: its body, where that or its length is checked. contains, fails: words that its body has,
+    and has not; b"": none. shortest, longest: of it in bytes, where its size is checked. repeatable: may be sent again
+    where the server has closed the connection meanwhile. think_s: the pause of a user before it, in a sequence."""
 
     operation: int
     head: bytes
@@ -51,6 +58,10 @@ class Ask:
     wanted: bytes = b""
     repeatable: bool = True
     think_s: float = 0.0
+    contains: bytes = b""
+    fails: bytes = b""
+    shortest: int = 0
+    longest: int = 0
 
     @property
     def size(self) -> int:
@@ -76,18 +87,20 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes]) -> bytes:
     places = np.zeros(len(sessions), dtype=PIECE)
     records = np.zeros(len(asks), dtype=RECORD)
     begin = np.dtype(HEAD).itemsize + records.nbytes + places.nbytes
-    pieces = [piece for ask in asks for piece in (ask.head, ask.body)] + list(sessions)
+    pieces = [piece for ask in asks for piece in (ask.head, ask.body, ask.contains, ask.fails)] + list(sessions)
     sizes = np.array([len(piece) for piece in pieces], dtype=np.uint64)
     offsets = begin + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    of_asks = 2 * len(asks)
-    for at, name in enumerate(("head", "body")):
-        records[f"{name}_offset"], records[f"{name}_size"] = offsets[at:of_asks:2], sizes[at:of_asks:2]
+    each = ("head", "body", "contains", "fails")
+    of_asks = len(each) * len(asks)
+    for at, name in enumerate(each):
+        records[f"{name}_offset"] = offsets[at : of_asks : len(each)]
+        records[f"{name}_size"] = sizes[at : of_asks : len(each)]
     places["offset"], places["size"] = offsets[of_asks:], sizes[of_asks:]
     wanted = np.array([len(ask.wanted) for ask in asks], dtype=np.uint64)
     records["wanted_offset"], records["wanted_size"] = np.concatenate([[0], np.cumsum(wanted)[:-1]]), wanted
     records["up_to"] = np.cumsum([ask.weight for ask in asks])
     records["checked"] = [CHECKED.index(ask.checked) for ask in asks]
-    for name in ("think_s", "operation", "lowest", "highest", "repeatable"):
+    for name in ("think_s", "operation", "lowest", "highest", "repeatable", "shortest", "longest"):
         records[name] = [getattr(ask, name) for ask in asks]
     first = np.array([(len(asks), len(sessions))], dtype=HEAD)
     return b"".join([first.tobytes(), records.tobytes(), places.tobytes(), *pieces])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from loadframe.model import Endpoint, SettingValue
+from loadframe.model import AnswersCompared, Endpoint, SettingValue
 from loadframe.workloads.request_log import Requests
 
 
@@ -30,11 +30,27 @@ class HasUsers(Protocol):
 
 
 @runtime_checkable
+class CountsWork(Protocol):
+    """A workload whose requests have a name of their own."""
+
+    work_unit: str
+    """What it is done with one of at a time: "entries". Throughput is in these per second."""
+
+
+@runtime_checkable
 class TellsMore(Protocol):
     """A workload that finds out something that the report of a run has to say."""
 
     def notes(self) -> tuple[str, ...]:
         """What that is, in sentences; it may become more with each step."""
+
+
+@runtime_checkable
+class ComparesAnswers(Protocol):
+    """A workload that asks the target what other programs tell, too."""
+
+    def answers(self) -> tuple[AnswersCompared, ...]:
+        """What both said; it may become more with each step."""
 
 
 @runtime_checkable
@@ -45,7 +61,7 @@ class SendsRequests(Protocol):
         """StudyError where what is to be sent cannot be had: a file, a secret of the environment. running: of a server
         that Loadframe did not start also where its data would be changed, and the study does not say that they may."""
 
-    def unchecked(self) -> str:
+    def unchecked(self, target_kind: str) -> str:
         """Of which answers no more than a part is checked, in words; "" for none."""
 
     def notes(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from loadframe.ingest import store
 from loadframe.ingest.store import Content
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
+from loadframe.workloads.base import STAGES_FILE
 from loadframe.workloads.bulk_ingest_files import InputFile, make_file
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
@@ -177,7 +178,7 @@ class _Pipeline:
         command = python("loadframe.workloads.bulk_ingest_client", loader, str(log), str(self._loaded))
         phase = (begun + self.number / self.count) % 1
         command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase)]
-        command += [str(self.first + self.number), str(self.count)]
+        command += [str(self.folder / STAGES_FILE), str(self.first + self.number), str(self.count)]
         command += [str(file.path) for file in self.files]
         return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
 

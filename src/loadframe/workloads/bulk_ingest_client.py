@@ -1,12 +1,13 @@
 """One pipeline of the bulk-ingest workload: reads files from the disk, parses them, sends the valid rows to the loader.
 
-Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE FIRST STRIDE FILE...`.
-It prints "ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file
-after the other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it
-can be read. SHARE: so much of the first file is sent before it is rolled back, so that pipelines which start at one
-instant are at different places of their files; what is being loaded when the time is up is rolled back too. Each block
-of a file is one request: from when it is read until the loader has taken it, for the last block until the file is
-committed; and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
+Run as `python -P -m loadframe.workloads.bulk_ingest_client SOCKET LOG LOADED SECONDS WAIT SHARE STAGES FIRST STRIDE
+FILE...`. STAGES: a file to which statistics of its stages are appended (docs/pipelines.md), by all clients. It prints
+"ready", reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input, and loads one file after the
+other, with the numbers FIRST, FIRST + STRIDE, ... . WAIT: seconds that the source needs for a block before it can be
+read. SHARE: so much of the first file is sent before it is rolled back, so that pipelines which start at one instant
+are at different places of their files; what is being loaded when the time is up is rolled back too. Each block of a
+file is one request: from when it is read until the loader has taken it, for the last block until the file is committed;
+and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import cycle
 
 from loadframe.ingest.frames import (
     BLOCK,
@@ -31,6 +33,7 @@ from loadframe.ingest.frames import (
     OutOfStepError,
     Stream,
 )
+from loadframe.ingest.turns import CLIENT, PARSE, READ, Turn, lines, own_turn, tell_regularly
 from loadframe.workloads.request_log import RECORD
 
 BLOCK_BYTES = 1 << 16
@@ -81,10 +84,10 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 class Pipeline:
     """One client of the loader, with its logs."""
 
-    def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float) -> None:
-        self._address = address
+    def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float, turn: Turn) -> None:
+        self.address, self._turn = address, turn
         self._wait_s = wait_s
-        self._end_s = end_s
+        self.end_s = end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
@@ -93,24 +96,30 @@ class Pipeline:
         loader did not take it."""
         most = share * os.path.getsize(path)  # noqa: PTH202 - as above
         began_s = time.monotonic()
+        self._turn.to(CLIENT.handing_on)
         rows = amount = size = 0
         on_the_way: deque[float] = deque()
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self._address)
+        connection.connect(self.address)
         with closing(Stream(connection)) as loader:
             loader.send(FILE, FILE_BODY.pack(number))
             blocks = blocks_of(path)
             begin_s = self._wait()
             for block in blocks:
+                self._turn.to(PARSE)
                 text, count, total = valid_rows(block)
+                self._turn.count(READ, 1)
+                self._turn.count(PARSE, 1)
+                self._turn.to(CLIENT.handing_on)
                 rows, amount, size = rows + count, amount + total, size + len(block)
                 loader.send(BLOCK, text)
                 on_the_way.append(begin_s)
                 if len(on_the_way) > AHEAD:
                     self._taken(loader, on_the_way)
                 begin_s = self._wait()
-                if begin_s >= self._end_s or (share < 1 and size >= most):
+                if begin_s >= self.end_s or (share < 1 and size >= most):
                     return  # hanging up takes the file back
+            self._turn.to(CLIENT.handing_on)
             while len(on_the_way) > 1:
                 self._taken(loader, on_the_way)
             loader.send(END, END_BODY.pack(rows, amount))
@@ -125,6 +134,7 @@ class Pipeline:
 
     def _wait(self) -> float:
         """Until the source has a block; when that is."""
+        self._turn.to(READ)
         if self._wait_s:
             time.sleep(self._wait_s)
         return time.monotonic()
@@ -143,22 +153,34 @@ class Pipeline:
 
 def main(arguments: list[str]) -> int:
     """Exit 0 when the time was up; 1 with a line on standard error where the loader refused a file."""
-    address, log, loaded, seconds, wait, share, first, stride, *paths = arguments
+    address, log, loaded, seconds, wait, share, stages, first, stride, *paths = arguments
     print("ready", flush=True)
     start_s = float(sys.stdin.readline())
     end_s = start_s + float(seconds)
-    pipeline = Pipeline(address, log, loaded, float(wait), end_s)
+    turn = own_turn(CLIENT)
+    turn.begin(CLIENT.waiting)
+    pipeline = Pipeline(address, log, loaded, float(wait), end_s, turn)
     time.sleep(max(0.0, start_s - time.monotonic()))
-    turn, part = 0, float(share)
-    while time.monotonic() < end_s:
+    end_telling = tell_regularly(stages, lambda: lines(CLIENT, [turn], os.getpid()))
+    try:
+        return _load_all(pipeline, paths, range(int(first), sys.maxsize, int(stride)), float(share))
+    finally:
+        end_telling()
+
+
+def _load_all(pipeline: Pipeline, paths: Sequence[str], numbers: Iterable[int], part: float) -> int:
+    """One file after the other, of the first only this part, until the time is up; the exit status."""
+    for path, number in zip(cycle(paths), numbers, strict=False):
+        if time.monotonic() >= pipeline.end_s:
+            break
         try:
-            pipeline.load(paths[turn % len(paths)], int(first) + turn * int(stride), part)
+            pipeline.load(path, number, part)
         except (HungUpError, OutOfStepError, OSError) as error:
             pipeline.failed()
             what = f"{type(error).__name__}: {error}"
-            print(f"FATAL {what} (loading {paths[turn % len(paths)]} through {address})", file=sys.stderr)
+            print(f"FATAL {what} (loading {path} through {pipeline.address})", file=sys.stderr)
             return 1
-        turn, part = turn + 1, 1.0
+        part = 1.0
     return 0
 
 

@@ -16,7 +16,7 @@ from loadframe.workloads import asks, sessions
 from loadframe.workloads.asking import Answer, ask, host_of
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of, variables
-from loadframe.workloads.pages import Page, alike, learn
+from loadframe.workloads.pages import Learnt, Page, alike, learn, wrong_words
 
 KINDS = frozenset({"service", "url"})
 """Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
@@ -26,16 +26,19 @@ FOR_OTHERS = "LOADFRAME_"
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 
+UNKNOWN = Learnt(b"", 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request with its secrets, and what of its answers is checked. body: of a right answer, once it is known."""
+    """A request with its secrets, and what of its answers is checked. known: what a right answer is like."""
 
     request: Request
     headers: tuple[tuple[str, str], ...]
     content: bytes
     checked: Checked
     operation: int
-    wanted: bytes = b""
+    known: Learnt = UNKNOWN
 
     @property
     def learnt(self) -> bool:
@@ -80,7 +83,16 @@ class ByAddress:
     @property
     def unchecked(self) -> tuple[str, ...]:
         """The names of declared requests of whose answers the status alone is checked."""
-        return tuple(one.name for one in self._declared if self._checked_of(one) == "status")
+        return self._named("status")
+
+    @property
+    def roughly(self) -> tuple[str, ...]:
+        """The names of those of which the status and roughly the size are."""
+        return self._named("size")
+
+    def _named(self, checked: Checked) -> tuple[str, ...]:
+        unspoken = (one for one in self._declared if not (one.contains or one.fails))
+        return tuple(one.name for one in unspoken if self._checked_of(one) == checked)
 
     def prepare(self, *, running: bool) -> None:
         """Read what is to be sent. StudyError where a file or a secret is not there; running: of a server that we did
@@ -127,12 +139,18 @@ class ByAddress:
                 f"The server at {endpoint.address} answers {path} with status {answer.status}",
                 remedy="Its log says why.",
             )
-        if not alike(answer.body, page.wanted, page.checked):
+        if wrong := wrong_words(answer.body, *_words(page.request)):
+            raise TargetError(
+                f"The server at {endpoint.address} answers {path} with a body that {wrong}", remedy="Its log says why."
+            )
+        if not alike(answer.body, page.known.body, page.checked):
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
-                f"{len(page.wanted)} that it should have",
-                remedy='Where it may change: workload.options.checked = "length", or "status".',
+                f"{len(page.known.body)} that it should have",
+                remedy='Where it may change: workload.options.checked = "length", "size" or "status".',
             )
+        if page.checked == "size":
+            self._known = tuple(_again(one, len(answer.body), endpoint) if one is page else one for one in self._known)
 
     def asks(self, endpoint: Endpoint, *, keep_alive: bool) -> tuple[Ask, ...]:
         """The requests as they are sent."""
@@ -166,7 +184,9 @@ class ByAddress:
         return _Sent(request, headers_of(request), body_of(request), self._checked_of(request), operation)
 
     def _checked_of(self, request: Request) -> Checked:
-        return request.checked or (self._checked if _is_page(request) else "status")
+        """Of a page whose words are known, these instead of its size."""
+        said = self._checked == "size" and bool(request.contains or request.fails)
+        return request.checked or (self._checked if _is_page(request) and not said else "status")
 
     def _all(self, endpoint: Endpoint) -> Sequence[_Sent]:
         if self._of_study:
@@ -188,10 +208,9 @@ class ByAddress:
             return found.status, found.body
 
         otherwise = ", or say expect = {status}" if self._declared else ""
-        asked = [Page(one.request.path, one.checked, where, otherwise) for one in pages]
-        wanted = learn(endpoint.address, asked, answer)
-        bodies = iter(wanted)
-        self._known = tuple(replace(one, wanted=next(bodies)) if one.learnt else one for one in sent)
+        asked = [Page(one.request.path, one.checked, where, otherwise, *_words(one.request)) for one in pages]
+        learnt = iter(learn(endpoint.address, asked, answer))
+        self._known = tuple(replace(one, known=next(learnt)) if one.learnt else one for one in sent)
 
     def _session(self, endpoint: Endpoint) -> sessions.Headers:
         if self._login is None:
@@ -208,9 +227,27 @@ def _is_page(request: Request) -> bool:
     return request.method == "GET" and request.expect in (None, http.client.OK)
 
 
+def _words(request: Request) -> tuple[bytes, bytes]:
+    """That a right answer has, and has not."""
+    return request.contains.encode(), request.fails.encode()
+
+
+def _again(one: _Sent, size: int, endpoint: Endpoint) -> _Sent:
+    """A page that is longer by now: a list grows from step to step. TargetError for one that has become much
+    shorter."""
+    if size < one.known.least:
+        raise TargetError(
+            f"The server at {endpoint.address} answers {one.request.path} with {size:,} bytes; it had "
+            f"{one.known.shortest:,} or more before",
+            remedy='Where its size may vary so much: workload.options.checked = "status".',
+        )
+    return replace(one, known=replace(one.known, longest=max(one.known.longest, size)))
+
+
 def _ask(one: _Sent, host: str, keep_alive: bool) -> Ask:
     request = one.request
     head = asks.head(request.method, request.path, host, one.headers, close=not keep_alive)
+    contains, fails = _words(request)
     lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
     return Ask(
         operation=one.operation,
@@ -220,8 +257,12 @@ def _ask(one: _Sent, host: str, keep_alive: bool) -> Ask:
         lowest=request.expect or lowest,
         highest=request.expect or highest,
         checked=one.checked,
-        wanted=one.wanted,
+        wanted=one.known.body,
         repeatable=request.method in REPEATABLE,
+        contains=contains,
+        fails=fails,
+        shortest=one.known.least,
+        longest=one.known.most,
     )
 
 

@@ -62,7 +62,8 @@ class Command(OwnProgram[CommandOptions]):
         super().__init__(options, allowance)
         self._command = (declared or Declared()).command
         self.axes = frozenset({axis})
-        self.axis_unit = "requests/s" if axis in OPEN_LOOP_AXES else axis.replace("_", " ")
+        words = "clients" if axis == "concurrency" else axis.replace("_", " ")
+        self.axis_unit = "requests/s" if axis in OPEN_LOOP_AXES else words
         if self.options.loop != UNDECLARED:
             _check_loop(axis, self.options.loop)
 

@@ -199,7 +199,7 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
     end_s, latency_ms = _when(number, value)
     ok = value.get("ok", True)
     if not isinstance(ok, bool):
-        raise LineError(number, f"ok is {words(repr(ok), 60)}; it must be true or false")
+        raise LineError(number, f"ok is {_shown(ok)}; it must be true or false")
     error = value.get("error")
     failed = not ok or (error is not None and error is not False and error != "")
     if failed:
@@ -220,9 +220,9 @@ def _when(number: int, value: dict[str, Any]) -> tuple[float, float]:
             return _number(number, value, "end", 0.0, INFINITE), latency_ms
         if begin in value:
             return _number(number, value, begin, 0.0, INFINITE) + latency_ms / 1000.0, latency_ms
-        raise LineError(number, f"it has no end and no start; it has {words(', '.join(value), 120)}")
+        raise LineError(number, f"it has no end and no start{_its_keys(value)}")
     if "end" not in value or begin not in value:
-        raise LineError(number, f"it has no latency_ms; it has {words(', '.join(value), 120)}")
+        raise LineError(number, f"it has no latency_ms{_its_keys(value)}")
     end_s = _number(number, value, "end", 0.0, INFINITE)
     latency_ms = 1000.0 * (end_s - _number(number, value, begin, 0.0, INFINITE))
     if not 0 <= latency_ms <= LONGEST_LATENCY_MS:
@@ -287,7 +287,7 @@ def _known(number: int, value: dict[str, Any], keys: Sequence[str]) -> None:
 def _number(number: int, value: dict[str, Any], name: str, low: float, high: float) -> float:
     given = value[name]
     if not isinstance(given, int | float) or isinstance(given, bool):
-        raise LineError(number, f"{name} is {words(repr(given), 60)}; it must be a number")
+        raise LineError(number, f"{name} is {_shown(given)}; it must be a number")
     if not low <= given <= high:
         right = f"at least {low:g}" if high == INFINITE else f"from {low:g} to {high:g}"
         raise LineError(number, f"{name} is {given:g}; it must be {right}")
@@ -297,8 +297,19 @@ def _number(number: int, value: dict[str, Any], name: str, low: float, high: flo
 def _whole(number: int, value: dict[str, Any], name: str) -> int:
     given = value.get(name, 0)
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= MOST_BYTES:
-        raise LineError(number, f"{name} is {words(repr(given), 60)}; it must be a whole number from 0")
+        raise LineError(number, f"{name} is {_shown(given)}; it must be a whole number from 0")
     return given
+
+
+def _its_keys(value: dict[str, Any]) -> str:
+    return f"; it has {words(', '.join(value), 120)}" if value else "; it is empty"
+
+
+def _shown(given: object) -> str:
+    """As JSON has it."""
+    if given is None or isinstance(given, bool):
+        return "null" if given is None else str(given).lower()
+    return words(repr(given), 60)
 
 
 def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:

@@ -63,7 +63,8 @@ def _of_requests(lines: Lines, life: Life) -> Output:
     requests, order = _sorted(
         end_s, latency_ms, np.frombuffer(lines.operation, "u4"), np.frombuffer(lines.failed, "u4")
     )
-    return Output(requests, np.frombuffer(lines.moved_bytes, "u8")[order])
+    marks = () if latency_ms.any() else (NO_LATENCIES,)  # no request takes no time
+    return Output(requests, np.frombuffer(lines.moved_bytes, "u8")[order], marks)
 
 
 def _of_seconds(lines: Lines, life: Life) -> Output:

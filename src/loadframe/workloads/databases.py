@@ -1,4 +1,4 @@
-"""What a workload does to MariaDB and PostgreSQL alike: a schema of its own, and a wait for other drivers."""
+"""What a workload does to MariaDB, MySQL and PostgreSQL alike: a schema of its own, and a wait for other drivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadframe.errors import TargetError
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, ownership, postgres
 
-KINDS = frozenset({"mariadb", "postgres"})
+KINDS = frozenset({"mariadb", "mysql", "postgres"})
 """Of endpoints whose schema is made and dropped here."""
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01

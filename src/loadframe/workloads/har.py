@@ -98,7 +98,7 @@ class Har(Recorded[HarOptions]):
         """The requests in the order of the recording."""
         return self._session.recalled
 
-    def unchecked(self) -> str:
+    def unchecked(self, target_kind: str) -> str:
         """See SendsRequests."""
         return "Of the answers to the recorded requests no more than the status was checked: below 400."
 

@@ -11,6 +11,7 @@ typedef struct { uint64_t offset; uint64_t size; } loadframe_piece;
 typedef struct { uint64_t asks; uint64_t sessions; } loadframe_block;
 typedef struct {
     double up_to; double think_s; loadframe_piece head; loadframe_piece body; loadframe_piece wanted;
+    loadframe_piece contains; loadframe_piece fails; uint64_t shortest; uint64_t longest;
     uint32_t operation; uint16_t lowest; uint16_t highest; uint32_t checked; uint32_t repeatable;
 } loadframe_ask;
 int loadframe_open(const char *path, int flags) __asm__("open");
@@ -25,9 +26,9 @@ int loadframe_getpid() __asm__("getpid");
 local C = ffi.C
 local O_RDONLY, SEEK_END, PROT_READ, MAP_SHARED, SIGINT = 0, 2, 1, 1, 2
 -- In the order of http_driver.OUTCOMES.
-local DONE, NO_ANSWER, WRONG_STATUS, WRONG_LENGTH, WRONG_BYTES = 0, 1, 2, 3, 4
+local DONE, NO_ANSWER, WRONG_STATUS, WRONG_LENGTH, WRONG_BYTES, WRONG_WORDS = 0, 1, 2, 3, 4, 5
 -- In the order of asks.CHECKED.
-local CHECKED = { status = 0, length = 1, bytes = 2 }
+local CHECKED = { status = 0, length = 1, bytes = 2, size = 3 }
 -- A thread whose connection is refused or cut asks again after this long; each time is a request that failed.
 local REFUSED_PAUSE_S = 0.01
 -- A server may close a connection on which nothing came for so long. What is sent then has not been read, and is sent
@@ -49,6 +50,7 @@ local all_threads, ended_path, open_loop, order, checked, compared, tail
 local think_s, exponential = 0, false
 local at, ask, place, start_s, deadline_s, answered_s, idle
 local kept, texts, size = false, {}, ffi.new("uint64_t[1]")
+local contained, failing = {}, {}
 local pending, over, verified, answered, complained = false, false, false, nil, {}
 
 local function map_file(file)
@@ -233,6 +235,23 @@ function request()
     return text()
 end
 
+-- The words of a request, read once.
+local function words(of, which)
+    local found = of[at]
+    if found == nil then
+        found = piece(ask[which])
+        of[at] = found
+    end
+    return found
+end
+
+-- What words in an answer say: why it is wrong, nil where they do not.
+local function wrong_words(body)
+    local fails, contains = words(failing, "fails"), words(contained, "contains")
+    if fails ~= "" and body:find(fails, 1, true) then return "its body has " .. fails end
+    if contains ~= "" and not body:find(contains, 1, true) then return "its body has no " .. contains end
+end
+
 local function judge(status, body)
     local lowest, highest, check = 200, 200, checked
     if ask then lowest, highest, check = ask.lowest, ask.highest, ask.checked end
@@ -240,7 +259,18 @@ local function judge(status, body)
         complain(WRONG_STATUS, "status " .. status)
         return WRONG_STATUS
     end
+    local wrong = ask and wrong_words(body)
+    if wrong then
+        complain(WRONG_WORDS, wrong)
+        return WRONG_WORDS
+    end
     if check == CHECKED.status then return DONE end
+    if check == CHECKED.size then
+        local shortest, longest = tonumber(ask.shortest), tonumber(ask.longest)
+        if #body >= shortest and #body <= longest then return DONE end
+        complain(WRONG_LENGTH, string.format("%d bytes, not %d to %d", #body, shortest, longest))
+        return WRONG_LENGTH
+    end
     local wanted = ask and ask.wanted or records[at]
     if #body ~= tonumber(wanted.size) then
         complain(WRONG_LENGTH, string.format("%d bytes instead of %d", #body, tonumber(wanted.size)))

@@ -2,11 +2,13 @@
 working_set = MiB).
 
 A server of ours is asked for objects that we make; their contents follow from a seed. One that is known by its address
-is asked for paths, or for the requests that the study declares (by_address.py). The status and the length of every
-answer are checked, and one in `compared` byte by byte: a wrong one is an error, and no throughput. Where pages change,
-`checked` asks for less. wrk runs http.lua: on the axes concurrency and working_set in a closed loop, where a request
-begins when the one before has ended and its user has thought; on the axis rate in an open loop, where requests begin
-when they should and `connections` serve them, first come, first served.
+is asked for paths, or for the requests that the study declares (by_address.py). Of objects the status and the length of
+every answer are checked, and one in `compared` byte by byte; of pages that others made the status and about the size,
+as they may differ each time. `checked` asks for more or for less. A wrong answer is an error, and no throughput.
+
+wrk runs http.lua: on the axes concurrency and working_set in a closed loop, where a request begins when the one before
+has ended and its user has thought; on the axis rate in an open loop, where requests begin when they should and
+`connections` serve them, first come, first served.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ MOST_CONNECTIONS = 1024
 """wrk has a thread for each of them."""
 LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
+AUTO = "auto"
 CLIENTS = 8
 """Who fill a cache together, at most: no more than `connections`, as a cache may be allowed few."""
 
@@ -57,7 +60,12 @@ class HttpOptions:
     exponent: float = number(1.0, 0.1, 3.0, "of Zipf's law: the n-th object is requested 1 / n ^ exponent as often")
     keep_alive: bool = switch(True, "connections stay open; false: a new one for each request")
     compared: int = whole(8, 1, 1_000_000, "one in this many responses is compared with its object byte by byte")
-    checked: str = choice("bytes", CHECKS, "all of that, status and length, or the status alone, where pages change")
+    checked: str = choice(
+        AUTO,
+        (AUTO, *CHECKS),
+        "of an answer: all of that, status and length, status and about the size, or the status alone; auto: all of "
+        "objects that Loadframe makes, status and about the size of others",
+    )
     seed: int = whole(1, 0, 2**32 - 1, "contents and sizes follow from it")
     connections: int = whole(32, 1, MOST_CONNECTIONS, "axes rate and working_set: number of client connections")
     paths: str = text("", "of a server known by its address: what is requested, separated by blanks")
@@ -93,7 +101,7 @@ class Http(Common[HttpOptions]):
             )
         exponent = given.exponent if given.popularity == "zipf" else 0.0
         self.objects = Objects(given.smallest_bytes, largest, exponent, given.seed)
-        checked = cast(Checked, given.checked)
+        checked = cast(Checked, "size" if given.checked == AUTO else given.checked)
         self._asked = ByAddress(declared, given.paths, checked, exponent, writes=given.writes)
         if self._asked.given:
             self.target_kinds = self.target_kinds & by_address.KINDS
@@ -117,12 +125,17 @@ class Http(Common[HttpOptions]):
         """See SendsRequests."""
         self._asked.prepare(running=running)
 
-    def unchecked(self) -> str:
+    def unchecked(self, target_kind: str) -> str:
         """See SendsRequests."""
         if not self._asked.operations:
-            return UNCHECKED.get(self.options.checked, "")
-        named = ", ".join(self._asked.unchecked)
-        return f"Of the answers to {named} no more than the status was checked." if named else ""
+            by_itself = self.options.checked == AUTO and target_kind in by_address.KINDS
+            return UNCHECKED.get("size" if by_itself else self.options.checked, "")
+        said = {"the status was": self._asked.unchecked, "the status and about the size were": self._asked.roughly}
+        return " ".join(
+            f"Of the answers to {', '.join(named)} no more than {what} checked."
+            for what, named in said.items()
+            if named
+        )
 
     def notes(self) -> tuple[str, ...]:
         """See SendsRequests."""
@@ -177,14 +190,14 @@ class Http(Common[HttpOptions]):
             table = folder / "objects.bin"
             step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
             text = self._folder(endpoint).text
-            return plan(text=text, table=table, checked=options.checked, largest_bytes=self.objects.largest)
+            return plan(text=text, table=table, checked=self._of_objects, largest_bytes=self.objects.largest)
         asked, text = self._asked.asks(endpoint, keep_alive=options.keep_alive), folder / "pages.bin"
         step_files.write(text, by_address.contents(asked), self.allowance.user)
         return plan(
             text=text,
             block=block(asked, self._asked.open_sessions(endpoint, self.clients(level))),
             secret=self._asked.secret,
-            largest_bytes=max(max(len(one.wanted), one.size) for one in asked),
+            largest_bytes=max(max(len(one.wanted), one.longest, one.size) for one in asked),
         )
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -196,6 +209,12 @@ class Http(Common[HttpOptions]):
             self._folder(endpoint).remove()
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _of_objects(self) -> Checked:
+        """What is checked of objects, whose sizes are known."""
+        known: dict[str, Checked] = {AUTO: "bytes", "size": "length"}
+        return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
     def _installed(self) -> int:
         """How many objects there are from the beginning."""
@@ -242,7 +261,7 @@ class Http(Common[HttpOptions]):
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with status {answer.status}", remedy=ITS_LOG
             )
-        if not alike(answer.body, wanted, cast(Checked, self.options.checked)):
+        if not alike(answer.body, wanted, self._of_objects):
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
                 f"{len(wanted)} that it should have",
@@ -297,6 +316,7 @@ class HttpByWorkingSet(Http):
 
 
 UNCHECKED = {
+    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
     "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
     "status": "Of an answer no more than its status was checked (workload.options.checked).",
 }

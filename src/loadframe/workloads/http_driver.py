@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Literal
 from loadframe.host.environment import located
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Think
-from loadframe.workloads import asks, step_files
+from loadframe.workloads import asks, beginning, step_files
 from loadframe.workloads.arrivals import (
     ARRIVALS,
     HEAD_START_S,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCRIPT = Path(__file__).with_name("http.lua")
-OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes")
+OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
 """The outcome of a request, by the number in the request log."""
 
 
@@ -108,7 +107,7 @@ def start(
     for path in (*logs, *sizes, folder / "ended"):
         path.unlink(missing_ok=True)
     # All seconds are the script's business; wrk's own are the end of one that hangs.
-    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + duration_s + GRACE_S)
+    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + GRACE_S)
     # wrk has room for three descriptors per connection (ae.c; events of others are lost without a word), and a thread
     # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1
@@ -132,8 +131,12 @@ def start(
             env={name: value for name, value in os.environ.items() if name not in plan.secret},
             pass_fds=[] if block is None else [block],
         )
-        await_ready(process, logs)
-        arrivals, end_s = _begin(to_come, rate, duration_s, connections)
+        try:
+            await_ready(process, logs)
+            arrivals, end_s = _begin(to_come, rate, duration_s, connections)
+        except BaseException:  # it waits for its requests, and would for ever
+            ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=None).kill()
+            raise
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes)
 
 
@@ -160,10 +163,12 @@ def _begin(
     to_come: IO[bytes], rate: float | Schedule | None, duration_s: float, connections: int
 ) -> tuple[NDArray[np.float64] | None, float]:
     """Let the requests come: when in an open loop (None in a closed one), and when it is over (CLOCK_MONOTONIC, s)."""
+    begin_s = beginning.instant_s(HEAD_START_S)
+    arrivals = None
     if rate is None:
-        return None, closed_loop(to_come, duration_s, connections)
-    if isinstance(rate, Schedule):
-        arrivals = replay(to_come, rate.offsets, rate.numbers, duration_s, connections)
+        closed_loop(to_come, begin_s, duration_s, connections)
+    elif isinstance(rate, Schedule):
+        arrivals = replay(to_come, rate.offsets, rate.numbers, begin_s, duration_s, connections)
     else:
-        arrivals = open_loop(to_come, rate, duration_s, connections)
-    return arrivals, time.monotonic() + HEAD_START_S + duration_s
+        arrivals = open_loop(to_come, rate, begin_s, duration_s, connections)
+    return arrivals, begin_s + duration_s

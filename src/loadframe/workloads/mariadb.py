@@ -1,4 +1,4 @@
-"""How workloads reach a MariaDB, and what they have to know of it."""
+"""How workloads reach a MariaDB or a MySQL, and what they have to know of it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Connection = pymysql.connections.Connection[Any]
 
 ENGINES = ("MyISAM", "Aria", "InnoDB")
+MARIADB_ALONE = "Aria"
+"""MySQL does not have it."""
 STATEMENTS_PER_ROUND_TRIP = 100
 LONG_S = 3600.0
 """As in postgres.py."""

@@ -1,5 +1,5 @@
-"""oltp: short transactions on a few large tables (targets: mariadb, postgres; axes: concurrency = threads, rate =
-requests/s).
+"""oltp: short transactions on a few large tables (targets: mariadb, mysql, postgres; axes: concurrency = threads,
+rate = requests/s).
 
 Each thread has a connection. read fetches one row by its key, update writes one row again, transfer changes two rows in
 one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua:
@@ -21,7 +21,7 @@ from loadframe.workloads import databases, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.mariadb import ENGINES
+from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
 from loadframe.workloads.options import choice, mix_of, rules, whole
 from loadframe.workloads.requirements import demand, program
 from loadframe.workloads.sysbench import OURS, start_script
@@ -36,7 +36,7 @@ class OltpOptions:
     tables: int = whole(4, 1, 1000, "number of tables")
     rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
     payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
-    engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB")
+    engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB and MySQL")
     hot_rows: int = whole(
         0, 0, 100_000_000, "number of rows of a table among which updates and transfers choose; 0: all"
     )
@@ -46,11 +46,20 @@ class OltpOptions:
     threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
+_OF_MYSQL = (
+    "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
+    " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}"
+)
 TABLE = {
     "mariadb": (
-        "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
-        " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}",
+        _OF_MYSQL,
         "INSERT INTO {table} SELECT seq, 0, REPEAT('x', {payload_bytes}) FROM seq_1_to_{rows}",
+    ),
+    "mysql": (
+        _OF_MYSQL,
+        "SET SESSION cte_max_recursion_depth = {rows}",
+        "INSERT INTO {table} WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+        " WHERE n < {rows}) SELECT n, 0, REPEAT('x', {payload_bytes}) FROM numbers",
     ),
     "postgres": (
         "CREATE TABLE {table} (id INT PRIMARY KEY, state INT NOT NULL, payload VARCHAR({payload_bytes}) NOT NULL)"
@@ -73,7 +82,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     """The workload. Options: OltpOptions."""
 
     kind = "oltp"
-    target_kinds = frozenset({"mariadb", "postgres"})
+    target_kinds = databases.KINDS
     axes = frozenset({"concurrency"})
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
@@ -103,6 +112,11 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             raise StudyError(
                 f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
                 remedy="Omit it.",
+            )
+        if endpoint.kind == "mysql" and options.engine == MARIADB_ALONE:
+            raise StudyError(
+                f"workload.options.engine = {options.engine!r}: MySQL does not have this storage engine",
+                remedy="Omit it, or choose another one.",
             )
         given = {"payload_bytes": options.payload_bytes, "rows": options.rows, "engine": options.engine}
         with engine.anywhere(endpoint, "to make the tables") as connection:

@@ -16,7 +16,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, SettingValue
-from loadframe.workloads import step_files
+from loadframe.workloads import beginning, step_files
 from loadframe.workloads.common import Common
 from loadframe.workloads.driver_clock import Instant
 from loadframe.workloads.own_output import (
@@ -129,6 +129,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
         told = self._told(endpoint, level, duration_s)
+        beginning.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
             process = spawn(

@@ -11,8 +11,8 @@ from loadframe.connections.bounds import shown
 from loadframe.errors import TargetError
 from loadframe.model import Checked
 
-CHECKS: tuple[Checked, ...] = ("bytes", "length", "status")
-"""What of an answer is looked at: all of it, its status and how long it is, its status alone."""
+CHECKS: tuple[Checked, ...] = ("bytes", "length", "size", "status")
+"""What of an answer is looked at, the most first: see model.Checked."""
 
 Ask = Callable[[int], tuple[int, bytes]]
 """Status and body of one GET of a page, by its number."""
@@ -23,19 +23,43 @@ MOST_BYTES = 512 << 20
 @dataclass(frozen=True, slots=True)
 class Page:
     """path: asked for by GET. checked: what is compared of it. where: the key of a study that names it, for advice;
-    otherwise: what else would do where it answers with another status."""
+    otherwise: what else would do where it answers with another status. contains, fails: see model.Request."""
 
     path: str
     checked: Checked
     where: str
     otherwise: str = ""
+    contains: bytes = b""
+    fails: bytes = b""
 
 
-def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[bytes, ...]:
-    """The body of each, asked for twice; of one whose status alone is checked nothing is kept. TargetError for one that
-    is not there, or that is another one the second time, as far as that is checked, and where they are longer than
-    MOST_BYTES together."""
-    bodies: list[bytes] = []
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What a page was like. body: where all of it or its length is checked. shortest, longest: seen, in bytes."""
+
+    body: bytes
+    shortest: int
+    longest: int
+
+    @property
+    def least(self) -> int:
+        """Bytes that an answer of about this size has at least."""
+        return -(-self.shortest // 2)
+
+    @property
+    def most(self) -> int:
+        """Bytes that it has at most: an error that is answered with 200 is seldom of the size of the page, while a
+        number, a time or a name in it may be longer than before."""
+        return 2 * self.longest + LONGER
+
+
+LONGER = 256
+
+
+def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[Learnt, ...]:
+    """Each, asked for twice. TargetError for one that is not there, or that is another one the second time, as far as
+    that is checked, or has not the words that it should have, and where they are longer than MOST_BYTES together."""
+    known: list[Learnt] = []
     for number, page in enumerate(pages):
         (status, body), (_, again) = ask(number), ask(number)
         if status != http.client.OK:
@@ -44,22 +68,37 @@ def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[bytes, ...]:
                 remedy=f"Name paths that it answers with 200{page.otherwise.format(status=status)} ({page.where}).",
             )
         if not alike(body, again, page.checked):
-            what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "status")
+            what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
             raise TargetError(
                 f"The server at {address} answers {page.path} with different {what} each time, so it cannot be checked",
                 remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
                 f"checked, or leave this path out ({page.where}).",
             )
-        bodies.append(b"" if page.checked == "status" else body)
-        if sum(map(len, bodies)) > MOST_BYTES:
+        if wrong := wrong_words(body, page.contains, page.fails):
+            raise TargetError(
+                f"The server at {address} answers {page.path} with a body that {wrong}",
+                remedy=f"Correct contains and fails of this request ({page.where}), or see the server's log.",
+            )
+        kept = body if page.checked in ("bytes", "length") else b""
+        known.append(Learnt(kept, *sorted((len(body), len(again)))))
+        if sum(len(one.body) for one in known) > MOST_BYTES:
             raise TargetError(
                 f"The pages of {address} up to {page.path} are longer than {shown(MOST_BYTES)} together",
                 remedy=f"Name fewer or shorter ones ({page.where}).",
             )
-    return tuple(bodies)
+    return tuple(known)
 
 
 def alike(one: bytes, other: bytes, checked: Checked) -> bool:
-    """Whether two bodies are the same, as far as that is checked."""
-    of_both = {"bytes": one == other, "length": len(one) == len(other), "status": True}
-    return of_both[checked]
+    """Whether two bodies are the same, as far as one says what the other has to be."""
+    of_both = {"bytes": one == other, "length": len(one) == len(other)}
+    return of_both.get(checked, True)
+
+
+def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
+    """What is wrong with the words of an answer, after "a body that"; "" for nothing."""
+    if fails and fails in body:
+        return f"has {fails.decode()!r}, which no right one has"
+    if contains and contains not in body:
+        return f"does not have {contains.decode()!r}"
+    return ""

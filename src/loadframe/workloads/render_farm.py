@@ -1,4 +1,4 @@
-"""render-farm: a farm manager's job database under its daily mix (targets: mariadb; axis: active_jobs).
+"""render-farm: a farm manager's job database under its daily mix (targets: mariadb, mysql; axis: active_jobs).
 
 Every active job keeps k tables. dispatch reads one job's tables and updates its first, report updates all of them,
 submit creates a job, complete archives and drops one, list reads every active job in full. Threads walk their own

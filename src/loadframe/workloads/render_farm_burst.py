@@ -1,4 +1,4 @@
-"""render-farm-burst: the story's acceptance test (targets: mariadb; axis: jobs).
+"""render-farm-burst: the story's acceptance test (targets: mariadb, mysql; axis: jobs).
 
 From an empty farm: a job that submits jobs, recursively, until there are `jobs` of them; the last `listing_jobs` (half
 of them at most) then each list every job in full, which opens every table there is; where jobs are few, they list

@@ -1,4 +1,5 @@
-"""sysbench as a driver: starts a Lua script against a MariaDB or a PostgreSQL, the password out of everybody's sight.
+"""sysbench as a driver: starts a Lua script against a MariaDB, a MySQL or a PostgreSQL, the password out of everybody's
+sight.
 
 In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
 threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
@@ -19,8 +20,8 @@ from loadframe.host.environment import located
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint
-from loadframe.workloads import databases, step_files
-from loadframe.workloads.arrivals import ARRIVALS, await_ready, open_loop
+from loadframe.workloads import beginning, databases, step_files
+from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, await_ready, open_loop
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.sysbench_options import search_paths
 
@@ -85,7 +86,7 @@ def start_script(
         )
         if rate is not None and duration_s is not None:
             await_ready(process, logs)
-            arrivals = open_loop(to_come, rate, duration_s, threads)
+            arrivals = open_loop(to_come, rate, beginning.instant_s(HEAD_START_S), duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
 

@@ -1,4 +1,4 @@
-"""sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, postgres; axes: threads, rate =
+"""sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, mysql, postgres; axes: threads, rate =
 transactions/s).
 
 A transaction is one event of the script. sysbench_oltp.lua runs the script and logs each of them: on the axis threads
@@ -48,7 +48,7 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
     kind = "sysbench"
-    target_kinds = frozenset({"mariadb", "postgres"})
+    target_kinds = databases.KINDS
     axes = frozenset({"threads"})
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)

@@ -6,14 +6,14 @@ from __future__ import annotations
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import WorkloadError
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.suspended import told
-from loadframe.workloads import step_files
+from loadframe.workloads import beginning, step_files
 from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, tail
 
 READY_WITHIN_S = 60.0
@@ -35,10 +35,16 @@ class Worker:
 
 
 def start_together(
-    name: str, workers: Sequence[Worker], allowance: Allowance, duration_s: float | None
+    name: str,
+    workers: Sequence[Worker],
+    allowance: Allowance,
+    duration_s: float | None,
+    *,
+    once_ready: Callable[[], object] = lambda: None,
 ) -> ProcessDriver:
     """Start all of them and let them begin at one instant. duration_s: None where they end when their work is done.
-    WorkloadError where one ends first, or takes too long."""
+    once_ready: called when all of them are, before they begin. WorkloadError where one ends first, or takes too
+    long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -46,7 +52,8 @@ def start_together(
     try:
         processes.extend(_spawn(worker, allowance) for worker in workers)
         _await_ready(name, processes, printed)
-        start_s = time.monotonic() + START_AFTER_S
+        once_ready()
+        start_s = beginning.instant_s(START_AFTER_S)
         for process in processes:
             _tell(process, f"{start_s!r}\n")
     except BaseException:
