@@ -8,19 +8,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk redis-server redis-tools
-PEERS := gdu duc-nox fd-find
+SERVERS := mariadb-server postgresql sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client
+PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
 .PHONY: install demo test check servers bench planted format clean
 
 install: $(RUN)
 
 $(RUN): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt scripts/setup-venv
-	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,locust,dev
+	scripts/setup-venv $(PYTHON) $(VENV) mariadb,postgres,service,live,fleet,locust,dev
 	@touch $(RUN) $@
 
 demo: install
@@ -53,15 +53,23 @@ bench: install servers
 	-$(BIN)/python benchmarks/http_cost.py
 	-$(BIN)/python benchmarks/metadata.py
 	-$(BIN)/python benchmarks/held_out_metadata.py
+	-$(BIN)/python benchmarks/following.py
 	$(BIN)/python benchmarks/growth_forecasts.py
+	-$(BIN)/python benchmarks/growth_foreign.py
 	-$(BIN)/python benchmarks/verdicts.py --live 10
 	$(BIN)/python benchmarks/forecasts.py
 	-$(BIN)/python benchmarks/forecasts.py --live
+	-$(BIN)/python benchmarks/observed.py
+	$(BIN)/python benchmarks/observed.py --simulated 4
 	$(BIN)/python benchmarks/crash.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/fuzz.py
 	-$(BIN)/python benchmarks/tuning.py
 	-$(BIN)/python benchmarks/report.py
+	-$(BIN)/python benchmarks/live.py
+	-$(BIN)/python benchmarks/watch.py
+	-$(BIN)/python benchmarks/watch.py --quiet 6
+	-$(BIN)/python benchmarks/watch.py --cost
 	-$(BIN)/python benchmarks/tuning_live.py --without mysqltuner
 
 planted: install servers

@@ -27,10 +27,10 @@ def told_interval(generate: noises.Generate, worth: float, loudness: float, seri
     return Figure(held, doubt, f"the blocks that decided: {deciding:.0f} %, at more than 95 %")
 
 
-for _name in ("white", "AR(1) 0.8", "bursts"):
-    row(f"gain: 2 %, {_name}", f"told of a kept gain over the true 2 %, in logarithms, {_name}", section=4, goal=1.05,
-        unit="x")(partial(told_gain, noises.NOISES[_name], 1.02, 1.0))  # fmt: skip
-row("gain: 30 %, white, loud", "the same of 30 %, noise of 14 %", section=4, goal=1.05, unit="x")(
+for _name, _goal in (("white", 1.1), ("AR(1) 0.8", 1.1), ("bursts", 1.2)):
+    row(f"gain: 5 %, {_name}", f"told of a kept gain over the true 5 %, in logarithms, {_name}", section=4, goal=_goal,
+        unit="x")(partial(told_gain, noises.NOISES[_name], 1.05, 1.0))  # fmt: skip
+row("gain: 30 %, white, loud", "the same of 30 %, noise of 14 %", section=4, goal=1.1, unit="x")(
     partial(told_gain, noises.white, 1.3, 7.0)
 )
 for _name in ("white", "AR(1) 0.8", "bursts"):

@@ -20,6 +20,7 @@ from forked import commands
 from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
+from loadframe.kinds.mysql.server import PACKAGE as MYSQL
 from loadframe.model import Step
 from simulated import step
 
@@ -43,6 +44,8 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("mysql") is not None and MYSQL.program("mysqld") is None:
+        pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
     if item.get_closest_marker("server") is None:
         return
     packages = sorted({package for name, package in PROGRAMS.items() if not shutil.which(name, path=SYSTEM_PATH)})

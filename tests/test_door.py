@@ -46,6 +46,9 @@ print({name: curve.shape.upper() for name, curve in loadframe.curves(run).items(
 ladder, tuning = loadframe.measured_ladder(run), loadframe.measured_tuning(run)
 if ladder is not None:
     print(loadframe.render_ladder(ladder))
+capacity = loadframe.measured_capacity(run)
+if capacity is not None:
+    print(loadframe.render_capacity(capacity))
 if tuning is not None:
     print(loadframe.tuning_json(tuning)["schema"])
 print([case.name.upper() for case in loadframe.cases()], loadframe.__version__.upper())

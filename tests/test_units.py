@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.semconv._incubating.metrics import container_metrics, process_metrics, system_metrics
 
 from loadframe.metrics import CONVENTIONS, METRICS, convention, register
-from loadframe.units import show_metric
+from loadframe.units import show, show_metric
 
 UNITS = {"1/s", "share", "cores", "count", "bytes", "bytes/s", "ms", "s", "s/s", "Hz"}
 OFFICIAL = {
@@ -44,3 +44,7 @@ def test_a_metric_that_has_the_name_of_a_convention_is_that_metric() -> None:
     assert convention("shard3.open_files") == convention("driver.open_files")
     assert convention("mariadb.questions") is None
     assert all(re.fullmatch(r"[a-z_]+[0-9]*(\.[a-z_0-9]+)*", name) for name in METRICS)
+
+
+def test_one_core_is_no_cores() -> None:
+    assert [show(value, "cores") for value in (1.0, 2.0, 0.93)] == ["1 core", "2 cores", "0.93 cores"]

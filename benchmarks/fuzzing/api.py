@@ -16,9 +16,12 @@ from typing import IO, Any
 import zstandard
 
 from loadframe.connections.http_words import wrong_path
+from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch
+from loadframe.experiments.watch_child import fitted
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.stage_lines import LARGEST
+from loadframe.formats.watch_days import observed
 from loadframe.host import listening
 from loadframe.indexing import fanotify, inotify, recorded
 from loadframe.kinds.exposed import Exposure
@@ -201,6 +204,16 @@ def read_stages(path: Path) -> None:
         found = pipelines.derived(one.counters)
         if not all(map(is_known, found)) or not all(map(math.isfinite, found.values())):
             raise WrongAnswerError("what follows from a line is no number, or has no name")
+
+
+def read_watch(folder: Path) -> None:
+    """The days of a watch: what was observed, the fit of it, and each format of an export."""
+    table = observed(folder)
+    if not all(map(math.isfinite, table.time_s)):
+        raise WrongAnswerError("a time was read that is no number")
+    fitted(table)
+    for one in WATCH_FORMATS:
+        export_watch(folder, one.name)
 
 
 DRIVERS: Mapping[str, Callable[[IO[bytes], list[str], bool], Lines]] = {

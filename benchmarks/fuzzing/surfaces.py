@@ -264,6 +264,60 @@ def _predict(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(("predict", place, *chosen, *_flags(rng)), stdin, check=check_forecast)
 
 
+OBSERVED_NAMES = ("time", "load", "throughput", "response_s", "util.cpu", "util.disk", "servers.cpu")
+SYSSTAT = """\
+# hostname;interval;timestamp;CPU;%user;%nice;%system;%iowait;%steal;%idle
+vm;1;2026-11-25 04:51:55 UTC;-1;44.95;0.00;6.57;0.00;0.00;48.48
+vm;1;2026-11-25 04:51:56 UTC;-1;6.53;0.00;6.53;0.00;0.00;86.93
+# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util
+vm;1;2026-11-25 04:51:55 UTC;vda;20.00;72.00;4.00;8.00;4.20;0.00;0.25;30.40
+"""
+
+
+def _observed(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    """Rows in time order in every format, right and damaged, with terms that may mean anything."""
+    made = {"csv": _rows_text, "prometheus": _matrix_text, "sysstat": _sysstat_text}
+    kind = rng.choice(list(made))
+    place, stdin = _given(rng, folder, "rows", made[kind](rng))
+    terms = ("load", "a_total", "a_total / b", 'a_total{x="1"}', "idle", "1 / 0", "rows", "{", "/", _word(rng))
+    more = [("--load", rng.choice(terms)), ("--throughput", rng.choice(terms)), ("--response", rng.choice(terms))]
+    more += [("--use", f"r={rng.choice(terms)} / 100"), ("--use", _word(rng)), ("--counter", rng.choice(terms))]
+    said = rng.choice((0.0, 0.1, 0.35))
+    chosen = [word for pair in more if rng.random() < said for word in pair]
+    if kind != "csv" and said < 0.2:
+        chosen = ["--load", "load" if kind == "prometheus" else "idle", "--throughput", "a_total / 1"][
+            : rng.choice((2, 4))
+        ]
+    if rng.random() < 0.3:
+        return Input(("predict", place, *chosen, "--at", "50", *_flags(rng)), stdin, check=check_forecast)
+    return Input(("curve", place, *chosen, *_flags(rng)), stdin, check=check_curve)
+
+
+def _rows_text(rng: random.Random) -> bytes:
+    scale, rows = 10.0 ** rng.choice((0, 0, 0, -8, 12, 300)), [",".join(OBSERVED_NAMES)]
+    for at in range(rng.choice((1, 39, 90, 200, 900))):
+        load = scale * (1 + 50 * rng.random())
+        cells = [60 * at, load, load * rng.choice((1, 1, 1, 0)), rng.random(), min(1.0, rng.random()), 0.2, 2]
+        rows.append(",".join("" if rng.random() < 0.01 else repr(cell) for cell in cells))
+    text = "\n".join(rows) + "\n"
+    return text.encode() if rng.random() < 0.7 else mutate_text(rng, text)
+
+
+def _matrix_text(rng: random.Random) -> bytes:
+    values = [
+        [15 * at, str(rng.choice((at, 50 * rng.random(), "NaN", "1e308")))] for at in range(rng.choice((2, 90, 90)))
+    ]
+    names = ("load", "a_total", "b")
+    result = [{"metric": {"__name__": name, "x": str(at % 2)}, "values": values} for at, name in enumerate(names * 2)]
+    answer: Any = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+    answer = answer if rng.random() < 0.5 else mutate_tree(rng, answer)
+    return as_json(rng, answer).encode("utf-8", "surrogatepass")
+
+
+def _sysstat_text(rng: random.Random) -> bytes:
+    return SYSSTAT.encode() if rng.random() < 0.2 else mutate_text(rng, SYSSTAT)
+
+
 LOAD_NAMES = ("entries", "seconds", "reads")
 
 
@@ -364,6 +418,7 @@ OPTIONS = (
     ("limits", "--attach", "mariadb:WORD"), ("limits", "--attach", "postgres:WORD"), ("limits", "--attach", "WORD:1"),
     ("limits", "--attach", "mariadb:127.0.0.1:WORD"),
     ("limits", "--attach", "mariadb:127.0.0.1:1", "--user", "WORD"), ("report", "WORD", "--speedscope", "WORD"),
+    ("export", "WORD", "--format", "WORD"), ("export", "WORD", "--format", "curve.csv", "--to", "WORD"),
     ("limits", "--attach", "mariadb:127.0.0.1:1", "--option-file", "WORD"), ("case", "run", "WORD", "--study", "WORD"),
     ("limits", "--target", "WORD"), ("capacity", "WORD", "--guess", "WORD", "--hold", "WORD"), ("ladder", "WORD"),
     ("tune", "WORD", "--trials", "WORD", "--resume", "WORD"), ("measure", "WORD", "--runs", "WORD"), ("doctor", "WORD"),
@@ -394,6 +449,10 @@ def _run(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
 RUN_VERBS = (
     ("report", "RUN"), ("report", "RUN"), ("curve", "RUN"), ("curve", "RUN"), ("predict", "RUN", "--at", "4,8"),
     ("compare", "RUN", "OTHER"), ("compare", "OTHER", "RUN"), ("changes", "list", "RUN"),
+    ("export", "RUN", "--format", "openmetrics", "--to", "/dev/null"),
+    ("export", "RUN", "--format", "limits.csv", "--to", "/dev/null"),
+    ("export", "RUN", "--format", "steps.parquet", "--to", "/dev/null"),
+    ("export", "RUN", "--format", "speedscope", "--to", "/dev/null"),
 )  # fmt: skip
 CHECKS: dict[str, Callable[[Any], str]] = {"curve": check_curve, "predict": check_forecast}
 
@@ -581,6 +640,37 @@ def _stages(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=lambda folder: api.read_stages(folder / "stages.jsonl"))
 
 
+WATCHED = """\
+{"n":1,"kind":"head","at_s":1764000000.0,"up_s":1.0,"schema":"loadframe.watch/1","subject":"x","load":"jobs","pids":[7]}
+{"n":2,"kind":"sample","at_s":1764000010.0,"up_s":11.0,"values":{"a":0.5},"use":{"pool":0.25},"load":4,"throughput":9.5}
+{"n":3,"kind":"unit","at_s":1764000010.0,"up_s":11.0,"response_s":0.25,"late":0.0,"error":"","load":4}
+{"n":4,"kind":"model","at_s":1764000011.0,"up_s":12.0,"rows":9,"limits":[{"id":"pool","at_load":{"load":9.5}}],\
+"bend":null,"leaks":[]}
+{"n":5,"kind":"alarm","at_s":1764000012.0,"up_s":13.0,"alarm":"leak","about":"x","title":"t","evidence":[{"text":"e"}],\
+"try":["a"],"at_load":null,"ends_s":{"value":1764009999.0,"low":null,"high":null}}
+{"n":6,"kind":"gap","at_s":1764000013.0,"up_s":14.0,"from_s":1.0,"to_s":2.0,"seconds":1.0,"reason":"late","words":"w"}
+{"n":7,"kind":"cost","at_s":1764000014.0,"up_s":15.0,"cpu_s":0.5,"children_cpu_s":0.5,"elapsed_s":9.5,"rss_bytes":9}
+"""
+
+
+def _watch(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    """A day of a watch, damaged; enough samples for a fit now and then, and a compacted file."""
+    lines = [mutate_text(rng, line) if rng.random() < 0.2 else line.encode() for line in WATCHED.splitlines()]
+    at = rng.randrange(len(lines))
+    if rng.random() < 0.5:
+        tree = mutate_tree(rng, json.loads(WATCHED.splitlines()[at]))
+        lines[at] = as_json(rng, tree).encode("utf-8", "surrogatepass")
+    for n in range(rng.choice((0, 0, 90))):
+        sample = json.loads(WATCHED.splitlines()[1])
+        sample |= {"n": 10 + n, "at_s": 1764000060.0 + 60 * n, "load": n + 1, "use": {"pool": (n + 1) / 200}}
+        lines.append(json.dumps(mutate_tree(rng, sample) if rng.random() < 0.05 else sample).encode("utf-8", "replace"))
+    data = b"\n".join(lines) + b"\n"
+    if rng.random() < 0.2:
+        (folder / "2025-11-24.jsonl.zst").write_bytes(mutate_text(rng, data.decode("utf-8", "replace")))
+    (folder / "2025-11-24.jsonl").write_bytes(data)
+    return Input(call=api.read_watch)
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -590,12 +680,13 @@ def _peer(rng: random.Random, _folder: Path, _corpus: Corpus) -> Input:
 
 
 SURFACES: dict[str, Surface] = {
-    "study": Surface(_study, 0.20),
+    "study": Surface(_study, 0.17),
     "set": Surface(_set, 0.20),
     "compare": Surface(_compare, 0.10),
     "curve": Surface(_curve, 0.10),
     "predict": Surface(_predict, 0.08),
     "growth": Surface(_growth, 0.03),
+    "observed": Surface(_observed, 0.03),
     "ndb": Surface(_ndb, 0.10),
     "options": Surface(_options, 0.05, confined=True),
     "run": Surface(_run, 0.03),
@@ -610,6 +701,7 @@ SURFACES: dict[str, Surface] = {
     "change-log": Surface(_change_log, 0.02),
     "settings-file": Surface(_settings_file, 0.03),
     "stages": Surface(_stages, 0.03),
+    "watch": Surface(_watch, 0.02),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
 """A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py)."""

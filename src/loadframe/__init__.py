@@ -20,6 +20,8 @@ thing and proves the gain.
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
     curves(run)                   {treatment: Curve}, computed again from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
+    import_observed(place, mapping), learn(observed)     what production data say -> Learned
+    read_data(place, mapping)     whichever of the two a file has
     quality(run)                  the quality of a run: flags of its steps, the cost of recording
     absent(run)                   what a run was measured with and what is not available here, in words
     conclude(run)                 the Investigation of a run, also of one that was killed
@@ -32,6 +34,8 @@ thing and proves the gain.
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
     write_report(run, investigation)    report.html of a run folder
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
+    export(run, format), exports()      a run in the formats of other tools, and which there are
+    write_figures(found, folder)  every figure of a report, as SVG and PNG
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
     revert_changes()              revert changes of killed commands on the machine or on a running server
@@ -60,8 +64,10 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.comparing import runs as compare_runs
+    from loadframe.experiments.exporting import export, exports
     from loadframe.experiments.forecasting import calibration, predict
     from loadframe.experiments.growth import following_of_run, forecast_growth, windows_of_run
+    from loadframe.experiments.learning import learn, predict_observed
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
     from loadframe.experiments.profiling import write_speedscope
@@ -69,6 +75,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.writing import write_report
     from loadframe.formats.loads import read_load
     from loadframe.formats.observations import read_observations
+    from loadframe.formats.observed import import_observed, read_data
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import (
         absent,
@@ -79,6 +86,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         investigate,
         ladder,
         measure,
+        measured_capacity,
         measured_ladder,
         measured_tuning,
         open_run,
@@ -87,6 +95,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         verify,
     )
     from loadframe.reporting.capacity_report import render_capacity
+    from loadframe.reporting.figures import write_figures
     from loadframe.reporting.forecasts import render_forecast
     from loadframe.reporting.growth_report import render_following, render_growth
     from loadframe.reporting.json_shapes import (
@@ -98,6 +107,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         growth_json,
         investigation_json,
         ladder_json,
+        learned_json,
         ledger_json,
         ndb_json,
         tuning_json,
@@ -105,6 +115,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.reporting.ladder_report import render_ladder
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.ndb_report import render_ndb
+    from loadframe.reporting.observed_report import render_learned
     from loadframe.reporting.page import write_page
     from loadframe.reporting.text import render_comparison, render_curve, render_text
     from loadframe.reporting.tuning_report import render_tuning
@@ -131,28 +142,36 @@ __all__ = [
     "conclude",
     "curve_json",
     "curves",
+    "export",
+    "exports",
     "fit_curve",
     "following_json",
     "following_of_run",
     "forecast_growth",
     "forecast_json",
     "growth_json",
+    "import_observed",
     "investigate",
     "investigation_json",
     "ladder",
     "ladder_json",
+    "learn",
+    "learned_json",
     "ledger_json",
     "limits",
     "load_study",
     "measure",
+    "measured_capacity",
     "measured_ladder",
     "measured_tuning",
     "ndb_json",
     "open_run",
     "own_changes",
     "predict",
+    "predict_observed",
     "predict_run",
     "quality",
+    "read_data",
     "read_load",
     "read_ndb_config",
     "read_observations",
@@ -163,6 +182,7 @@ __all__ = [
     "render_forecast",
     "render_growth",
     "render_ladder",
+    "render_learned",
     "render_limits",
     "render_ndb",
     "render_text",
@@ -175,6 +195,7 @@ __all__ = [
     "unreverted_changes",
     "verify",
     "windows_of_run",
+    "write_figures",
     "write_page",
     "write_report",
     "write_speedscope",

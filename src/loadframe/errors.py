@@ -11,6 +11,8 @@
     │   ├── RunError             a run folder that cannot be written or read
     │   ├── RecordingError       a recording that is empty, foreign or corrupt
     │   ├── SampleError          a CSV sample that cannot be read or compared
+    │   ├── FleetError           a host of a fleet that cannot be reached, is lost, or must not be used as it is
+    │   │   └── StepVoid         a step over many hosts that is no measurement: which host, and why
     │   ├── OutputError          standard output that does not take the answer
     │   ├── MachineError         memory, descriptors or a disk that ran out where nothing else says so
     │   ├── Fault                a fault of Loadframe's own: its traceback is kept, and the message says where
@@ -88,6 +90,20 @@ class RecordingError(UserError):
 
 class SampleError(UserError):
     """A CSV sample cannot be read, or two cannot be compared."""
+
+
+class FleetError(UserError):
+    """A host of a fleet cannot be reached, is lost, or must not be used as it is."""
+
+
+class StepVoid(FleetError):  # noqa: N818 - it is the step's end
+    """A step over many hosts is no measurement: its load is never spread over the hosts that remain. reason: of
+    model.VoidReason."""
+
+    def __init__(self, host: str, reason: str, fact: str, *, remedy: str = "", details: str = "") -> None:
+        super().__init__(f"the step is void ({reason}): {fact}", remedy=remedy, details=details)
+        self.host = host
+        self.reason = reason
 
 
 class OutputError(UserError):

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError
 from loadframe.experiments import (
+    capacity_writing,
     comparing,
     dry_run,
     forecasting,
@@ -32,18 +34,29 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
+from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
-from loadframe.experiments.reading import absent, conclude, curves, measured_ladder, measured_tuning, open_run, quality
+from loadframe.experiments.reading import (
+    absent,
+    conclude,
+    curves,
+    measured_capacity,
+    measured_ladder,
+    measured_tuning,
+    open_run,
+    quality,
+)
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
 from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
 from loadframe.experiments.writing import finish, write_down
 from loadframe.model import (
+    WORK,
+    AnswersCompared,
     Capacity,
     Comparison,
     Curve,
@@ -72,6 +85,7 @@ __all__ = [
     "investigate",
     "ladder",
     "measure",
+    "measured_capacity",
     "measured_ladder",
     "measured_tuning",
     "open_run",
@@ -86,23 +100,29 @@ MOST_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it."""
+    """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it.
+    answers: of the target, beside programs that tell the same."""
 
     run: Path
     curve: Curve
     axis_unit: str = ""
+    work_unit: str = WORK
     clamped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     quality: RunQuality | None = None
+    answers: tuple[AnswersCompared, ...] = ()
 
 
-def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -> Investigation:
-    """The whole loop. UserError where the study cannot be carried out, Interrupted where the user stopped it; what was
-    measured until then is in the run folder either way, with a report of it."""
+def investigate(
+    study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench
+) -> Investigation:
+    """The whole loop. bench: makes another one than that of this machine. UserError where the study cannot be carried
+    out, Interrupted where the user stopped it; what was measured until then is in the run folder either way, with a
+    report of it."""
     run = new_run(study, runs)
     rounds: list[Round] = []
     total: Verdict | None = None
-    with on_bench(study, run, progress, rounds) as book:
+    with on_bench(study, run, progress, rounds, bench) as book:
         book.washes = True
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
@@ -134,17 +154,20 @@ def investigate(study: Study, runs: Path, *, progress: Progress | None = None) -
     return write_down(run, rounds, total=total)
 
 
-def measure(study: Study, runs: Path, *, progress: Progress | None = None) -> Measurement:
-    """The study's curve; nothing is changed. Raises as `investigate` does."""
+def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench) -> Measurement:
+    """The study's curve; nothing is changed. bench: makes another one than that of this machine. Raises as
+    `investigate` does."""
     run = new_run(study, runs)
-    with on_bench(alone(study), run, progress) as book:
+    with on_bench(alone(study), run, progress, make=bench) as book:
         book.tries_remedies = False
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
     end = finish(run)
     run.close()
-    return Measurement(run.path, curve, run.axis_unit(), clamped, end.warnings, end.quality)
+    return Measurement(
+        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers
+    )
 
 
 def compare(
@@ -227,9 +250,7 @@ def capacity(
         book.tries_remedies = False
         read_back(book, run, "A")
         found = searching.find(book, settings, objective)
-    end = finish(run)
-    found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes))
-    run.write_record("capacity.json", "capacity-record", found)
+    found = capacity_writing.conclude(run, found)
     run.close()
     return found
 

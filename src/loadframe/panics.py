@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from loadframe.errors import UserError
 
@@ -63,7 +67,27 @@ def reserve(kind: type[UserError]) -> None:
         square @ square
         scipy.linalg.cho_factor(square)
         polars.DataFrame({"each": range(ENOUGH)}).group_by("each").agg(polars.len())
+    until_s = time.monotonic() + SETTLED_WITHIN_S
+    while not _settled() and time.monotonic() < until_s:
+        time.sleep(0.01)
 
 
+def _settled() -> bool:
+    """Whether each thread has taken what it takes as it begins: it has waited for work, and does so now."""
+    for task in Path("/proc/self/task").iterdir():
+        if int(task.name) == threading.get_native_id():
+            continue
+        try:
+            status = (task / "status").read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
+            continue
+        if not re.search(r"^State:\tS", status, re.MULTILINE) or re.search(r"^voluntary\S+\t0$", status, re.MULTILINE):
+            return False
+    return True
+
+
+SETTLED_WITHIN_S = 5.0
+"""On a busy machine a thread that was begun has its first turn much later, and aborts the process where there is no
+memory for what it takes then."""
 ENOUGH = 256
 """Rows of what is calculated: smaller matrices need no memory of the libraries' own."""

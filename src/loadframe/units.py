@@ -6,6 +6,9 @@ import math
 
 from loadframe.metrics import metric as metric_of
 
+PLURAL = frozenset({"cores"})
+"""Units that are words in the plural."""
+
 
 def _short(value: float) -> str:
     if not math.isfinite(value):
@@ -42,8 +45,11 @@ def show(value: float, unit: str) -> str:
             return f"{_short(value)}/s"
         case "count" | "":
             return _short(value)
+        case "cores":
+            return f"{(text := _short(value))} {'core' if text == '1' else unit}"
         case _:
-            return f"{_short(value)} {unit}"
+            shown = _short(value)
+            return f"{shown} {unit.removesuffix('s') if shown == '1' and unit in PLURAL else unit}"
 
 
 def show_metric(metric: str, value: float) -> str:

@@ -76,8 +76,8 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
     [
         (SET, [WHOLE, ""]),
         (f"config_file.os.fchmod = die; {SET}", [""]),
-        (f"config_file.subprocess.run = die; {SET}", [""]),
-        (f"{SET}; config_file.subprocess.run = die; journal.back(place)", [WHOLE, ""]),
+        (f"config_file.to_its_end.run = die; {SET}", [""]),
+        (f"{SET}; config_file.to_its_end.run = die; journal.back(place)", [WHOLE, ""]),
         (f"{SET}; config_file.Path.unlink = die; journal.back(place)", [WHOLE, "", ""]),
     ],
     ids=[

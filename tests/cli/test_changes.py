@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loadframe.cli.changes import _reason
 from loadframe.host.state import state_directory
+from loadframe.model import ChangeRecord
 
 Command = Callable[..., Any]
 
@@ -121,3 +124,11 @@ def test_a_state_directory_that_cannot_be_used_stops_what_measures_and_not_what_
     assert "chmod 700" in loadframe("doctor", LOADFRAME_STATE=str(state)).out
     measured = loadframe(*MEASURING, LOADFRAME_STATE=str(state))
     assert (measured.code, "chmod 700" in measured.err) == (1, True)
+
+
+def test_what_was_tried_for_no_cause_is_told_without_one() -> None:
+    tried = ChangeRecord("pool", 4, 16, remedy="pool = 16", why="the study declares it")
+    assert _reason(tried) == "pool = 16: the study declares it"
+    assert (
+        _reason(replace(tried, finding="service.serial")) == "pool = 16, against service.serial: the study declares it"
+    )

@@ -190,7 +190,7 @@ def test_a_fault_of_ours_is_told_as_one_and_nothing_is_lost(study: Path) -> None
     document = json.loads(out)
     assert (code, document["kind"]) == (1, "Fault"), err
     assert "Loadframe has a bug: ZeroDivisionError: of ours" in err and "Traceback" not in err
-    assert "1 finished steps are kept in runs/" in err
+    assert "1 finished step is kept in runs/" in err
     (kept,) = (study.parent / "state/faults").iterdir()
     assert str(kept) in document["remedy"]
     assert "ZeroDivisionError: of ours" in kept.read_text()

@@ -16,6 +16,7 @@ import pytest
 import typer.main
 
 import loadframe
+import producing
 from forked import forked
 from loadframe.cli.main import app
 
@@ -26,6 +27,13 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 TRIED_ELSEWHERE = {
     "case run bulk-ingest --quick": "benchmarks/gains.py",
     "case run oltp-ladder --quick": "benchmarks/gains.py",
+    "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
+    "serve runs": "tests/live",
+    "watch shop.toml": "tests/watching/test_for_real.py",
+    "watch --import range.json --as load=jobs_active --as 'mariadb.table_open_cache=open_tables / 2560'": (
+        "tests/watching/test_import.py"
+    ),
+    "watch shop.toml --import month.csv --as load=jobs --folder watches/shop": "tests/watching/test_import.py",
     "measure shop.toml": "tests/docs/test_http_load.py",
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
@@ -62,7 +70,8 @@ def shorter(study: str) -> str:
 @pytest.fixture(scope="module")
 def workplace() -> Iterator[Path]:
     """A folder with the studies of README, docs/comparing.md and docs/ladder.md, two samples, the curves of
-    docs/predicting.md, the load of docs/growth.md and the files of docs/ndb.md."""
+    docs/predicting.md, the load of docs/growth.md, the files of docs/ndb.md and docs/observed.md, and a run that was
+    recorded."""
     folder = Path(tempfile.mkdtemp(prefix="loadframe-reader-"))
     folder.chmod(0o755)  # a service is run by a user without privileges
     service, study = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
@@ -70,6 +79,8 @@ def workplace() -> Iterator[Path]:
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.S)
     (folder / "app.py").write_text(program)
     (folder / "queue.toml").write_text(shorter(study))
+    (fleet, *_) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/fleet.md").read_text(), re.S)
+    (folder / "fleet.toml").write_text(fleet)
     (ladder,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/ladder.md").read_text(), re.S)
     (folder / "ladder.toml").write_text(shorter(ladder))
     (alternatives,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/comparing.md").read_text(), re.S)
@@ -82,9 +93,11 @@ def workplace() -> Iterator[Path]:
     for name, kind in (("config.ini", "ini"), ("my.cnf", "cnf")):
         (text,) = re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs/ndb.md").read_text(), re.S)
         (folder / name).write_text(text)
+    shutil.copytree(ROOT / "tests/data/runs/investigation", folder / "runs/queue")
     for name, level in (("before.csv", 100), ("after.csv", 110)):
         values = [f"{level + i % 5}" for i in range(40)]
         (folder / name).write_text("\n".join(["value", *values]))
+    producing.write(folder)
     yield folder
     shutil.rmtree(folder)
 

@@ -11,10 +11,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forked import Result, forked
+from undisturbed import undisturbed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/service.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -55,12 +57,17 @@ def run(forking: subprocess.Popen[str], place: Path, command: str, study: str) -
 @pytest.mark.alone
 def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Popen[str], place: Path) -> None:
     (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate app\.toml)\n```", TEXT)
-    done = run(forking, place, f"{command} --set measure.budget=40s", STUDIES["app"])
-    assert done.code == 0, done.err
-    first = json.loads(done.out)["rounds"][0]
+
+    def investigated() -> dict[str, Any]:
+        done = run(forking, place, command, STUDIES["app"])
+        assert done.code == 0, done.err
+        answer: dict[str, Any] = json.loads(done.out)
+        return answer
+
+    first = undisturbed(investigated)["rounds"][0]
     assert first["findings"][0]["id"] == "service.parallelism"
     assert [trial["remedy"]["changes"][0]["after"] for trial in first["tried"]] == [32]
-    assert first["findings"][0]["status"] == "confirmed"
+    assert first["findings"][0]["status"] == "confirmed", first["findings"][0]["mechanism"]
 
 
 def test_what_tune_finds_is_written_as_a_study_takes_it(forking: subprocess.Popen[str], place: Path) -> None:

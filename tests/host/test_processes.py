@@ -7,9 +7,11 @@ import os
 import pwd
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -252,3 +254,20 @@ def test_any_text_is_a_set_of_cpus_or_a_clear_error(text: str) -> None:
         assert parse_cpus(text)
     except CageError as error:
         assert repr(text) in error.fact
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
+def test_the_folder_that_keeps_a_user_from_a_program_is_named_through_its_links() -> None:
+    """The python of a virtual environment is a link, and what it leads to was in a home that is closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        home, link = place / "home", place / "python"
+        home.mkdir(mode=0o700)
+        shutil.copy("/bin/true", home / "python")
+        link.symlink_to(home / "python")
+        with pytest.raises(MissingTool) as raised:
+            spawn([link], Allowance(user="nobody"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    said = f"Cannot run {link}, a link to {home / 'python'}: the user nobody may not enter {home}"
+    assert said in str(raised.value)
+    assert "target.user" in str(raised.value.remedy)

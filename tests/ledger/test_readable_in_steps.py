@@ -14,8 +14,10 @@ from loadframe.bench import evaluation
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.mariadb.attached import AttachedMariadb
-from loadframe.kinds.mariadb.counters import counted
+from loadframe.kinds.mariadb.counters import COUNTING
 from loadframe.kinds.mariadb.target import MariadbTarget
+from loadframe.kinds.mysql.attached import AttachedMysql
+from loadframe.kinds.mysql.target import MysqlTarget
 from loadframe.kinds.nginx.cache import NginxCacheTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -41,6 +43,7 @@ FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=0.0, started_s=0.0, started_w
 SERVERS = (
     BulkLoaderTarget,
     MariadbTarget,
+    MysqlTarget,
     NginxCacheTarget,
     NginxTarget,
     PostgresTarget,
@@ -85,9 +88,10 @@ def metrics_of_steps(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]
 
 def at_full(metrics: Mapping[str, float]) -> frozenset[str]:
     """What all steps of a state tell together that had several numbers of connections."""
-    growing = {"mariadb.connections": 1.0, "postgres.connections": 1.0, "target.memory.rss": 2.0**20}
+    databases = ("mariadb", "mysql", "postgres")
+    growing = {**{f"{kind}.connections": 1.0 for kind in databases}, "target.memory.rss": 2.0**20}
     grown = [{**metrics, **{name: each * count for name, each in growing.items()}} for count in (4, 8, 16)]
-    full = {"mariadb.max_connections": 100.0, "postgres.max_connections": 100.0, "target.memory.allowed": 2.0**30}
+    full = {**{f"{kind}.max_connections": 100.0 for kind in databases}, "target.memory.allowed": 2.0**30}
     steps = [step(count, 1.0, {**one, **full}) for count, one in zip((4, 8, 16), grown, strict=True)]
     return frozenset(with_memory_at_full(steps, {})[0].metrics)
 
@@ -187,10 +191,11 @@ def test_of_steps_the_ledger_reads_all_others_and_none_of_these(
 
 def test_a_mariadb_is_asked_the_same_whether_it_is_ours_or_not() -> None:
     assert AttachedMariadb.counter_specs == MariadbTarget.counter_specs
+    assert AttachedMysql.counter_specs == MysqlTarget.counter_specs
 
 
 def test_how_full_the_redo_log_is_follows_from_its_age() -> None:
     told = {"Innodb_checkpoint_age": "30", "Innodb_checkpoint_max_age": "120", "Questions": "7", "Uptime": "long"}
     expected = {"Innodb_checkpoint_age": 30.0, "Innodb_checkpoint_max_age": 120.0, "Questions": 7.0, "redo_fill": 0.25}
-    assert counted(told) == expected
-    assert "redo_fill" not in counted({"Questions": "7"})
+    assert COUNTING.counted(told) == expected
+    assert "redo_fill" not in COUNTING.counted({"Questions": "7"})

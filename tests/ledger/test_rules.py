@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadframe.experiments.limits_now import SOURCES
 from loadframe.kinds.mariadb.counters import COUNTERS as MARIADB
+from loadframe.kinds.mysql.counters import COUNTERS as MYSQL
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.squid.target import SquidTarget
@@ -13,13 +14,14 @@ from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
-COUNTERS = (*MARIADB, *(spec for server in SERVERS for spec in server.counter_specs))
+COUNTERS = (*MARIADB, *MYSQL, *(spec for server in SERVERS for spec in server.counter_specs))
 IDS = [rule.id for rule in RULES]
 ASKED = {
-    "mariadb.max_connections.asked",
-    "mariadb.table_open_cache.asked",
-    "mariadb.open_files_limit.asked",
-    "mariadb.memory_at_full",
+    *(
+        f"{kind}.{name}"
+        for kind in ("mariadb", "mysql")
+        for name in ("max_connections.asked", "table_open_cache.asked", "open_files_limit.asked", "memory_at_full")
+    ),
     "postgres.memory_at_full",
     *(
         f"postgres.{name}.asked"

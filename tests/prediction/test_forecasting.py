@@ -371,6 +371,19 @@ some_rows = st.lists(
     ],
     servers=4.0,
 )
+@example(
+    rows=[
+        Observation(6919.99, 918694.95, 86922.16, None, {"b": 1.11e-308, "a": 0.967}),
+        Observation(2346.57, 243800.99, 78937.94, None, {"a": 5e-324, "b": 0.231}),
+        Observation(4694.95, 1.73e-277, 48065.31, None, {"b": 0.032, "a": 0.999}),
+        Observation(8296.25, 889156.4, 76430.12, None, {"a": 0.873, "b": 0.533}),
+        Observation(6703.0, 479656.88, None, None, {"a": 1.72e-190, "b": 0.474}),
+        Observation(0.99999, 1.11e-308, None, None, {"a": 0.02, "b": 0.846}),
+        Observation(6202.53, 1.18e-38, 12241.51, None, {"b": 0.757, "a": 0.397}),
+        Observation(6056.32, 0.0, 30455.74, None, {"a": 0.0, "b": 1e-05}),
+    ],
+    servers=64.0,
+)
 def test_any_observations_are_forecast_or_refused(rows: list[Observation], servers: float) -> None:
     found = forecast(Observations("x", tuple(rows), servers={"a": servers}), [5, 5000])
     if found.refused is not None:

@@ -16,7 +16,12 @@ from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Ready-made studies with a story and a known answer.")
 
-Name = Annotated[str, typer.Argument(help="A case's name; `loadframe case list` shows them.")]
+
+def _names() -> list[str]:
+    return [one.name for one in loadframe.cases()]
+
+
+Name = Annotated[str, typer.Argument(autocompletion=_names, help="A case's name; `loadframe case list` shows them.")]
 
 
 @app.command("list")

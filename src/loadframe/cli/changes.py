@@ -107,7 +107,8 @@ def _line(entry: ChangeRecord) -> str:
 
 def _reason(entry: ChangeRecord) -> str:
     """Why it was changed, for people."""
-    against = f"{entry.remedy}, against {entry.finding}" if entry.remedy else ""
+    cause = f", against {entry.finding}" if entry.finding else ""
+    against = f"{entry.remedy}{cause}" if entry.remedy else ""
     return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
 
 

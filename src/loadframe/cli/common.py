@@ -11,6 +11,8 @@ import typer
 
 import loadframe
 from loadframe.cli import faults, terminal
+from loadframe.cli.live import check as check_live
+from loadframe.cli.live import drawn
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted
@@ -132,9 +134,11 @@ def opened(run: Path) -> RunFolder:
     return folder
 
 
-def measured(as_json: bool, measure: Callable[[Progress], Found]) -> Found:
-    """What a function of the Python API finds, with its progress shown to people."""
-    with shown(quiet=as_json) as progress:
+def measured(as_json: bool, measure: Callable[[Progress], Found], *, live: bool = False) -> Found:
+    """What a function of the Python API finds, with its progress shown to people. live: drawn in the terminal."""
+    if live:
+        check_live(as_json)
+    with drawn() if live else shown(quiet=as_json) as progress:
         return measure(progress)
 
 

@@ -14,7 +14,8 @@ import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened
-from loadframe.cli.terminal import answer, emit
+from loadframe.cli.continuous import asked
+from loadframe.cli.terminal import emit
 from loadframe.errors import SampleError, StudyError
 from loadframe.formats.csv_text import STDIN
 from loadframe.formats.sampled import arrange
@@ -48,6 +49,12 @@ def compare(
             "where the lower are better, else typical, which single outliers hardly move.",
         ),
     ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="In GitHub Actions: also write a job summary and an annotation.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdicts as JUnit XML.")
+    ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -55,6 +62,7 @@ def compare(
     """Say better, worse, or no proven difference: B against A, or a study's alternatives against its target."""
     with command(as_json, measures=second is None):
         allowed = _share(fail_if_worse) if fail_if_worse is not None else None
+        wanted = asked(github, junit)
         if second is None:
             _refuse_direction(lower_is_better, by)
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
@@ -69,7 +77,8 @@ def compare(
         if as_json:
             emit(loadframe.comparison_json(found), run=found[0].run)
         else:
-            answer("\n\n".join(loadframe.render_comparison(each) for each in found), run=found[0].run)
+            wanted.tell("\n\n".join(loadframe.render_comparison(each) for each in found), found[0].run)
+        wanted.leave(found)
         if any(each.margin is not None and each.margin.answer == "proven-worse" for each in found):
             raise typer.Exit(FAILED)
 

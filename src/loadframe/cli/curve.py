@@ -1,4 +1,4 @@
-"""loadframe curve RUN|CSV: knee, cliff, capacity and scalability law from data."""
+"""loadframe curve RUN|FILE: knee, cliff, capacity and scalability law from data, measured or observed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import typer
 
 import loadframe
 from loadframe.cli.common import Json, command, is_folder, opened
+from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import RunError, SampleError
+from loadframe.model import Observed, ObservedMapping
 
 UNIT = "units of load"
 """For a CSV file: what its load axis counts."""
@@ -18,7 +20,12 @@ UNIT = "units of load"
 
 def curve(
     data: Annotated[
-        str, typer.Argument(metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput; - is stdin.")
+        str,
+        typer.Argument(
+            metavar="RUN|FILE",
+            help="A run folder, a CSV file of load,throughput, or production data: CSV with times, the JSON of a "
+            "Prometheus range query, sysstat's; - is stdin.",
+        ),
     ],
     treatment: Annotated[
         str | None, typer.Option("--treatment", help="For a run: the state of the target (A is the one it started in).")
@@ -27,25 +34,45 @@ def curve(
         float | None,
         typer.Option("--within-latency-p95-ms", metavar="MS", help="The latency objective for the capacity."),
     ] = None,
+    load: LoadOf = None,
+    throughput: ThroughputOf = None,
+    response: ResponseOf = None,
+    response_is: ResponseIs = "mean",
+    use: UseOf = None,
+    counter: CountersOf = None,
+    also: AlsoFrom = None,
     as_json: Json = False,
 ) -> None:
-    """Compute a curve from a run's steps, or from your own measurements."""
+    """Compute a curve from a run's steps, from your own measurements, or from production data."""
     with command(as_json):
         if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
             raise SampleError(
                 f"--within-latency-p95-ms {within_latency_p95_ms:g} is not an objective",
                 remedy="Give milliseconds above zero.",
             )
+        mapping = mapping_of(load, throughput, response, response_is, use, counter)
         if is_folder(data):
+            if mapping.given or also:
+                raise SampleError(f"{data} is a folder; a series of it cannot be named", remedy="Give a file.")
             _of_run(Path(data), treatment or "A", within_latency_p95_ms, as_json)
         elif treatment is not None:
             raise SampleError("--treatment is for run folders", remedy="Omit it.")
         else:
-            _of_csv(data, within_latency_p95_ms, as_json)
+            _of_file(data, mapping, also or [], within_latency_p95_ms, as_json)
 
 
-def _of_csv(place: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
-    found = loadframe.fit_curve(loadframe.read_observations(place), within_latency_p95_ms=within_latency_p95_ms)
+def _of_file(
+    place: str, mapping: ObservedMapping, also: list[str], within_latency_p95_ms: float | None, as_json: bool
+) -> None:
+    read = loadframe.read_data(place, mapping, also=also)
+    if isinstance(read, Observed):
+        learned = loadframe.learn(read, within_latency_p95_ms=within_latency_p95_ms)
+        if as_json:
+            emit(loadframe.learned_json(learned))
+        else:
+            answer(loadframe.render_learned(learned, unit=UNIT))
+        return
+    found = loadframe.fit_curve(read, within_latency_p95_ms=within_latency_p95_ms)
     if as_json:
         emit(loadframe.curve_json(found))
     else:
@@ -63,4 +90,6 @@ def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_j
     if as_json:
         emit(loadframe.curve_json(curves[treatment], quality=quality))
     else:
-        answer(loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), quality=quality))
+        answer(
+            loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), quality=quality, work=folder.work_unit())
+        )

@@ -9,17 +9,26 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.fleet import OverFleet, bench_of
+from loadframe.cli.live import Live
 
 
 def investigate(
     study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
     overrides: Sets = None,
     runs: Runs = RUNS,
+    live: Live = False,
+    over: OverFleet = None,
     as_json: Json = False,
 ) -> None:
     """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
     limit."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        found = measured(as_json, lambda progress: loadframe.investigate(declared, runs, progress=progress))
+        with bench_of(over, declared) as bench:
+            found = measured(
+                as_json,
+                lambda progress: loadframe.investigate(declared, runs, progress=progress, bench=bench),
+                live=live,
+            )
         tell(found, as_json)

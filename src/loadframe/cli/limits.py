@@ -11,7 +11,8 @@ import loadframe
 from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import StudyError
+from loadframe.errors import SampleError, StudyError
+from loadframe.formats.said import words
 from loadframe.study.quantities import duration_s
 
 
@@ -40,12 +41,21 @@ def limits(
         str | None,
         typer.Option("--over", metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
     ] = None,
+    stages: Annotated[
+        list[Path] | None,
+        typer.Option("--stages", metavar="FILE", help="A file in which a pipeline prints what its stages do."),
+    ] = None,
     overrides: Sets = None,
     as_json: Json = False,
 ) -> None:
     """Show every limit and its use for a process, a server, a study's target, or this machine."""
     with command(as_json, measures=target is not None):
         _check(pid, target, attach, option_file, user, overrides)
+        for file in stages or ():
+            if not file.is_file():
+                raise SampleError(
+                    f"--stages {words(file, 80)} is no file", remedy="Name what the pipeline prints, written to a file."
+                )
         study = loadframe.load_study(target, overrides or []) if target is not None else None
         over_s = None if over is None else _duration_s(over)
         with shown(quiet=as_json) as progress:
@@ -56,6 +66,7 @@ def limits(
                 option_file=option_file,
                 user=user,
                 over_s=over_s,
+                stages=stages or (),
                 progress=progress if over_s is not None else None,
             )
         if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import StringIO
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -15,20 +15,26 @@ from loadframe.cli import (
     case,
     changes,
     compare,
+    completion,
     curve,
     demo,
     doctor,
+    export,
+    fleet,
     growth,
     init,
     investigate,
     ladder,
     limits,
+    man,
     measure,
     ndb,
     predict,
     report,
+    serve,
     study,
     tune,
+    watch,
 )
 from loadframe.cli.common import REFUSED
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
@@ -46,8 +52,10 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out a command line; its exit code, 2 for one that is refused. Raises what is no answer of a verb."""
+    if completion.asked():
+        return completion.complete(program())
     try:
-        with get_command(app).make_context("loadframe", list(arguments)) as context:
+        with program().make_context("loadframe", list(arguments)) as context:
             context.command.invoke(context)
         return 0
     except typer.Exit as end:
@@ -64,6 +72,11 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE
 
 
+def program() -> Any:
+    """The command with its verbs, as click has it."""
+    return get_command(app)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         answer(f"loadframe {loadframe.__version__}")
@@ -75,6 +88,8 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    show_completion: completion.ShowCompletion = None,
+    install_completion: completion.InstallCompletion = None,
 ) -> None:
     pass
 
@@ -89,11 +104,16 @@ app.command()(curve.curve)
 app.command()(predict.predict)
 app.command()(growth.growth)
 app.command()(limits.limits)
+app.command()(watch.watch)
 app.command()(compare.compare)
 app.command()(ladder.ladder)
 app.command()(report.report)
+app.command()(export.export)
+app.command()(serve.serve)
 app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")
+app.add_typer(fleet.app, name="fleet")
 app.command()(ndb.ndb)
 app.command()(doctor.doctor)
+app.command()(man.man)
 app.add_typer(study.app, name="study")

@@ -9,6 +9,8 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
+from loadframe.cli.fleet import OverFleet, bench_of
+from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
 
 
@@ -16,18 +18,27 @@ def measure(
     study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
     overrides: Sets = None,
     runs: Runs = RUNS,
+    live: Live = False,
+    over: OverFleet = None,
     as_json: Json = False,
 ) -> None:
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        found = measured(as_json, lambda progress: loadframe.measure(declared, runs, progress=progress))
+        with bench_of(over, declared) as bench:
+            found = measured(
+                as_json, lambda progress: loadframe.measure(declared, runs, progress=progress, bench=bench), live=live
+            )
         if as_json:
-            shape = loadframe.curve_json(found.curve, quality=found.quality)
+            shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)
             warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
             emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
         else:
-            answer(loadframe.render_curve(found.curve, unit=found.axis_unit, quality=found.quality), run=found.run)
+            unit, work = found.axis_unit, found.work_unit
+            answer(
+                loadframe.render_curve(found.curve, unit=unit, work=work, quality=found.quality, answers=found.answers),
+                run=found.run,
+            )
             for each in found.clamped:
                 answer(f"Silently clamped: {each}.")
             for warning in found.warnings:

@@ -1,4 +1,4 @@
-"""loadframe predict RUN|CSV: what higher loads will give, what saturates first, and how good such forecasts were."""
+"""loadframe predict RUN|FILE: what higher loads will give, what saturates first, and how good such forecasts were."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, opened
+from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError
 from loadframe.formats.said import words
-from loadframe.model import Forecast
+from loadframe.model import WORK, Forecast, Observed
 
 KINDS = {"clients": "closed", "rate": "rate"}
 UNIT = "units of load"
@@ -24,7 +25,9 @@ def predict(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|CSV", help="A run folder, or a CSV file of load,throughput,util.NAME...; - is stdin."
+            metavar="RUN|FILE",
+            help="A run folder, a CSV file of load,throughput,util.NAME..., or production data as `curve` reads them; "
+            "- is stdin.",
         ),
     ],
     at: Annotated[
@@ -49,6 +52,13 @@ def predict(
         Path | None,
         typer.Option("--verify", metavar="STUDY", help="Measure the loads of --at, and score the forecast."),
     ] = None,
+    load: LoadOf = None,
+    throughput: ThroughputOf = None,
+    response: ResponseOf = None,
+    response_is: ResponseIs = "mean",
+    use: UseOf = None,
+    counter: CountersOf = None,
+    also: AlsoFrom = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -61,15 +71,22 @@ def predict(
         if verify is None and overrides:
             raise SampleError("--set changes a study, and no study was given", remedy="Omit it, or add --verify STUDY.")
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
-        unit = UNIT
+        unit, work = UNIT, WORK
+        mapping = mapping_of(load, throughput, response, response_is, use, counter)
         if is_folder(data):
+            if mapping.given or also:
+                raise SampleError(f"{data} is a folder; a series of it cannot be named", remedy="Give a file.")
             run = opened(Path(data))
-            unit = run.axis_unit()
+            unit, work = run.axis_unit(), run.work_unit()
             found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         elif treatment is not None:
             raise SampleError("--treatment is for run folders", remedy="Omit it.")
         else:
-            found = loadframe.predict(loadframe.read_observations(data), loads, up_to=up_to, kind=kind)
+            read = loadframe.read_data(data, mapping, also=also or [])
+            if isinstance(read, Observed):
+                found = loadframe.predict_observed(read, loads, up_to=up_to, kind=kind)
+            else:
+                found = loadframe.predict(read, loads, up_to=up_to, kind=kind)
         where = None
         if verify is not None:
             found, where = _verified(found, verify, overrides or [], runs, as_json)
@@ -78,7 +95,7 @@ def predict(
             shape = loadframe.forecast_json(found, calibration=calibration)
             emit(shape if where is None else {**shape, "run": str(where)}, run=where)
         else:
-            answer(loadframe.render_forecast(found, unit=unit, calibration=calibration), run=where)
+            answer(loadframe.render_forecast(found, unit=unit, calibration=calibration, work=work), run=where)
             if where is not None:
                 answer(f"Run folder: {where}")
 

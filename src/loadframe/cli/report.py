@@ -17,6 +17,9 @@ def report(
     speedscope: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the sampled stacks, for https://www.speedscope.app.")
     ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every figure, as SVG and PNG, into this folder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a run's report.html again and print it as text."""
@@ -24,11 +27,19 @@ def report(
         folder = opened(run)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
-        other = loadframe.measured_ladder(folder) or loadframe.measured_tuning(folder)
+        other = (
+            loadframe.measured_ladder(folder)
+            or loadframe.measured_tuning(folder)
+            or loadframe.measured_capacity(folder)
+        )
         if other is not None:
+            if figures is not None:
+                loadframe.write_figures(other, figures)
             tell(other, as_json)
             return
         found = loadframe.conclude(folder)
         here = replace(found, run=str(run), report=str(run / "report.html"))
         loadframe.write_report(folder, here)
+        if figures is not None:
+            loadframe.write_figures(here, figures)
         tell(here, as_json)

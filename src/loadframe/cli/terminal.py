@@ -43,6 +43,18 @@ def answer(text: object = "", *, run: object = None) -> None:
     _write(plain(str(text)), run)
 
 
+def deliver(data: bytes) -> None:
+    """A file's bytes, on stdout: as they are, but on a terminal, which gets text. OutputError as `answer`."""
+    if sys.stdout is None or sys.stdout.isatty():
+        _write(plain(data.decode("utf-8", "backslashreplace")), None)
+        return
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        raise _refused(error, None) from error
+
+
 def emit(document: dict[str, Any], *, run: object = None) -> None:
     """The one JSON object of a --json command, on a line of ASCII characters: whatever the encoding, and however lines
     are told apart, it is one. What is not a finite number is null. OutputError as `answer`."""
@@ -87,9 +99,13 @@ def _write(text: str, run: object) -> None:
             raise ValueError("closed")
         print(text, flush=True)
     except (OSError, ValueError) as error:
-        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
-        raise OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy) from error
+        raise _refused(error, run) from error
+
+
+def _refused(error: OSError | ValueError, run: object) -> OutputError:
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    remedy = f"What was measured is kept: `loadframe report {run}` shows it." if run else "Redirect it elsewhere."
+    return OutputError(f"Cannot write the answer to standard output: {why}", remedy=remedy)
 
 
 # --- the streams of a process -----------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
-"""Files that the user names: read up to a bound, whatever they are - a device without an end, a pipe, a folder."""
+"""Files that the user names: read up to a bound, whatever they are - a device without an end, a pipe, a folder; and
+written whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import select
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE_S = 5.0
@@ -39,6 +42,36 @@ def read_text_up_to(path: Path, most: int) -> str:
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
     return data.decode("utf-8", "replace")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file with these bytes: on the disk complete when this returns, or as it was before. A link stays one, and
+    what it leads to is replaced; a device or a pipe is written to. OSError where it cannot be written."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        found = None
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, str(error)) from None
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        with path.open("wb") as file:  # a folder is refused here
+            file.write(data)
+        return
+    path = path.resolve()
+    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if found is not None:
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
 
 
 def _await_writer(descriptor: int) -> bytes:

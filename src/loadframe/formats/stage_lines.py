@@ -22,11 +22,11 @@ LONGEST_LINE = 16 << 10
 """Bytes of a line that is read; one of statistics has 300."""
 LARGEST = 2.0**53
 """A number above this is no count: a float no longer holds each of them."""
-SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "read", "applied")
+SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
 """Fields that only grow, from the start of their process."""
 OF_STAGES = frozenset(
     {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
-    | {"done", "entries", "busy_s", "idle_s", "blocked_s"}
+    | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
 )
 OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)

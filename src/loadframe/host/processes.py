@@ -216,8 +216,33 @@ def spawn(
         raise
     if refusal:
         with process:  # waits for it and closes its pipes
-            raise _error(refusal)
+            raise _barred(program, allowance) or _error(refusal)
     return process
+
+
+def _links(path: Path) -> list[Path]:
+    """The path, each that it is a link to, and where it ends."""
+    steps = [path]
+    while path.is_symlink() and (path := path.parent / path.readlink()) not in steps:
+        steps.append(path)
+    return [*steps, Path(os.path.realpath(path))]
+
+
+def _barred(program: str, allowance: Allowance) -> MissingTool | None:
+    """That a folder keeps the user from a program, or from what it is a link to; None where none does."""
+    for step in _links(Path(program)):
+        try:
+            folder = unreachable(step.parent, allowance.user, allowance.shared_group)
+        except OSError:  # it is not there, or we may not look ourselves
+            return None
+        if folder is not None:
+            link = "" if step == Path(program) else f", a link to {step}"
+            return MissingTool(
+                f"Cannot run {program}{link}: the user {allowance.user} may not enter {folder}",
+                remedy=f"Install it where {allowance.user} can read it, or have a service run by a user who can "
+                "(target.user).",
+            )
+    return None
 
 
 def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[str, str]:

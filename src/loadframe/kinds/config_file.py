@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadframe.errors import ChangeError, TargetError, UserError
 from loadframe.formats.json_text import write_json
-from loadframe.host import identity
+from loadframe.host import identity, to_its_end
 from loadframe.kinds.attached import Attached, again, attachable
 from loadframe.model import SettingValue
 
@@ -148,21 +148,11 @@ class ConfigFile:
     def _run(self) -> None:
         command = " ".join(self._restart)
         try:
-            done = subprocess.run(
-                self._restart,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=RESTARTED_WITHIN_S,
-                start_new_session=True,  # Ctrl-C is for us
-            )
+            done = to_its_end.run(self._restart, RESTARTED_WITHIN_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise TargetError(f"`{command}` failed: {error}", remedy=BY_HAND) from error
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise TargetError(f"`{command}` ended with {done.returncode}", remedy=BY_HAND, details=said)
+        if done.status != 0:
+            raise TargetError(f"`{command}` ended with {done.status}", remedy=BY_HAND, details=done.said.strip())
         until = time.monotonic() + RESTARTED_WITHIN_S
         while (why := _silent(self._server)) is not None:
             if time.monotonic() > until:

@@ -24,8 +24,12 @@ from loadframe.model import CounterSpec
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
 """Of answers that are not read yet; of a long step with long answers they are read meanwhile."""
+NO_NUMBER = "there is no number in it"
+NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
+GIVEN_UP_FOR_GOOD = 6
+"""... and in the same run: an answer without an end, or one that never comes, costs the service that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class _Asked:
     source: Source
     waiting: list[Taken] = field(default_factory=list)
     tried: int = 0
+    in_a_row: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, dict[str, None]] = field(default_factory=dict)
     types: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -108,12 +113,12 @@ class Exposure:
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
         """Until the load has ended, and once more then: what is counted up needs a reading at the end."""
         failures, due_s = 0, time.monotonic()
-        while failures < GIVEN_UP_AFTER:
+        while failures < GIVEN_UP_AFTER and asked.in_a_row < GIVEN_UP_FOR_GOOD:
             failures = 0 if self._take(asked) else failures + 1
             due_s = max(due_s + every_s, time.monotonic())
             if over.wait(max(0.0, due_s - time.monotonic())):
                 break
-        if not failures:
+        if not failures and not asked.in_a_row:
             self._take(asked, after=True)
 
     def _take(self, asked: _Asked, *, after: bool = False) -> bool:
@@ -123,7 +128,9 @@ class Exposure:
             taken = asked.source.take()
         except UnreadError as error:
             asked.fail(str(error))
+            asked.in_a_row += 1
             return False
+        asked.in_a_row = 0
         with self._reading:
             asked.waiting.append(Taken(taken.at_s, taken.data, taken.content_type, after))
             too_much = sum(len(each.data) for each in asked.waiting) > HELD_BYTES
@@ -141,6 +148,9 @@ class Exposure:
                     exposed = asked.source.read(taken)
                 except ExpositionError as error:
                     asked.fail(str(error))
+                    continue
+                if not exposed.values and not exposed.left_out:
+                    asked.fail(NOT_SELECTED if asked.source.pick.select else NO_NUMBER)
                     continue
                 counters = self._counters(asked, exposed, taken)
                 if counters:
@@ -206,14 +216,18 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
     where = words(asked.source.words)
     for reason, count in asked.failed.items():
         yield f"Counters of {where}: {count:,} of {asked.tried:,} readings failed: {reason}."
+    if asked.in_a_row >= GIVEN_UP_FOR_GOOD:
+        why = f"after {asked.in_a_row} failures in a row, as asking costs the service"
+        yield f"Counters of {where}: not asked again {why}."
     for reason, names in asked.left_out.items():
         yield f"Counters of {where}: {len(names):,} series {reason} and are left out: {_some(list(names))}."
     for family, (before, after) in list(asked.changed.items())[:EXAMPLES]:
         yield f"Counters of {where}: {words(family, 80)} was a {before}, then a {after}; it is left out from then on."
     if asked.went_back:
-        times = sum(asked.went_back.values())
+        count = sum(asked.went_back.values())
+        times = "once" if count == 1 else f"{count:,} times"
         yield (
-            f"Counters of {where}: {_some(list(asked.went_back))} went back {times:,} times, so the rate is not known "
+            f"Counters of {where}: {_some(list(asked.went_back))} went back {times}, so the rate is not known "
             "there: the process was restarted, or several processes answer in turn."
         )
 

@@ -56,7 +56,8 @@ class Taken:
 
 
 class Source(Protocol):
-    """One address or command. words: how messages call it. pick: what of its answers is wanted."""
+    """One address or command. words: how messages call it, with the port of its last reading. pick: what of its answers
+    is wanted."""
 
     words: str
     pick: Pick
@@ -72,12 +73,13 @@ class HttpSource:
     """See Source. Each reading has a connection of its own: one that stayed open could hold a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
-        self.words = table.prometheus or table.json_address or ""
+        self.words = self._text = table.prometheus or table.json_address or ""
         self.pick = pick
         self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
         number = self._port() if self._address.port is None else self._address.port
+        self.words = self._text.replace(PORT, str(number))
         try:
             place = decide(self._address.host, number)
         except StudyError as error:
@@ -108,13 +110,14 @@ class CommandSource:
     is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
-        self.words = f"the command {words(' '.join(command), 80)}"
+        self.words = _told(command)
         self.pick = pick
         self._command, self._port, self._who, self._env = tuple(command), port, who, env
 
     def take(self) -> Taken:
         at_s = time.monotonic()
         command = [word.replace(PORT, str(self._port())) if PORT in word else word for word in self._command]
+        self.words = _told(command)
         try:
             allowance = self._who()
             program = command[0] if "/" in command[0] else runnable(command[0], allowance.user) or command[0]
@@ -139,6 +142,10 @@ class CommandSource:
 
     def read(self, taken: Taken) -> Exposed:
         return read_lines(taken.data, self.pick)
+
+
+def _told(command: Sequence[str]) -> str:
+    return f"the command {words(' '.join(command), 80)}"
 
 
 def _output(process: subprocess.Popen[bytes]) -> bytes:

@@ -13,11 +13,19 @@ from loadframe.model import SettingValue
 PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
 """Words, numbers, lists: no path, no second line, no quote that ends a value, nothing that a shell reads."""
 ZONE = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+){0,2}")
+OF_MYSQL = (
+    r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
+    r"|basename|priv|proxy|url|address|host|port|tc|isam|recovery|error|user|secret|key)"
+)
 NEVER: Mapping[str, re.Pattern[str]] = {
     "mariadb": re.compile(
         r"(plugin|init|ssl|tls|wsrep|feedback|report|master|relay|slave|replicate|rpl|debug)_.*|ssl|debug|log_bin"
-        r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
-        r"|basename|priv|proxy|url|address|host|port|tc|isam|recovery|error|user|secret|key)"
+        + OF_MYSQL
+    ),
+    "mysql": re.compile(
+        r"(plugin|init|ssl|tls|admin|mysqlx|report|master|relay|slave|source|replica|replicate|rpl|group_replication|ndb"
+        r"|authentication|early|loose|log_error|telemetry|keyring|component|external)_.*|ssl|debug|daemonize|gdb|upgrade"
+        r"|archive|blackhole|federated|ndbcluster|.*_(dirs|directories|keys|monitor)" + OF_MYSQL
     ),
     "postgres": re.compile(
         r"(ssl|krb|primary|recovery|restore|archive|synchronous_standby)_.*|ssl|jit_provider|bonjour.*|zero_.*"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadframe.errors import TargetError
-from loadframe.host import identity
+from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
@@ -155,11 +155,16 @@ class PrivateServer:
         self.log.rename(self.folder / log)
 
     def said_to_its_end(
-        self, command: Sequence[str], allowance: Allowance, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        allowance: Allowance,
+        env: Mapping[str, str] | None = None,
+        *,
+        within_s: float = CHECK_TIMEOUT_S,
     ) -> tuple[int, str]:
-        """Run a program that checks something, as the server would run; its exit status, and what it says."""
-        said = self.folder / "check.log"
-        with said.open("wb") as output:
+        """Run a program that checks something, as the server would run; its exit status, and the end of what it says.
+        It is ended where it takes longer than that many seconds, or prints without an end."""
+        with (self.folder / "check.log").open("w+b") as output:
             process = spawn(
                 command,
                 self._in_folder(allowance),
@@ -171,12 +176,9 @@ class PrivateServer:
             )
             with self._abandoning(process):
                 self._lease.add_process(process.pid)
-                try:
-                    status = process.wait(CHECK_TIMEOUT_S)
-                except subprocess.TimeoutExpired:
+                if not to_its_end.ended(process, output, within_s):
                     self._end_group(process)
-                    status = process.returncode
-        return status, said.read_text(encoding="utf-8", errors="replace").strip()
+            return process.returncode, to_its_end.told(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
         """That it would not start with a state, and what it says; of the state, what it speaks of, else all."""

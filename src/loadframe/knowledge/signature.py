@@ -90,7 +90,7 @@ DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )
 
-Form = Literal["events", "rate", "waiting", "share", "passes", "at once"]
+Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
 """What must become of a trace where its cause was what held the throughput back: diagnosis/mechanism.py."""
 
 

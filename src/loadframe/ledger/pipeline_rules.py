@@ -13,8 +13,9 @@ ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_st
 
 
 def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
-    """Where these metrics were measured. A pipeline waits; it refuses nothing, and that a queue is full costs
-    nothing by itself: which stage limits is the diagnosis' to say."""
+    """Where these metrics were measured; as shares, as more workers and more room may come with the load. A pipeline
+    waits; it refuses nothing, and that a queue is full costs nothing by itself: which stage limits is the diagnosis' to
+    say."""
     stages = (rule for stage in names(there) for rule in (_workers(stage), _queue(stage)))
     return (*stages, *(_follow(log) for log in names(there, LOGS)))
 
@@ -22,11 +23,12 @@ def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
 def _workers(stage: str) -> LimitRule:
     return LimitRule(
         id=f"{STAGES}{stage}",
-        title=f"the workers of the stage {stage}",
-        use=f"{STAGES}{stage}.busy",
-        ceiling=f"{STAGES}{stage}.workers",
+        title=f"the workers of the stage {stage}, those at work of all",
+        use=f"{STAGES}{stage}.busy_share",
+        ceiling="one",
         source=f"{SOURCE}: workers at work; {ROBINHOOD}",
         layer="application",
+        unit="share",
         near=0.85,
     )
 
@@ -34,11 +36,12 @@ def _workers(stage: str) -> LimitRule:
 def _queue(stage: str) -> LimitRule:
     return LimitRule(
         id=f"{STAGES}{stage}.queue",
-        title=f"the queue before the stage {stage}",
-        use=f"{STAGES}{stage}.waiting",
-        ceiling=f"{STAGES}{stage}.queue",
+        title=f"the queue before the stage {stage}, of its room",
+        use=f"{STAGES}{stage}.queue_share",
+        ceiling="one",
         source=f"{SOURCE}: entries that wait, at most `queue`; RobinHood's max_pending_operations",
         layer="application",
+        unit="share",
     )
 
 

@@ -30,6 +30,11 @@ class Metric:
     unit: str
     what: str
 
+    @property
+    def alone(self) -> str:
+        """What it is, where no column says that it is a share."""
+        return f"share {self.what}" if self.what.startswith("of the ") else self.what
+
 
 METRICS: dict[str, Metric] = {}
 

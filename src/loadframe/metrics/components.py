@@ -15,6 +15,7 @@ target.cpu.busiest_threads        | count | threads over which that is spread: n
 target.cpu.one_at_a_time          | share | that process is run by an interpreter with one lock for all its threads
 target.cpu.thread_cores           | cores | CPU of the target's threads, added up
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
+target.processes.count            | count | processes of the target
 target.threads.count              | count | threads of the target
 target.threads.running            | count | of these running or runnable, average
 target.threads.blocked            | count | of these in uninterruptible sleep (D), average
@@ -67,6 +68,7 @@ driver.waits.futex                | count | threads of the driver in a futex, av
 driver.waits.sleeping             | count | threads of the driver that slept for a time, average
 driver.waits.other                | count | threads of the driver that waited for something else, average
 driver.waits.unknown              | count | threads of the driver of which the kernel does not say what they waited for
+driver.processes.count            | count | processes of the driver
 driver.threads.count              | count | threads of the driver
 driver.open_files                 | count | open files of the driver's process that has most
 driver.memory.rss                 | bytes | resident memory of the driver, largest

@@ -12,6 +12,7 @@ busy             | count | connections of {component} to {peer} on which an answ
 busy_most        | count | connections of {component} to {peer} on which an answer was awaited, most at once
 waiting          | count | threads of {component} that waited for {peer}, average
 retransmits      | 1/s   | segments sent to {peer} again
+inside           | share | whether {component} itself listens at {peer}
 """
 """End of the name | unit | what. The name is COMPONENT.peer.PEER.END."""
 _PEER = re.compile(r"([a-z][a-z0-9_-]*)\.peer\.(.+)\.([a-z_]+)")
@@ -19,7 +20,7 @@ _COMPONENT = re.compile(r"[a-z][a-z0-9_-]*")
 OF_EACH_COMPONENT = tuple(
     f"target.{part}"
     for part in (
-        *("cage.", "cpu.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches."),
+        *("cage.", "cpu.", "processes.", "threads.", "open_files", "memory.rss", "io.", "paging.", "context_switches."),
         *("waits.", "peers.", "served.", "accept_queue", "runtime."),
     )
 )

@@ -31,10 +31,12 @@ pool_idle        | count    | idle workers of the pool that works on {of} and on
 busy_s           | s/s      | worker-seconds per second in which {of} works
 idle_s           | s/s      | worker-seconds per second in which {of} has nothing to do
 blocked_s        | s/s      | worker-seconds per second in which {of} cannot hand on its entries
+server_s         | s/s      | worker-seconds per second in which {of} waits for an answer of its server
 busy             | count    | workers of {of} at work, average
 busy_share       | share    | workers of {of} at work, of all that it has
 idle_share       | share    | workers of {of} with nothing to do, of all that it has
 blocked_share    | share    | workers of {of} that cannot hand on their entries, of all that it has
+server_share     | share    | time in which {of} waits for an answer of its server, of the time at work
 capacity         | 1/s      | entries that {of} would do with all its workers at work
 """
 _OF_A_LOG = """
@@ -47,7 +49,7 @@ follow           | share    | log time over real time of {of}: below 1 it falls 
 behind           | share    | how far {of} is not followed: 1 less log time over real time
 """
 """End of the name | unit | what."""
-CUMULATIVE = frozenset({"done", "entries", "busy_s", "idle_s", "blocked_s", "read", "applied"})
+CUMULATIVE = frozenset({"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"})
 GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
 """Levels of which the growth in a window is told, too."""
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
@@ -134,6 +136,7 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
         busy = found["busy_share"] * own["workers"]
     if busy is not None:
         found["busy"] = busy
+        found |= {"server_share": min(1.0, own["server_s"] / busy)} if busy > 0 and "server_s" in own else {}
     if entries:
         found |= {} if busy is None else {"ms_per_entry": 1000 * busy / entries}
         found |= {"capacity": entries / found["busy_share"]} if found.get("busy_share") else {}

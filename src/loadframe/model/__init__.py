@@ -9,9 +9,11 @@ Every record can be written to and read from JSON with pydantic's TypeAdapter; n
 
 from __future__ import annotations
 
+from loadframe.model.answers import *
 from loadframe.model.capacity import *
 from loadframe.model.change import *
 from loadframe.model.curve import *
+from loadframe.model.exported import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
 from loadframe.model.growth import *
@@ -21,6 +23,7 @@ from loadframe.model.ladder import *
 from loadframe.model.latency import *
 from loadframe.model.limit import *
 from loadframe.model.ndb import *
+from loadframe.model.observed import *
 from loadframe.model.profile import *
 from loadframe.model.requests import *
 from loadframe.model.step import *
@@ -33,6 +36,7 @@ __all__ = [
     "DISTURBED",
     "DRIVER_BESIDE",
     "FLAGS",
+    "KEPT_FIRST",
     "NO_LATENCIES",
     "OPEN_LOOP_AXES",
     "OTHERS",
@@ -42,6 +46,8 @@ __all__ = [
     "WHOLE_SECONDS",
     "Alternative",
     "Answer",
+    "AnswerCompared",
+    "AnswersCompared",
     "Bend",
     "Blind",
     "BlindCounter",
@@ -69,6 +75,7 @@ __all__ = [
     "Endpoint",
     "Estimate",
     "Evidence",
+    "ExportedRun",
     "Finding",
     "FindingStatus",
     "FlameFrame",
@@ -90,6 +97,7 @@ __all__ = [
     "LatencyDistribution",
     "LatencyPoint",
     "Layer",
+    "Learned",
     "LedgerNow",
     "LevelClass",
     "LevelRatio",
@@ -102,6 +110,7 @@ __all__ = [
     "Mechanism",
     "Memories",
     "MemoryEnd",
+    "More",
     "NdbDataNode",
     "NdbFinding",
     "NdbReport",
@@ -113,6 +122,10 @@ __all__ = [
     "ObjectiveSide",
     "Observation",
     "Observations",
+    "Observed",
+    "ObservedData",
+    "ObservedDemand",
+    "ObservedMapping",
     "OperationSummary",
     "OperationTimes",
     "Outcome",
@@ -128,6 +141,7 @@ __all__ = [
     "Purpose",
     "Quantity",
     "Reached",
+    "RegimeChange",
     "Remedy",
     "Request",
     "Requirement",

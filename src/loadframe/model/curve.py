@@ -61,9 +61,22 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 
 @dataclass(frozen=True, slots=True)
+class More:
+    """What more of the load gives: throughput at `load`, the best one above `base`, the lowest level, over that there;
+    95 % interval."""
+
+    load: float
+    base: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Curve:
     """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
-    one before had ended; None where unknown."""
+    one before had ended; None where unknown. enough: the lowest level that no higher one gives more than; more: what
+    the best level gives over the lowest (analysis/enough.py)."""
 
     axis: str
     treatment: str
@@ -76,3 +89,5 @@ class Curve:
     usl: Scalability | None
     warnings: tuple[str, ...] = ()
     closed_loop: bool | None = None
+    enough: LoadInterval | None = None
+    more: More | None = None

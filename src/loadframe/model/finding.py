@@ -25,10 +25,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
-    """A cause that was looked for and is not it, and the counter that says so."""
+    """A cause that was looked for and is not it, and the counter that says so. judged: whether that is known; else
+    `because` says why it cannot be told whether it is the cause."""
 
     id: str
     because: str
+    judged: bool = True
 
 
 OTHERS = "cpu.others"
@@ -67,7 +69,8 @@ class Finding:
     the cause's own evidence receded too, helped where that was not seen, refuted where the curve did not move.
 
     reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of
-    the trial that settled it.
+    the trial that settled it. behind: the finding of a stage of a pipeline that waits for this in its server; "" of
+    others.
     """
 
     id: str
@@ -79,6 +82,7 @@ class Finding:
     score: float
     explanation: str = ""
     mechanism: Mechanism | None = None
+    behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +102,15 @@ class Change:
 class Price:
     """What a remedy costs. durability: what may be lost, in words, None where nothing is given up.
 
-    memory_before_bytes / memory_after_bytes: resident memory of the target, measured under load.
+    memory_before_bytes / memory_after_bytes: resident memory of the target, measured under load. slower_tail: in words,
+    that its slowest requests take longer, "" where they were not seen to.
     """
 
     durability: str | None = None
     memory_before_bytes: float | None = None
     memory_after_bytes: float | None = None
     note: str = ""
+    slower_tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +155,9 @@ class Trial:
 
     effective: what the target really used after the change, for every setting that the remedy named. operations: what
     each kind of request took, by level. controls: what a kept remedy was held against besides.
-    fresh: the verdict of blocks that were measured once `verdict` had decided that it is kept; None where there were
-    none. levels and operations are of these then. deciding: the numbers of the steps of `verdict`.
+    fresh: the verdict of blocks that were measured once `verdict` had promised a gain, and that tell whether it is
+    kept; None where there were none. levels and operations are of these then. deciding: the numbers of the steps of
+    `verdict`.
     """
 
     remedy: Remedy
@@ -170,6 +177,10 @@ class Trial:
     def told(self) -> Verdict:
         """What is told of its gain: that of the blocks that did not decide, where there are any."""
         return self.fresh or self.verdict
+
+
+KEPT_FIRST = "another remedy was kept first"
+"""Why a remedy was not tried in its round; the rounds after it tell what became of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loadframe.model.answers import AnswersCompared
 from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
 from loadframe.model.forecast import Forecast
@@ -15,7 +16,7 @@ from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.verdict import Verdict
+from loadframe.model.verdict import WORK, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,8 @@ class StudySummary:
     durability: Literal["keep", "relax"]
     cage: Mapping[str, str]
     story: str = ""
+    work_unit: str = WORK
+    """What the workload does one of at a time, and throughput counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,7 @@ class Investigation:
     """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone.
 
     latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
-    runs that have no histograms.
+    runs that have no histograms. answers: of the target, beside programs that tell the same.
     """
 
     run: str
@@ -246,3 +249,4 @@ class Investigation:
     alternatives: tuple[Alternative, ...] = ()
     warm_restarts: tuple[WarmRestart, ...] = field(default=(), metadata={"alias": "survivals"})
     latencies: tuple[LatencyDistribution, ...] = ()
+    answers: tuple[AnswersCompared, ...] = ()

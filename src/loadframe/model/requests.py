@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Checked = Literal["bytes", "length", "status"]
-"""What of an answer is looked at: all of it, its status and how long it is, its status alone."""
+Checked = Literal["bytes", "length", "size", "status"]
+"""What of an answer is looked at: all of it, its status and how long it is, its status and roughly how long it is, its
+status alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Request:
     headers: name and value, in the order in which they are sent; a value may hold {ENV:NAME}. body: what is sent; "":
     none. body_file: the file that has it. weight: how often it is sent beside the others. expect: the status of a right
     answer; None: 200 of GET, any from 200 to 299 of others. checked: None: as the workload's options say of GET, the
-    status alone of others."""
+    status alone of others and of those whose words are known. contains: words that a right answer has; fails: words
+    that no right answer has; "": none."""
 
     name: str
     method: str
@@ -26,6 +28,8 @@ class Request:
     weight: float = 1.0
     expect: int | None = None
     checked: Checked | None = None
+    contains: str = ""
+    fails: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+WORK = "requests"
+"""What throughput counts, where a workload does not say otherwise."""
 Decision = Literal["better", "worse", "no-proven-difference"]
 
 
@@ -15,7 +17,7 @@ class Verdict:
     block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
     levels: the levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together;
     `method` says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block
-    against the next one: what equal servers show in these very blocks; below four blocks the extremes seen. None
+    against the next one: what equal servers show in these very blocks; below six blocks the extremes seen. None
     without scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are
     measured, and what is kept because it looked good looks better than it is.
     """
@@ -31,6 +33,17 @@ class Verdict:
     confidence: float = 0.95
     floor: tuple[float, float] | None = None
     may_overstate: bool = False
+
+    @property
+    def exceeds_noise(self) -> bool:
+        """Whether a gain is proved and larger than what equal states showed in its own blocks. Where these do not
+        scatter, the proof is all there is."""
+        return self.decision == "better" and (self.floor is None or self.ratio > self.floor[1])
+
+    @property
+    def clears_noise(self) -> bool:
+        """Whether all of its interval is."""
+        return self.decision == "better" and (self.floor is None or self.low > self.floor[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,7 @@ class Comparison:
     lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
     reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was. by: the
     quantity of the values that decides; "" where they are throughputs of steps. quantities: the others beside it.
+    work_unit: what throughput counts.
     """
 
     before: str
@@ -97,3 +111,4 @@ class Comparison:
     axis_unit: str = ""
     by: str = ""
     quantities: tuple[Quantity, ...] = ()
+    work_unit: str = WORK

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from loadframe.errors import RunError
 from loadframe.model import (
+    Capacity,
     Forecast,
     Host,
     Investigation,
@@ -27,63 +28,28 @@ from loadframe.model import (
     RunQuality,
     SettingValue,
     Step,
-    TargetState,
     Tuning,
     TuningTrial,
     WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.checks import check_latencies, check_rounds, check_steps
+from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
-from loadframe.runs.histograms import histogram_log, read_counts
+from loadframe.runs.histograms import histogram_log, payload, read_counts
+from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told, is_locked
 from loadframe.runs.storage import Storage
 from loadframe.runs.tables import limit_table, metric_table
 from loadframe.study import Study, validate
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
+MOST_REQUESTS_BYTES = 128 << 20
 """The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
-histogram of latencies 60 kB at most."""
+histogram of latencies 60 kB at most, a log of five million requests 120 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Treatment:
-    """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target. cold_of:
-    the treatment of which this is the cold one, "" for none."""
-
-    name: str
-    title: str
-    state: TargetState
-    kind: str = ""
-    cold_of: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Effective:
-    """What the target really used in a state, as it was read back."""
-
-    treatment: str
-    values: Mapping[str, SettingValue]
-
-
-@dataclass(frozen=True, slots=True)
-class BenchFacts:
-    """version: of the target. axis_unit: what the load axis counts, in words. seed: of the random order. distributions:
-    the others that registered the study's kinds of target, or its workload. notes: what its targets have found out, and
-    what of a recorded load is sent, in sentences; of a run that was killed only the latter."""
-
-    version: str = ""
-    axis_unit: str = ""
-    seed: int = 0
-    distributions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """The rounds of an investigation as far as they went."""
-
-    rounds: tuple[Round, ...]
+__all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treatment"]
 
 
 class RunFolder:
@@ -93,6 +59,7 @@ class RunFolder:
         self.path = path
         """For messages and records only: what is in the folder is reached by its names, through the methods."""
         self._files = Storage(path)
+        self._progress: ProgressLog | None = None
 
     # --- making one ---------------------------------------------------------------------------------------------
 
@@ -107,6 +74,7 @@ class RunFolder:
                 folder._files.make()
                 for part in ("raw", "latency"):
                     folder._files.make_folder(part)
+                folder._progress = ProgressLog(folder._files.new_file(PROGRESS))
             except FileExistsError:
                 if not root.is_dir():
                     raise folder._cannot_be_made("a part of its path is a file") from None
@@ -125,9 +93,20 @@ class RunFolder:
         """An existing run folder. RunError where it is none."""
         folder = cls(path)
         folder._files.open()
-        if not folder.has("run.json"):
-            raise RunError(f"{path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
+        folder._check_is_run()
         return folder
+
+    @classmethod
+    def below(cls, root: Storage, name: str) -> RunFolder:
+        """An existing run folder in another folder, which is held: its name is no link. RunError where it is none."""
+        folder = cls(root.path / name)
+        folder._files = root.below(name)
+        folder._check_is_run()
+        return folder
+
+    def _check_is_run(self) -> None:
+        if not self.has("run.json"):
+            raise RunError(f"{self.path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
 
     def close(self) -> None:
         """Mark the run as ended as it should."""
@@ -138,7 +117,23 @@ class RunFolder:
         """Whether the run ended as it should: False for one that was stopped, killed, or still runs."""
         return "ended_at" in self.document("run.json", "run")
 
+    def in_progress(self) -> bool:
+        """Whether the command that made the run is at work on it."""
+        if not self.has(PROGRESS):
+            return False
+        with self._reading(PROGRESS):
+            descriptor = self._files.descriptor(PROGRESS)
+        try:
+            return is_locked(descriptor)
+        finally:
+            os.close(descriptor)
+
     # --- writing --------------------------------------------------------------------------------------------------
+
+    def tell(self, line: Told) -> None:
+        """What the run is doing now, for whoever watches it. Only the command that made the run tells it."""
+        if self._progress is not None:
+            self._progress.tell(line)
 
     def write_text(self, name: str, text: str) -> None:
         """A whole file at once: it is there complete or not at all."""
@@ -154,10 +149,10 @@ class RunFolder:
         self._files.remove_torn("raw", "latency", "profiles")
         self.write_text(REPORT, page)
 
-    def new_recording(self) -> int:
+    def new_recording(self, name: str = RECORDING) -> int:
         """raw/host.lfr, which did not exist, open for appending; the caller closes the descriptor."""
-        with self._writing(RECORDING):
-            return self._files.new_file(RECORDING)
+        with self._writing(name):
+            return self._files.new_file(name)
 
     def _write_table(self, name: str, table: polars.DataFrame) -> None:
         """Written by us: of a full disk polars says "transport error"."""
@@ -195,7 +190,7 @@ class RunFolder:
         """
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
-        self.write_bytes(f"raw/requests-{step.number:05d}.zst", compressed)
+        self.write_bytes(_requests(step.number), compressed)
         self.write_text(_histogram(step.number), histogram_log(step, latencies_ms))
         self.append_line("steps.jsonl", "step", step)
 
@@ -311,6 +306,10 @@ class RunFolder:
         """What a search for settings found, as far as it went; None for other runs."""
         return self._record("tuning.json", "tuning-record", Tuning)
 
+    def capacity(self) -> Capacity | None:
+        """What a search for the capacity found; None for other runs."""
+        return self._record("capacity.json", "capacity-record", Capacity)
+
     def forecast(self) -> Forecast | None:
         """What was forecast before it was measured; None for a study that does not ask for it."""
         return self._record("forecast.json", "forecast-record", Forecast)
@@ -330,6 +329,10 @@ class RunFolder:
     def axis_unit(self) -> str:
         """What the load axis counts, in words; "" where the run was stopped before that was known."""
         return self.bench().axis_unit
+
+    def work_unit(self) -> str:
+        """What throughput counts, in words."""
+        return self.bench().work_unit
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         """A JSON document of plain values."""
@@ -352,10 +355,14 @@ class RunFolder:
         with self._reading(name):
             return self._files.exists(name)
 
-    def recording(self) -> int:
+    def report(self) -> bytes:
+        """report.html. RunError where there is none, or it is no page of ours in size."""
+        return self._bytes(REPORT, MOST_DOCUMENT_BYTES)
+
+    def recording(self, name: str = RECORDING) -> int:
         """raw/host.lfr, open for reading; the caller closes the descriptor. RunError where it cannot be read."""
-        with self._reading(RECORDING):
-            return self._files.descriptor(RECORDING)
+        with self._reading(name):
+            return self._files.descriptor(name)
 
     def latency_counts(self, number: int) -> NDArray[np.int64] | None:
         """The latencies of a step, by the bins of runs.histograms; None where it has no histogram. RunError for one
@@ -367,6 +374,27 @@ class RunFolder:
             return read_counts(self._bytes(name, MOST_LOG_BYTES))
         except ValueError as error:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
+
+    def latency_payload(self, number: int) -> bytes | None:
+        """The compressed histogram of a step's latencies in base64, checked; None where it has none. RunError as
+        `latency_counts`."""
+        return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
+
+    def requests(self, number: int) -> bytes:
+        """The request log of a step, as its driver wrote it; nothing where it has none. RunError where it is damaged or
+        holds more than MOST_REQUESTS_BYTES."""
+        name = _requests(number)
+        if not self.has(name):
+            return b""
+        packed = self._bytes(name, MOST_REQUESTS_BYTES)
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+                data = reader.read(MOST_REQUESTS_BYTES + 1)
+        except zstandard.ZstdError as error:
+            raise RunError(f"{self.place(name)} is no log of requests: {error}", remedy=DAMAGED) from error
+        if len(data) > MOST_REQUESTS_BYTES:
+            raise RunError(f"{self.place(name)} holds more than {MOST_REQUESTS_BYTES >> 20} MiB", remedy=DAMAGED)
+        return data
 
     def stacks_text(self, name: str) -> str:
         """The collapsed stacks of a step that was sampled; bytes that are no text are told by U+FFFD."""
@@ -395,6 +423,24 @@ class RunFolder:
             return []
         *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
         return [(line, f"{self.place(name)}, line {number}") for number, line in enumerate(whole, start=1)]
+
+    def lines_from(self, name: str, start: int, most: int) -> list[bytes]:
+        """The whole lines of a JSON-lines file from a byte on, of `most` bytes at a time; none if there are no more."""
+        if not self.has(name):
+            return []
+        with self._reading(name):
+            *whole, _ = self._files.read_from(name, start, most).split(b"\n")
+        return whole
+
+    def state_of(self, name: str) -> tuple[int, int]:
+        """The size and the time of the last change (ns) of a file; zeros where there is none. Nothing is opened."""
+        with self._reading(name):
+            return self._files.state_of(name)
+
+
+def _requests(number: int) -> str:
+    """The name of a step's log of requests."""
+    return f"raw/requests-{number:05d}.zst"
 
 
 def _histogram(number: int) -> str:

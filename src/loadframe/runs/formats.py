@@ -20,7 +20,8 @@ from loadframe.formats.json_text import parse_json
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
-    "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record"
+    "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record "
+    "progress fleet-step fleet-drivers"
 )
 VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3}
 

@@ -7,6 +7,9 @@ that histograms of several steps can be added.
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -22,6 +25,9 @@ SHORTEST_LATENCY_US, DIGITS = 1, 3
 HALF_BUCKET = hdr_histogram.half_bucket(DIGITS)
 """Three digits: values below 2 * 1024 have a bin each; from there on each doubling has 1024."""
 BINS = HALF_BUCKET * (1 + (LONGEST_LATENCY_US // (2 * HALF_BUCKET)).bit_length() + 1)
+
+UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
+"""What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
 
 MOST_PLAIN_BYTES = hdr_histogram.INNER.size + hdr_histogram.MOST_BYTES_OF_A_COUNT * BINS
 
@@ -42,6 +48,30 @@ def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
     return text.getvalue()
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One line of a log. payload: the compressed histogram in base64."""
+
+    tag: str
+    start_s: float
+    length_s: float
+    longest_ms: float
+    payload: bytes
+
+
+def combined_log(intervals: Iterable[Interval]) -> str:
+    """One log of several intervals, in rising order of their starts. Their clock is CLOCK_MONOTONIC, and no wall-clock
+    time is claimed: a reader takes the first start as the beginning."""
+    text = io.StringIO()
+    log = HistogramLogWriter(text)
+    log.output_log_format_version()
+    log.output_legend()
+    for one in intervals:
+        numbers = f"{one.start_s:.3f},{one.length_s:.3f},{one.longest_ms:.3f}"
+        text.write(f"Tag={UNTAGGED.sub('_', one.tag)},{numbers},{one.payload.decode('ascii')}\n")
+    return text.getvalue()
+
+
 def bin_latencies_ms() -> NDArray[np.float64]:
     """The middle of each bin, rising; shape (BINS,). It is within 0.05 % of what was rounded to microseconds."""
     index = np.arange(BINS)
@@ -50,12 +80,17 @@ def bin_latencies_ms() -> NDArray[np.float64]:
     return np.asarray((lowest + (1 << doubled) // 2) / 1000.0, dtype=np.float64)
 
 
-def read_counts(log: bytes) -> NDArray[np.int64]:
-    """How many requests fell into each bin; shape (BINS,). ValueError, in words, for what is no such log."""
+def payload(log: bytes) -> bytes:
+    """The compressed histogram in base64. ValueError where there is not one."""
     lines = [line for line in log.split(b"\n") if line and line[:1] not in (b"#", b'"')]
     if len(lines) != 1:
         raise ValueError(f"it has {len(lines)} histograms, not one")
-    found = hdr_histogram.decode(lines[0].rpartition(b",")[2].strip(), MOST_PLAIN_BYTES)
+    return lines[0].rpartition(b",")[2].strip()
+
+
+def read_counts(log: bytes) -> NDArray[np.int64]:
+    """How many requests fell into each bin; shape (BINS,). ValueError, in words, for what is no such log."""
+    found = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
     if (found.digits, found.lowest, found.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(
             f"its range is {found.lowest} to {found.highest} with {found.digits} digits, which Loadframe does not write"

@@ -24,7 +24,7 @@ OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 """Of a target in several pieces, what each piece and the driver used."""
 
 
-def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummary:
+def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
     """What a report needs to know of the study."""
     failed = study.objective.within.error_ratio
     within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
@@ -48,6 +48,7 @@ def describe_study(study: Study, *, version: str, axis_unit: str) -> StudySummar
         durability=study.remedies.durability,
         cage=_cage(study),
         story=study.study.story,
+        work_unit=work_unit,
     )
 
 

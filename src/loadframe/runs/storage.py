@@ -116,6 +116,51 @@ class Storage:
             )
         return b"".join(pieces)
 
+    def read_from(self, name: str, start: int, most: int) -> bytes:
+        """What a file has from a byte on, no more than `most` bytes of it."""
+        descriptor = self.descriptor(name)
+        try:
+            return os.pread(descriptor, most, start)
+        finally:
+            os.close(descriptor)
+
+    def state_of(self, name: str) -> tuple[int, int]:
+        """The size and the time of the last change (ns) of what has this name; zeros where nothing has."""
+        try:
+            with self._place(name) as (folder, leaf):
+                found = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return 0, 0
+        return found.st_size, found.st_mtime_ns
+
+    def folders(self, most: int) -> list[str]:
+        """The names of the folders in it, no links among them; the last in the order of the alphabet where there are
+        more than `most`."""
+        self.open()
+        with os.scandir(self._descriptor) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return sorted(names)[-most:]
+
+    def names(self, most: int) -> list[str]:
+        """The names of all that is in it; the last in the order of the alphabet where there are more than `most`."""
+        self.open()
+        return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
+
+    def changed_ns(self) -> int:
+        """When a name was last made, renamed or removed in it."""
+        self.open()
+        return os.fstat(self._descriptor).st_mtime_ns
+
+    def below(self, name: str) -> Storage:
+        """A folder in it, held from now on. RunError where it is a link or no folder, or there is none."""
+        found = Storage(self.path / name)
+        try:
+            with self._place(name) as (folder, leaf):
+                found._hold(self._enter(folder, leaf, name))
+        except FileNotFoundError:
+            raise RunError(f"there is no run folder {found.path}", remedy="Give the name of a run.") from None
+        return found
+
     def descriptor(self, name: str) -> int:
         """A regular file, open for reading; the caller closes it."""
         with self._place(name) as (folder, leaf):

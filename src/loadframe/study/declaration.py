@@ -14,6 +14,7 @@ from loadframe.study.fields import Table
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
 from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTable, ThinkTime
 from loadframe.study.service_tables import ServiceKeys
+from loadframe.study.watch_tables import WatchTable
 from loadframe.study.workload_tables import Command
 
 
@@ -169,6 +170,7 @@ class Study(Table):
     remedies: RemediesTable = RemediesTable()
     host: HostTable = HostTable()
     tune: TuneTable = TuneTable()
+    watch: WatchTable = WatchTable()
     alternative: list[AlternativeTable] = Field([])
     change: list[ChangeTable] = Field([])
 

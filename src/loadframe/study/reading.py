@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,9 +14,13 @@ from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
 from loadframe.study.declaration import Study
+from loadframe.study.fields import Table
 
 LARGEST_BYTES = 100_000
 """A study is a page or two; whatever is larger was given by mistake."""
+
+Declared = TypeVar("Declared", bound=Table)
+EVERY_KEY = "`loadframe study schema` prints every key with its type."
 
 MOST_PROBLEMS = 20
 """The most problems that one message names; after they are mended it names the others."""
@@ -31,20 +35,29 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Study:
     return parse(text, overrides, name=str(path))
 
 
-def read_text(path: Path) -> str:
-    """The file's text. StudyError where it is not there or not text."""
+def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
+    """What another file of TOML declares, such as a fleet. StudyError, with this remedy for keys that are wrong."""
+    text, name = read_text(path, declaration.__name__.lower()), str(path)
+    try:
+        return declaration.model_validate(read_tables(text, name))
+    except ValidationError as error:
+        raise _explain(error, text, name, set(), declaration, remedy) from error
+
+
+def read_text(path: Path, what: str = "study") -> str:
+    """The file's text. StudyError where it is not there or not text. what: it should be."""
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
-            raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy="Give a study file.")
+            raise StudyError(f"{path} is larger than {LARGEST_BYTES:,} bytes", remedy=f"Give a {what} file.")
         return data.decode("utf-8")
     except FileNotFoundError:
-        raise StudyError(f"there is no study {path}", remedy="Give the path of a TOML study file.") from None
+        raise StudyError(f"there is no {what} {path}", remedy=f"Give the path of a TOML {what} file.") from None
     except IsADirectoryError:
-        raise StudyError(f"{path} is a folder", remedy="Give the path of the study file inside it.") from None
+        raise StudyError(f"{path} is a folder", remedy=f"Give the path of the {what} file inside it.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
-            f"the study {path} cannot be read: {error}", remedy="It must be a text file in UTF-8."
+            f"the {what} {path} cannot be read: {error}", remedy="It must be a text file in UTF-8."
         ) from error
 
 
@@ -132,11 +145,18 @@ def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
 # --- errors -------------------------------------------------------------------------------------------------------
 
 
-def _explain(error: ValidationError, text: str, name: str, overridden: set[str]) -> StudyError:
+def _explain(
+    error: ValidationError,
+    text: str,
+    name: str,
+    overridden: set[str],
+    declaration: type[BaseModel] = Study,
+    remedy: str = EVERY_KEY,
+) -> StudyError:
     problems = []
     seen = set()
     for item in error.errors():
-        key, sentence = _sentence(item)
+        key, sentence = _sentence(item, declaration)
         if (key, sentence) in seen:
             continue
         seen.add((key, sentence))
@@ -144,10 +164,7 @@ def _explain(error: ValidationError, text: str, name: str, overridden: set[str])
     told = [f"{_place(key, text, name, overridden)}: {sentence}" for key, sentence in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         told.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
-    return StudyError(
-        "\n".join(told),
-        remedy="`loadframe study schema` prints every key with its type.",
-    )
+    return StudyError("\n".join(told), remedy=remedy)
 
 
 UNION_TAGS = {"list", "spread"}
@@ -158,12 +175,12 @@ def _path(location: tuple[int | str, ...]) -> list[str]:
     return [part for part in location if isinstance(part, str) and part not in UNION_TAGS]
 
 
-def _sentence(item: Any) -> tuple[str, str]:
+def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
     parts = _path(item["loc"])
-    key = ".".join(parts) or "study"
+    key = ".".join(parts) or declaration.__name__.lower()
     value = item.get("input")
     match item["type"]:
-        case "extra_forbidden" | "model_type" if parts[-1] not in (known := _known_keys(parts[:-1])):
+        case "extra_forbidden" | "model_type" if parts[-1] not in (known := _known_keys(parts[:-1], declaration)):
             close = difflib.get_close_matches(parts[-1], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
             return key, f"unknown key {key!r}; {hint}"
@@ -187,9 +204,9 @@ def _lower(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _known_keys(path: list[str]) -> list[str]:
+def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
     """The keys of the table at this path of the declaration."""
-    model: Any = Study
+    model: Any = declaration
     for part in path:
         field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
         if field is None:

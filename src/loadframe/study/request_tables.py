@@ -12,6 +12,8 @@ from loadframe.model import Checked, Login, Request, Think
 from loadframe.study.fields import Duration, Table
 
 MOST_REQUESTS, MOST_LOGINS, MOST_HEADERS = 100, 8, 50
+MOST_WORDS = 1000
+"""Characters that an answer is searched for."""
 LONGEST_THINK_S = 3600.0
 ENVIRONMENT = "{ENV:"
 """Begins what stands for the value of a variable of the environment."""
@@ -86,10 +88,14 @@ class RequestTable(SentTable):
     checked: Checked | None = Field(
         None, description="what of its answer is checked; by default workload.options.checked of GET, status of others"
     )
+    contains: str = Field("", max_length=MOST_WORDS, description="words that a right answer has in its body")
+    fails: str = Field(
+        "", max_length=MOST_WORDS, description="words of a wrong one, where the server answers errors with 200"
+    )
 
     @model_validator(mode="after")
     def _comparable(self) -> RequestTable:
-        if self.checked in ("bytes", "length") and (self.method != "GET" or self.expect not in (None, 200)):
+        if self.checked in ("bytes", "length", "size") and (self.method != "GET" or self.expect not in (None, 200)):
             raise ValueError(
                 f"checked = {self.checked!r}: what is compared is the page of a GET that answers 200, as it was before "
                 'the load; give checked = "status", or leave it out'
@@ -98,7 +104,8 @@ class RequestTable(SentTable):
 
     def record(self, name: str = "") -> Request:
         sent = super().record(self.name or f"{self.method} {self.path}"[:63])
-        return replace(sent, weight=self.weight, checked=self.checked)
+        known = replace(sent, contains=self.contains, fails=self.fails)
+        return replace(known, weight=self.weight, checked=self.checked)
 
 
 class LoginTable(Table):

@@ -1,0 +1,64 @@
+"""A command of the reader's own, to its end. What it prints goes to a file without a name and not through a pipe: what
+it has started may go on and hold that open, so a pipe would not end, and once we close it whoever writes is broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+MOST_BYTES = 1 << 20
+"""Of what a command printed: its end is read."""
+MOST_PRINTED_BYTES = 64 << 20
+"""One that prints more is not waited for: it would fill the disk."""
+LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """status: its exit status. said: the end of what it printed, also as errors."""
+
+    status: int
+    said: str
+
+
+def run(command: Sequence[str], within_s: float) -> Ended:
+    """Run one that may start what goes on, such as a restart, as we are, in a session of its own: Ctrl-C is for us.
+    OSError; subprocess.TimeoutExpired where it does not end in time or prints without an end: it is killed then, what
+    it has started is not."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            if not ended(process, output, within_s):
+                raise subprocess.TimeoutExpired(list(command), within_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return Ended(process.returncode, told(output))
+
+
+def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) -> bool:
+    """Wait for it; False where it has not ended by then, or has printed too much. It is not ended here."""
+    until = time.monotonic() + within_s
+    while True:
+        left_s = until - time.monotonic()
+        try:
+            process.wait(max(0.0, min(LOOK_EVERY_S, left_s)))
+        except subprocess.TimeoutExpired:
+            if left_s <= 0 or os.fstat(output.fileno()).st_size > MOST_PRINTED_BYTES:
+                return False
+        else:
+            return True
+
+
+def told(output: IO[bytes]) -> str:
+    """The end of what was printed. The place at which the file is written stays: whoever goes on shares it."""
+    size = os.fstat(output.fileno()).st_size
+    return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
