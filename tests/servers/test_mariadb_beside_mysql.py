@@ -40,6 +40,6 @@ def test_each_side_is_measured_and_named(tmp_path: Path) -> None:
         assert long in shorter
         shorter = shorter.replace(long, short)
     found = loadframe.compare(parse(shorter), tmp_path)
-    assert {one.name for one in found.alternatives} == {"mysql", "mysql without a binary log"}
+    assert {one.name for one in found.alternatives} == {"mysql", "mysql-without-binary-log"}
     page = Path(found.report).read_text()
     assert "MariaDB" in page and "MySQL" in page
