@@ -32,6 +32,7 @@ from loadframe.experiments import (
     tuning_writing,
 )
 from loadframe.experiments.climbing import Climbed, climb
+from loadframe.experiments.drivers import beside_fewer
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
@@ -69,6 +70,7 @@ from loadframe.model import (
     Tuning,
     Verdict,
 )
+from loadframe.model.fleet_step import FleetDrivers
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
 from loadframe.reporting import words
@@ -101,7 +103,7 @@ MOST_ROUNDS = 6
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it.
-    answers: of the target, beside programs that tell the same."""
+    answers: of the target, beside programs that tell the same. drivers: all hosts that drove beside fewer of them."""
 
     run: Path
     curve: Curve
@@ -111,6 +113,7 @@ class Measurement:
     warnings: tuple[str, ...] = ()
     quality: RunQuality | None = None
     answers: tuple[AnswersCompared, ...] = ()
+    drivers: FleetDrivers | None = None
 
 
 def investigate(
@@ -163,10 +166,11 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
+        drivers = beside_fewer(book, "A", curve)
     end = finish(run)
     run.close()
     return Measurement(
-        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers
+        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers, drivers
     )
 
 

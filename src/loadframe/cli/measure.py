@@ -12,6 +12,7 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
+from loadframe.reporting.fleet_report import drivers_json, drivers_sentence
 
 
 def measure(
@@ -32,6 +33,8 @@ def measure(
         if as_json:
             shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)
             warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
+            if found.drivers is not None:
+                shape["drivers"] = drivers_json(found.drivers)
             emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
         else:
             unit, work = found.axis_unit, found.work_unit
@@ -39,6 +42,8 @@ def measure(
                 loadframe.render_curve(found.curve, unit=unit, work=work, quality=found.quality, answers=found.answers),
                 run=found.run,
             )
+            if found.drivers is not None:
+                answer(drivers_sentence(found.drivers))
             for each in found.clamped:
                 answer(f"Silently clamped: {each}.")
             for warning in found.warnings:

@@ -17,6 +17,7 @@ from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
 from loadframe.host.processes import Allowance
 from loadframe.model import Purpose, Step
+from loadframe.model.fleet import ENCRYPTS
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, VoidReason
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
@@ -49,6 +50,13 @@ class FleetBench(RealBench):
     def drive_from(self, hosts: Sequence[str]) -> None:
         """Who takes part in the steps to come."""
         self._load_of_fleet.drivers = tuple(hosts)
+
+    def link_bytes_per_s(self) -> float | None:
+        """The most that one link from the target to a driver carries by itself, measured now. None where that is not
+        known: the target is on no host, or encryption and not the link has set a figure."""
+        links = self.hosts.links()
+        known = [each.back_bytes_per_s for each in links if not each.why_not and each.back_cpu < ENCRYPTS]
+        return max(known) if known and len(known) == len(links) else None
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -105,12 +105,17 @@ def _links(fleet: Fleet, agents: dict[str, Agent], told: Told) -> tuple[FleetLin
     ]
     if not pairs:
         return ()
+    return links_between([(agents[driver.name], agents[target.name]) for driver, target in pairs], told)
+
+
+def links_between(pairs: Sequence[tuple[Agent, Agent]], told: Told = lambda _: None) -> tuple[FleetLink, ...]:
+    """The link of each pair of a driver and a target, one after another. One that cannot be measured says why."""
     authority = Authority()
-    identities = {name: authority.identity(name) for name in agents}
+    identities = {agent.host.name: authority.identity(agent.host.name) for pair in pairs for agent in pair}
     found = []
     for driver, target in pairs:
-        told(f"The link from {driver.name} to {target.name}")
-        found.append(_link(agents[driver.name], agents[target.name], identities))
+        told(f"The link from {driver.host.name} to {target.host.name}")
+        found.append(_link(driver, target, identities))
     return tuple(found)
 
 

@@ -13,13 +13,14 @@ from typing import Any, Self
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
 from loadframe.errors import FleetError, StepVoid
-from loadframe.fleet.check import MOST_AT_ONCE
+from loadframe.fleet.check import MOST_AT_ONCE, links_between
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import REMEDY, Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
+from loadframe.model.fleet import FleetLink
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
@@ -113,6 +114,14 @@ class Hosts:
                 raise StepVoid(host, "recorder-failed", fact, remedy=REMEDY)
             wanted[host] = "recording", begin, end
         return self.coordinator.read_all(wanted, "recorder-failed")
+
+    def links(self) -> tuple[FleetLink, ...]:
+        """From the target's host to each driver on another one, measured now; none where the target is on no host."""
+        if self.target is None:
+            return ()
+        target = self._agents[self.target]
+        drivers = [self._agents[host.name] for host in self._drivers if host.name != self.target]
+        return links_between([(driver, target) for driver in drivers], self._say)
 
     def _reached(self, hosts: Sequence[HostTable]) -> list[Agent]:
         """All of them, at the same time. FleetError for the first that is not; then none stays."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ENCRYPTS = 0.9
+"""Of a CPU: where encryption used so much of one, it and not the link may have set what was carried."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:

@@ -1,15 +1,14 @@
-"""The check of a fleet, as text and as JSON."""
+"""The check of a fleet, and what its drivers gave together, as text and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck
+from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetLink, HostCheck
+from loadframe.model.fleet_step import FleetDrivers
 from loadframe.reporting.layout import columns, wrapped
 from loadframe.units import show
-
-ENCRYPTS = 0.9
 
 
 def fleet_json(found: FleetCheck) -> dict[str, Any]:
@@ -36,6 +35,30 @@ def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
         if any(max(each.there_cpu, each.back_cpu) > ENCRYPTS for each in found.links):
             lines += ["* encryption used nearly a whole CPU: the link carries at least that"]
     return "\n".join(lines)
+
+
+def drivers_json(found: FleetDrivers) -> dict[str, Any]:
+    """As in the document of a measurement: `drivers`."""
+    return asdict(found)
+
+
+def drivers_sentence(found: FleetDrivers) -> str:
+    """Whether fewer drivers would have done, and what is full if they would."""
+    everyone, fewer = len(found.drivers), len(found.fewer)
+    hosts = f"{everyone} drivers", f"{fewer} driver{'s' if fewer > 1 else ''}"
+    ratio = f"{found.ratio:.3g} times (95 % interval {found.low:.3g} to {found.high:.3g}, {found.blocks} blocks)"
+    match found.limit:
+        case "drivers":
+            said = f"{hosts[0]} give more than {hosts[1]}: {ratio}. The drivers limit this curve, so add one"
+        case "not proven":
+            said = f"It is not proven whether {hosts[0]} give more than {hosts[1]}: {ratio}"
+        case "link":
+            moved, link = (show(value or 0.0, "bytes/s") for value in (found.moved_bytes_per_s, found.link_bytes_per_s))
+            full = f"The link from the target is full: {moved} came through it, and it carries {link} by itself"
+            said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. {full}"
+        case "target":
+            said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. The drivers do not limit this curve"
+    return f"At {found.level:g}, {said[0].lower()}{said[1:]}."
 
 
 HEAD = ("host", "roles", "CPUs", "memory", "Loadframe", "Python", "clock off by", "drift, millionths", "CPUs in use")

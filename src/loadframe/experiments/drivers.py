@@ -1,0 +1,99 @@
+"""Whether the drivers of a fleet, and not the target, are what a curve shows: all of them beside one fewer.
+
+Both at the same level, in alternating blocks. Where fewer give as much, more drivers would give no more: what is full
+then is the target, or the link that leads from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Protocol, runtime_checkable
+
+from loadframe.analysis import comparison
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.settling import held, settled
+from loadframe.experiments.proof import by_level, grains
+from loadframe.model import Curve, Step, Verdict
+from loadframe.model.fleet_step import DriversLimit, FleetDrivers
+from loadframe.runs import fleet_files
+
+ALIKE = 0.5
+"""Where drivers are the limit, one fewer of n gives (n - 1) / n. They are not, where the interval leaves out half of
+that difference: that each has fewer connections to see to may be worth a per cent by itself."""
+FULL = 0.85
+"""Of what a link carries by itself: HTTP, TCP and IP take the rest."""
+
+
+@runtime_checkable
+class DrivenByHosts(Protocol):
+    """A bench whose load comes from several hosts."""
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The hosts that may drive."""
+
+    def drive_from(self, hosts: Sequence[str]) -> None:
+        """Who takes part in the steps to come."""
+
+    def link_bytes_per_s(self) -> float | None:
+        """The most that one link from the target to a driver carries by itself; None where that is not known."""
+
+
+def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
+    """All drivers beside all but the last one, at the load with the highest throughput. None where one host drives, or
+    where the budget has no room for the study's fewest blocks of both. Kept in the run. StepVoid."""
+    bench, blocks = book.bench, book.bench.study.measure.blocks
+    if not isinstance(bench, DrivenByHosts) or len(bench.drivers) < 2 or not curve.points:
+        return None
+    level = max(curve.points, key=lambda point: point.throughput).load
+    everyone, fewer = bench.drivers, bench.drivers[:-1]
+    if level < len(everyone) or not book.budget.affords([level] * 2 * blocks.min):
+        return None
+    less = book.next_treatment(f"driven by {', '.join(fewer)}", bench.start_state)
+    sides = {treatment: everyone, less: fewer}
+    book.progress.phase(f"{len(everyone)} drivers beside {len(fewer)} at {level:g}", 2 * blocks.min)
+    taken: list[Step] = []
+    try:
+        for block in range(1, blocks.max + 1):
+            if block > blocks.min and not book.budget.affords([level] * 2):
+                break
+            for name in book.random.sample(list(sides), len(sides)):
+                bench.drive_from(sides[name])
+                taken.append(book.take(treatment=name, level=level, block=block, purpose="proof"))
+    finally:
+        bench.drive_from(everyone)
+    found = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
+    fleet_files.add_drivers(bench.run, found)
+    return found
+
+
+def judge(
+    steps: Sequence[Step],
+    treatment: str,
+    less: str,
+    everyone: tuple[str, ...],
+    fewer: tuple[str, ...],
+    link_bytes_per_s: float | None,
+) -> FleetDrivers:
+    """What such steps, all of one level, say."""
+    counted = settled(steps)
+    sides = by_level(counted, less), by_level(counted, treatment)
+    verdict = held(comparison.verdict_at_end(*sides, grain=grains(counted, less, treatment)), steps)
+    of_all = [step for step in steps if step.treatment == treatment]
+    moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
+    moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None
+    return FleetDrivers(
+        of_all[0].level, everyone, fewer,
+        fmean(step.throughput for step in of_all),
+        fmean(step.throughput for step in steps if step.treatment == less),
+        verdict.ratio, verdict.low, verdict.high, verdict.blocks,
+        _limit(verdict, len(everyone), moved_bytes_per_s, link_bytes_per_s),
+        moved_bytes_per_s, link_bytes_per_s,
+    )  # fmt: skip
+
+
+def _limit(verdict: Verdict, drivers: int, moved: float | None, link: float | None) -> DriversLimit:
+    if verdict.high < 1 + ALIKE / (drivers - 1):  # all of n give n / (n - 1) of what one fewer does
+        return "link" if moved is not None and link is not None and moved >= FULL * link else "target"
+    return "drivers" if verdict.decision == "better" else "not proven"

@@ -1,0 +1,99 @@
+"""All drivers of a fleet beside fewer of them, over namespaces that stand in for hosts: what is full is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import network
+import pytest
+from network import Network
+from stations import Laboratory, Station, paced
+
+from loadframe.experiments.drivers import judge
+from loadframe.model import Latency, Step
+from loadframe.reporting.fleet_report import drivers_sentence
+
+NAMES = ("one", "two", "three")
+made_here = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
+
+
+@contextmanager
+def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterator[Laboratory]:
+    """Three drivers and a target, each in a namespace of its own. size: bytes of a page. rate: of the target's link."""
+    folder.mkdir()
+    folder.chmod(0o755)
+    with ExitStack() as stack:
+        lan = stack.enter_context(Network(["coordinator", "target", *NAMES]))
+        if rate:
+            lan.slow_down("target", rate)
+        address = lan.address("target")
+        port = stack.enter_context(paced(pace_s, address, lan.within("target"), size))
+        target = Station("target", folder / "target", ["target"], address, lan.within("target"))
+        drivers = [Station(name, folder / name, by=lan.within(name)) for name in NAMES]
+        lab = Laboratory(folder, [*drivers, target], address, port, lan.within("coordinator"))
+        stack.callback(lab.close)
+        yield lab
+
+
+@pytest.fixture
+def place(own_state: Path, tmp_path: Path) -> Path:
+    """The user of a driver can enter it."""
+    return own_state.parent / f"drivers-{os.getpid()}-{tmp_path.name}"
+
+
+@pytest.mark.server
+@made_here
+def test_a_full_link_is_named(place: Path) -> None:
+    with laboratory(place, 0.002, 20_000, rate="16mbit") as lab:
+        found = lab.measured("[24]", blocks=3)["drivers"]
+        assert found["drivers"] == list(NAMES) and found["fewer"] == list(NAMES[:2])
+        assert found["limit"] == "link", found
+        assert 1.2e6 < found["moved_bytes_per_s"] < 2.2e6 and 1.5e6 < found["link_bytes_per_s"] < 2.5e6
+        lab.await_as_before()
+
+
+@pytest.mark.server
+@made_here
+def test_drivers_of_a_target_that_paces_give_what_one_gives_with_as_many_connections(place: Path) -> None:
+    with laboratory(place, 0.02, 100) as lab:
+        together = lab.measured("[12]", blocks=3)
+        assert together["drivers"]["limit"] == "target", together["drivers"]
+        lab.stations = [each for each in lab.stations if each.name in ("one", "target")]
+        alone = lab.measured("[12]")
+        assert "drivers" not in alone
+        assert together["points"][0]["throughput"] == pytest.approx(alone["points"][0]["throughput"], rel=0.2)
+
+
+def steps(rates: dict[str, Sequence[float]], moved: float) -> list[Step]:
+    """Of treatments by name, one step in each block."""
+    return [
+        Step(
+            number=block, round=None, block=block, treatment=name, level=12.0, started_s=0.0, ended_s=1.0,
+            window_start_s=0.0, window_end_s=1.0, requests=int(rate), errors=0, throughput=rate, batches=(rate,),
+            latency=Latency(1.0, 0.9, 2.0, 3.0, 40.0), waiting_share=0.0, operations=(),
+            metrics={"workload.bytes": moved}, purpose="proof",
+        )
+        for name, found in rates.items()
+        for block, rate in enumerate(found, start=1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("everyone", "link", "limit", "words"),
+    [
+        ([300, 302, 299], 2e6, "drivers", "add one"),
+        ([200, 202, 199], 2e6, "target", "do not limit this curve"),
+        ([200, 202, 199], 1.1e6, "link", "the link from the target is full"),
+        ([205, 206, 204], 2e6, "target", "do not limit this curve"),
+        ([200, 202, 199], None, "target", "do not limit this curve"),
+        ([200, 320, 150], 1.1e6, "not proven", "not proven"),
+    ],
+)
+def test_what_they_say(everyone: Sequence[float], link: float | None, limit: str, words: str) -> None:
+    taken = steps({"A": everyone, "B": [200, 201, 200]}, 1e6)
+    found = judge(taken, "A", "B", ("a", "b", "c"), ("a", "b"), link)
+    assert found.limit == limit
+    assert words in drivers_sentence(found).lower() and "times (95 % interval" in drivers_sentence(found)
