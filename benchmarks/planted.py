@@ -7,7 +7,8 @@ falsely. A file is a study with a table [planted]:
     cause      what was planted, in words; where nothing was, they begin with "nothing"
     first      ids of findings, each of which is right as the first one; empty: nothing may be confirmed or kept
     status     what the planted cause must become: "confirmed" where a remedy exists that may be tried, "suspected"
-               where none does, "helped" where the remedy leaves the cause's own evidence as it is
+               where none does, "helped" where the remedy leaves the cause's own evidence as it is, or where only
+               its number is moved (a cap on the rate): then to confirm it is false
     settings   settings that kept remedies must change, all of them, where the finding alone does not tell the cause;
                two of them are a pair: limits in series, of which neither helps alone
     sham       settings that give nothing, for a start of the server: they stand in for the change of every remedy.
@@ -123,13 +124,14 @@ def score(planted: Planted, found: Investigation) -> Score:
         nothing = seen and not confirmed and found.gain is None
         return Score(right=nothing, proved=True, false=tuple(sorted(confirmed | fooled)))
     statuses = {finding.status for finding in findings if finding.id in planted.first}
+    may_be = planted.first if planted.status != "helped" else ()
     if planted.sham:
         unmoved = found.gain is None and not statuses & {"confirmed", "helped"}
         return Score(right=right, proved=unmoved, false=tuple(sorted(confirmed | fooled)))
     return Score(
         right=right,
         proved=planted.status in statuses and kept_settings(found).issuperset(planted.settings),
-        false=tuple(sorted(confirmed.difference(planted.first) | fooled)),
+        false=tuple(sorted(confirmed.difference(may_be) | fooled)),
     )
 
 

@@ -196,3 +196,16 @@ def test_an_option_of_the_workload_is_proposed_for_its_stage_alone_and_changed_a
     assert proposed(finding("pipeline.SCAN"), asked) == []
     assert proposed(finding("pipeline.DB_APPLY"), situation((knob,), db_threads=0)) == [], "0: as another option"
     assert proposed(finding("service.parallelism", 2), asked) == []
+
+
+def test_a_setting_that_has_the_value_of_the_throughput_comes_before_those_for_which_nothing_speaks() -> None:
+    asked = situation(
+        (DECOY, Knob("rate", (250, 1000)), Knob("per_minute", (15000, 60000))),
+        archive_days=30,
+        rate=250,
+        per_minute=15000,
+    )
+    cause = finding("service.parallelism", 4.0)
+    assert proposed(cause, asked)[0][0] == "archive_days"
+    capped = replace(cause, evidence=(*cause.evidence, Evidence("throughput", 249.0, "~", 250.0, "on the plateau")))
+    assert [name for name, _ in proposed(capped, asked)] == ["rate", "per_minute", "archive_days"]

@@ -16,7 +16,7 @@ from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
-from loadframe.model import Evidence, Finding, Price, Remedy, Step, Verdict
+from loadframe.model import Change, Evidence, Finding, Price, Remedy, Step, Verdict
 from loadframe.runs.folder import RunFolder
 
 StepMaker = Callable[..., Step]
@@ -268,6 +268,35 @@ def test_more_at_a_time_is_confirmed_where_one_more_is_in_service(
 ) -> None:
     found = [finding(cause, IN_SERVICE)]
     assert judged(make_step, found, factor, {IN_SERVICE: before}, {IN_SERVICE: after}) == [status]
+
+
+@pytest.mark.parametrize(
+    ("cause", "size", "setting", "guessed", "status", "why"),
+    [
+        ("service.parallelism", 4.0, 4, True, "confirmed", ""),
+        ("service.parallelism", 4.0, 2, True, "confirmed", ""),  # held for half of a request's time
+        ("service.parallelism", 4.0, 100, True, "helped", "is the throughput itself, in requests per second"),
+        ("service.serial", 1.0, 101, True, "helped", "is the throughput itself, in requests per second"),
+        ("service.parallelism", 4.0, 6000, True, "helped", "in requests per minute"),
+        ("service.parallelism", 4.0, 64, True, "helped", "by Little's law 4 at most are served at a time"),
+        ("service.parallelism", 4.0, "64m", True, "helped", "by Little's law"),
+        ("service.parallelism", 4.0, "fair", True, "confirmed", ""),  # a word is no number
+        ("service.parallelism", 4.0, 100, False, "confirmed", ""),  # the study says that it raises this
+        ("service.parallelism", 100.0, 100, True, "confirmed", ""),  # 100 at a time, a second each
+    ],
+)
+def test_a_rate_that_is_raised_shows_no_number_at_a_time(
+    make_step: StepMaker, cause: str, size: float, setting: int | str, guessed: bool, status: str, why: str
+) -> None:
+    """A token bucket of 100 requests/s is as flat as a pool of 4, and X R = 4 doubles with its rate."""
+    found = replace(finding(cause), evidence=(Evidence(IN_SERVICE, size, "~", size, "on the plateau"),))
+    change = Change("server", "cap", setting, 2 * setting if isinstance(setting, int) else "wide")
+    remedy = Remedy("service.cap", "cap", (cause,), (change,), Price(), guessed=guessed)
+    one, two = side(make_step, BEFORE, {IN_SERVICE: size}), side(make_step, 2 * BEFORE, {IN_SERVICE: 2 * size})
+    two = [replace(step, treatment="B") for step in two]
+    (judged_so,) = judge([found], remedy, gain(2.0), one, two)
+    assert judged_so.status == status
+    assert judged_so.mechanism is not None and why in judged_so.mechanism.because
 
 
 def test_without_a_response_time_at_the_lowest_load_nothing_is_confirmed(make_step: StepMaker) -> None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from loadframe.analysis import failing
 from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
+from loadframe.diagnosis.numbers import is_another
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.diagnosis.waiting_limits import is_told_twice
@@ -72,11 +73,12 @@ def judge(
     """The findings after a trial of this remedy, from the steps of its proof; those that it is not for stay.
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
-    receded, first and most. Helped: it rose, and that was not seen. Refuted: neither the throughput nor anything of
-    value moved; but that n requests are served at a time no single thing of that size refutes, nor is a stage refuted
-    by workers that wait for what is behind it, and a guessed remedy refutes nothing. Else as before, also where
-    failures may have ended by chance: that speaks neither for a cause nor against it. refutes: not where something
-    else may have kept the throughput where it was. doubt: why this trial confirms none.
+    receded, first and most. Helped: it rose, and that was not seen, or what was raised is no number of what the cause
+    counts (numbers.py). Refuted: neither the throughput nor anything of value moved; but that n requests are served at
+    a time no single thing of that size refutes, nor is a stage refuted by workers that wait for what is behind it, and
+    a guessed remedy refutes nothing. Else as before, also where failures may have ended by chance: that speaks neither
+    for a cause nor against it. refutes: not where something else may have kept the throughput where it was. doubt: why
+    this trial confirms none.
     """
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
@@ -88,12 +90,16 @@ def judge(
         wrong = [each for each in aimed_at if refuted and not _stands(each)]
         return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
-    receded = sorted((each for each in aimed_at if seen[each.id].mechanism.receded), key=lambda one: seen[one.id].order)
-    first = receded[0] if receded else None
+    other = {each.id: is_another(each, remedy, before) for each in aimed_at}
+    receded = [each for each in aimed_at if seen[each.id].mechanism.receded and not other[each.id]]
+    first = min(receded, key=lambda one: seen[one.id].order, default=None)
     why_not = doubt or uncontrolled(before, after, 0.0 if cured else NO_EFFECT)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
-    return tuple(_settled(each, seen[each.id], first, why_not) if each in aimed_at else each for each in findings)
+    return tuple(
+        _settled(each, seen[each.id], first, why_not or other[each.id]) if each in aimed_at else each
+        for each in findings
+    )
 
 
 def _stands(finding: Finding) -> bool:

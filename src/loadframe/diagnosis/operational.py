@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis import flushing, growing, peers
+from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.service_signatures import HOT
@@ -29,7 +30,6 @@ OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
 effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
 """Kinds of target of which only their owner knows what may limit them."""
-IN_SERVICE = "workload.in_service"
 SCORE = 0.51
 """It explains the bend, and comes after every signature that does."""
 REFUSES = 0.65
@@ -177,6 +177,10 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
                 for size in found
                 if size.metric
             ),
+            *(
+                Evidence(THROUGHPUT, served.throughput, "~", each.per_s, where, f"the value of a setting: {each}")
+                for each in rates(seen.settings if seen.own else {}, served.throughput)
+            ),
             *(_turns_evidence(flat, where) if turns else ()),
             *_absent_evidence(flat, where),
         ),
@@ -244,6 +248,10 @@ BEHIND = (
     " It has connections to {}, and the kernel does not tell whether an answer is awaited on them: what is behind may "
     "be what serves that many. Name it under [[target.with]], or measure it as a target of its own."
 )
+CAPS = (
+    " The throughput is the value of a setting ({}): where that caps the rate, requests wait for it, and no number of "
+    "them is what limits."
+)
 TURNS = (
     " Several threads compute, one at a time, and none of them is at its limit: a lock guards what they compute, or "
     "the runtime runs one of them at a time."
@@ -286,6 +294,8 @@ def _explanation(
         law += TURNS
     if plateau.own_queues:
         law += OWN_QUEUES
+    if seen.own and (caps := rates(seen.settings, served.throughput)):
+        law += CAPS.format(" and ".join(map(str, caps)))
     if seen.own and (behind := peers.not_told(seen.steps)):
         law += BEHIND.format(" and ".join(behind))
     return f"{law} {_confirm(served, found, seen.own)}"

@@ -71,6 +71,7 @@ def joined(remedies: Sequence[Remedy]) -> Remedy:
         changes=tuple(changes.values()),
         price=Price("; ".join(lost) or None, note="; ".join(notes)),
         source="; ".join(dict.fromkeys(remedy.source for remedy in remedies if remedy.source)),
+        guessed=any(remedy.guessed for remedy in remedies),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.model import (
@@ -25,8 +26,6 @@ FURTHER = 4.0
 """A larger value is felt, and small against a machine; it is the first that is declared from there on."""
 MOST = 6
 """Settings that are tried for one cause: each trial takes its share of the budget and of the error."""
-IN_SERVICE = "workload.in_service"
-"""The evidence that says how many requests are in service at once."""
 NEAR = 0.1
 """Of that number: it is measured, and may be told as one that is not whole."""
 
@@ -119,6 +118,8 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
             return _Ranked(1, knob, larger, f"it is {now}, and {many} in service at once")
         if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
             return _Ranked(2, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
+    if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
+        return _Ranked(2, knob, after, f"{now} is the throughput itself")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
     lowers = finding.id in SAFER and knob.gives_up is not None
     why = "its name suggests it" if named else "it gives up what the disk is waited for" if lowers else UNKNOWN
