@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -345,3 +346,47 @@ def test_a_page_that_changes_must_be_checked_for_less(service: Service) -> None:
     with pytest.raises(TargetError, match="different bytes each time") as caught:
         workload.install(service.endpoint())
     assert 'checked = "length"' in caught.value.remedy
+
+
+@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Service Unavailable", "429 Too Many Requests"])
+def test_a_server_that_has_used_something_up_is_waited_for_and_that_is_told(status: str) -> None:
+    """A relay that is out of ports answers 502 until those of the step before are free again."""
+    refused = 0
+
+    def tired(_: Sent) -> bytes:
+        nonlocal refused
+        refused -= 1
+        return said(b"", status) if refused >= 0 else said(b"seven items")
+
+    with serving(tired) as service:
+        workload = registry.make("http", {}, axis="concurrency")
+        workload.install(service.endpoint())
+        assert isinstance(workload, SendsRequests) and workload.notes() == ()
+        refused = 2
+        workload.set_level(service.endpoint(), 1)
+        (note,) = workload.notes()
+        assert re.fullmatch(
+            "Before a step the server refused for [0-9.]+ s: what the step before had used up came back.", note
+        )
+
+
+def test_a_server_that_refuses_from_the_start_is_not_waited_for() -> None:
+    with serving(lambda _: said(b"", "503 Service Unavailable")) as service:
+        workload = registry.make("http", {}, axis="concurrency")
+        with pytest.raises(TargetError, match="with status 503"):
+            workload.install(service.endpoint())
+        assert len(service.sent) == 2
+
+
+def test_a_server_that_fails_is_not_waited_for() -> None:
+    broken = False
+
+    def fails(_: Sent) -> bytes:
+        return said(b"", "500 Internal Server Error") if broken else said(b"seven items")
+
+    with serving(fails) as service:
+        workload = registry.make("http", {}, axis="concurrency")
+        workload.install(service.endpoint())
+        broken = True
+        with pytest.raises(TargetError, match="with status 500"):
+            workload.set_level(service.endpoint(), 1)

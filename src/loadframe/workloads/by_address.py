@@ -4,6 +4,7 @@ in first."""
 from __future__ import annotations
 
 import http.client
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
 from loadframe.errors import StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
+from loadframe.units import show
 from loadframe.workloads import asks, sessions
 from loadframe.workloads.asking import Answer, ask, host_of
 from loadframe.workloads.asks import Ask
@@ -25,6 +27,11 @@ FOR_OTHERS = "LOADFRAME_"
 """Begins the names of variables of the environment that may be sent to another machine."""
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
+REFUSALS = frozenset({429, 502, 503, 504})
+"""Statuses of a server that cannot at the moment (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+RECOVERS_WITHIN_S = 75.0
+"""What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 UNKNOWN = Learnt(b"", 0, 0)
 
@@ -69,6 +76,7 @@ class ByAddress:
         self._of_study: tuple[_Sent, ...] = ()
         self._steps: tuple[sessions.Step, ...] = ()
         self._known: tuple[_Sent, ...] | None = None
+        self._recoveries: list[float] = []
 
     @property
     def given(self) -> bool:
@@ -121,8 +129,9 @@ class ByAddress:
         self._known = None
 
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with what it was. StudyError where the load may not be; TargetError where
-        the server does not answer, or with something else."""
+        """Learn the answers, or compare one with what it was; a server that says that it cannot at the moment is asked
+        again for RECOVERS_WITHIN_S. StudyError where the load may not be; TargetError where the server does not answer,
+        or with something else."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -132,7 +141,7 @@ class ByAddress:
         if page is None:
             ask(endpoint, "/")
             return
-        answer = self._answer(endpoint, page, self._session(endpoint))
+        answer = self._recovered(endpoint, page)
         path = page.request.path
         if answer.status != http.client.OK:
             raise TargetError(
@@ -166,7 +175,33 @@ class ByAddress:
         opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
         return ["".join(f"{name}: {value}\r\n" for name, value in one).encode("latin-1") for one in opened]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words, that the server had to recover between steps; none where it never did."""
+        if not self._recoveries:
+            return ()
+        longest = show(max(self._recoveries), "s")
+        if len(self._recoveries) == 1:
+            return (f"Before a step the server refused for {longest}: what the step before had used up came back.",)
+        steps = f"{len(self._recoveries)} steps"
+        return (f"Before {steps} the server refused, for {longest} at most: what a step had used up came back.",)
+
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _recovered(self, endpoint: Endpoint, page: _Sent) -> Answer:
+        """Its answer once it is none of REFUSALS, or the last one."""
+        begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
+        while True:
+            answer = self._answer(endpoint, page, self._session(endpoint))
+            waited_s = time.monotonic() - begun_s
+            if answer.status not in REFUSALS:
+                if pause_s > FIRST_PAUSE_S:
+                    self._recoveries.append(waited_s)
+                return answer
+            if waited_s + pause_s > RECOVERS_WITHIN_S:
+                return answer
+            time.sleep(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
     def _refuse_two_sessions(self) -> None:
         """StudyError where a request has a header that the login sets."""

@@ -139,7 +139,7 @@ class Http(Common[HttpOptions]):
 
     def notes(self) -> tuple[str, ...]:
         """See SendsRequests."""
-        return () if self._think is None else (thinking(self._think.mean_s),)
+        return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
