@@ -93,7 +93,7 @@ def test_others_that_came_later_are_not_ruled_out_by_what_was_seen_before(farm: 
     inv = replace(farm, rounds=(first, replace(farm.rounds[1], findings=(crowded,), ruled_out=())))
     for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
         assert said.count(FOREIGN) == 1
-        assert f"suspected: no change has proved it; as given it was ruled out: {FOREIGN}" in said
+        assert f"suspected: no change has proved it; before any change, this spoke against it: {FOREIGN}" in said
         assert "6 %" in said
         assert "disk.busy:" not in said, "a name, not an id"
     assert f"- {OTHERS}: " not in render_text(inv, width=200)
@@ -112,4 +112,4 @@ def test_others_of_the_first_state_are_not_ruled_out_by_what_was_seen_after(farm
     )
     for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
         assert said.count(FOREIGN) == 1
-        assert f"suspected: no change has proved it; in the last state it was ruled out: {FOREIGN}" in said
+        assert f"suspected: no change has proved it; in the last state, this spoke against it: {FOREIGN}" in said

@@ -9,15 +9,22 @@ the pairs of both states and of each state by itself, would have to be too small
 
 from __future__ import annotations
 
-from loadframe.model import Verdict
+from collections.abc import Sequence
+
+from loadframe.model import DISTURBED, Step, Verdict
 
 NOT_AGAIN = "fresh blocks did not prove the gain again"
 IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
 IN_NOISE = "its interval reaches into what equal states showed in the same blocks, and no time was left for fresh ones"
+OFTEN = 0.25
+"""Of the fresh steps: where so large a share was disturbed, that is told beside what they did not show."""
 
 
-def why_not_again(fresh: Verdict) -> str:
-    """Why fresh blocks do not keep a gain that others had proved, in words; "" where they do."""
-    if fresh.decision != "better":
-        return NOT_AGAIN
-    return "" if fresh.exceeds_noise else IN_FRESH_NOISE
+def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
+    """Why fresh blocks, of these steps, do not keep a gain that others had proved, in words; "" where they do."""
+    if fresh.decision == "better":
+        return "" if fresh.exceeds_noise else IN_FRESH_NOISE
+    disturbed = sum(bool(DISTURBED.intersection(step.flags)) for step in steps)
+    if fresh.decision != "worse" and disturbed >= OFTEN * len(steps):
+        return f"{NOT_AGAIN}: {disturbed} of their {len(steps)} steps were disturbed, which says nothing of it"
+    return NOT_AGAIN

@@ -152,7 +152,7 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     ended = verdict.decision != "worse" and judging.cures_failures(*sides)
     cures = ended and not judging.by_chance(verdict, *sides)
     better = trial.verdict.decision == "better"
-    why_not = "" if cures else keeping.why_not_again(verdict) if better else FAIL_AGAIN
+    why_not = "" if cures else keeping.why_not_again(verdict, steps) if better else FAIL_AGAIN
     return replace(
         trial,
         remedy=replace(trial.remedy, price=replace(trial.remedy.price, slower_tail=tail_price(*sides))),

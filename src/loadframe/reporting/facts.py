@@ -100,7 +100,7 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 def _state(inv: Investigation, round_: Round) -> str:
     if round_ is inv.rounds[0]:
-        return "as given"
+        return "before any change"
     return "in the last state" if round_ is inv.rounds[-1] else f"in round {round_.number}"
 
 

@@ -78,7 +78,9 @@ def sentence(inv: Investigation, finding: Finding) -> str:
     """A finding's title with its standing, the load at which it begins, and what ruled it out in another state."""
     unit = words.axis_unit(inv)
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
-    told = "".join(f"; {state} it was ruled out: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding))
+    told = "".join(
+        f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
+    )
     grows = finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
     why = f"; {words.strip(mechanism_sentence(finding).removeprefix('its mechanism: '))}" if grows else ""
     return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]}{why}{told})"
