@@ -46,9 +46,10 @@ def test_drivers_share_a_level_and_begin_together(lab: Laboratory) -> None:
     found = lab.measured("[1, 5]")
     points = {each["load"]: each["throughput"] for each in found["points"]}
     assert 0.5 * 5 / PACE_S < points[5] <= 1.05 * 5 / PACE_S  # each connection waits for PACE_S at least
-    for step in lab.steps:
+    for number, step in enumerate(lab.steps):
         shares = {each["host"]: each["share"] for each in step["drivers"]}
-        assert shares == ({"a": 1} if step["level"] == 1 else {"a": 3, "b": 2})
+        beside_fewer = number >= 4 and shares == {"a": 5}  # behind the curve, to see whether one would have done
+        assert beside_fewer or shares == ({"a": 1} if step["level"] == 1 else {"a": 3, "b": 2})
         for each in step["drivers"]:
             unsure_s = each["clock"]["uncertainty_s"] + each["clock"]["later_uncertainty_s"]
             assert each["began_s"] >= step["start_s"] - unsure_s
@@ -141,7 +142,9 @@ def test_a_clock_that_is_off_by_three_seconds_is_measured_and_mapped(lab: Labora
         pytest.skip("no time namespaces may be made here")
     lab.stations[1].by = AHEAD
     lab.measured("[4]")
-    for step in lab.steps:
+    together = [step for step in lab.steps if len(step["drivers"]) == 2]
+    assert len(together) == 4, "two blocks of the curve, two beside one driver"
+    for step in together:
         for each, ahead_s in zip(step["drivers"], (0.0, 3.0), strict=True):
             clock = each["clock"]
             assert abs(clock["offset_s"] - ahead_s) <= clock["uncertainty_s"] + 0.01  # it began with the seconds' rest
