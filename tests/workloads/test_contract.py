@@ -299,7 +299,7 @@ def test_a_driver_that_lost_a_process_is_ended_and_reported(driver: Driver, spec
     os.kill(driver.pids()[-1], 15)
     assert driver.wait(SOON_S)
     assert driver.pids() == ()
-    with pytest.raises(WorkloadError, match="SIGTERM|ended with 143"):  # a shell that lost its command tells 128 + 15
+    with pytest.raises(WorkloadError, match=r"SIGTERM|ended with 143"):  # a shell that lost its command tells 128 + 15
         driver.requests()
 
 
