@@ -30,7 +30,7 @@ from typing import Any, cast
 
 import growth_forecasts
 import loadframe
-from growth_loads import Sink, private
+from growth_loads import Sink, filling, private
 from loadframe.host.processes import Allowance, spawn
 from loadframe.workloads import mariadb, postgres
 
@@ -177,19 +177,8 @@ def in_a_file(load: Mapping[str, Any], table: str) -> Iterator[Sink]:
             database.execute(f"PRAGMA {pragma}")
         database.executescript(table)
 
-        def put(batch: Sequence[Row]) -> None:
-            database.execute("BEGIN")
-            database.executemany(f"INSERT INTO filled VALUES ({', '.join('?' * len(batch[0]))})", batch)
-            database.execute("COMMIT")
-
-        def reads() -> int:
-            lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-            return int(lines["syscr"])
-
-        try:
-            yield Sink(put, reads, lambda: file.stat().st_size)
-        finally:
-            database.close()
+        with filling(database, file, "filled") as sink:
+            yield sink
 
 
 @contextmanager

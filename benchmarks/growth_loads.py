@@ -92,19 +92,28 @@ def sqlite(load: Mapping[str, Any]) -> Iterator[Sink]:
         for name in load["indexes"]:
             database.execute(f"CREATE INDEX by_{name} ON entries ({INDEXES[name]})")
 
-        def put(batch: Sequence[Row]) -> None:
-            database.execute("BEGIN")
-            database.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", batch)
-            database.execute("COMMIT")
+        with filling(database, file, "entries") as sink:
+            yield sink
 
-        def reads() -> int:
-            lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-            return int(lines["syscr"])
 
-        try:
-            yield Sink(put, reads, lambda: file.stat().st_size)
-        finally:
-            database.close()
+@contextmanager
+def filling(database: sqlite3.Connection, file: Path, table: str) -> Iterator[Sink]:
+    """Rows into a table of SQLite's, each batch a transaction; what it reads is what this process reads. The database
+    is closed."""
+
+    def put(batch: Sequence[Row]) -> None:
+        database.execute("BEGIN")
+        database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(batch[0]))})", batch)
+        database.execute("COMMIT")
+
+    def reads() -> int:
+        lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="utf-8").splitlines())
+        return int(lines["syscr"])
+
+    try:
+        yield Sink(put, reads, lambda: file.stat().st_size)
+    finally:
+        database.close()
 
 
 @contextmanager

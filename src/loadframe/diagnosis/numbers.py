@@ -30,7 +30,7 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
     throughput = fmean(step.throughput for step in before) if before else 0.0
     for change in remedy.changes:
         value = None if change.before is None or not change.needed else amount(change.before)
-        if value is None or _is(value, most):
+        if value is None or is_near(value, most):
             continue
         if period := _period(value, throughput):
             itself = f"{change.setting} = {change.before} is the throughput itself, in requests per {period}"
@@ -66,8 +66,9 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 def _period(value: float, throughput: float) -> str:
     """By which it is the throughput (1/s); "" by none."""
-    return next((name for name, seconds in PERIODS_S.items() if _is(value, seconds * throughput)), "")
+    return next((name for name, seconds in PERIODS_S.items() if is_near(value, seconds * throughput)), "")
 
 
-def _is(value: float, size: float) -> bool:
+def is_near(value: float, size: float) -> bool:
+    """Whether a value is a number that was measured, within NEAR of that."""
     return abs(value - size) <= NEAR * size

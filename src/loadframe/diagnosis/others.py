@@ -121,7 +121,8 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
 
 
 def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
-    """Of the time that so many requests in service have, what they wait for a CPU; None where that was not measured."""
+    """The share of their time for which the requests in service wait for a CPU; None where the waits were not measured.
+    served: how many requests are in service at once."""
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     return fmean(waits) / max(1.0, served) if waits else None
 

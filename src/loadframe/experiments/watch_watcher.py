@@ -64,7 +64,7 @@ class Children(Protocol):
 
 
 class Watcher:
-    """One watch. wait: sleeps for so many seconds; True where it is to end."""
+    """One watch. wait: sleeps for the given seconds, and answers whether the watch is to end."""
 
     def __init__(
         self,

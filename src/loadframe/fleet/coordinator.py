@@ -188,7 +188,7 @@ class Coordinator:
         return True
 
     def collect(self, most_bytes: int) -> list[LogOf]:
-        """The request logs, of at most so many bytes together, not compressed. StepVoid."""
+        """The request logs. most_bytes: of all of them together, uncompressed. StepVoid."""
         begun = self._going()
         after = self.clocks((*begun.shares, *self.watched))
         clocks = {host: self._unset(host, begun.clocks[host], after[host]) for host in after}

@@ -18,8 +18,8 @@ from loadframe.model.fleet_step import DriverInStep
 from loadframe.workloads.request_log import FIELDS, RECORD, Requests
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
-"""A driver has ended too early where nothing of it ended in this share of the window, and for so many times the longest
-latency."""
+"""A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window
+and by more than EARLY_LATENCIES times its longest latency."""
 LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes from its start to its first request."
 
 

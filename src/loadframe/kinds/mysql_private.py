@@ -145,8 +145,8 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     make: type[FamilyServer]
 
     def __init__(self, lease: Lease, allowance: Allowance, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log. allowance: without a user, "mysql" or "nobody" when we are
-        root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        """lease: its folder holds data, socket and log. allowance: without a user, the server runs as "mysql" or
+        "nobody" if this process is root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         allowance = run_by(allowance, "mysql")
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)

@@ -18,7 +18,7 @@ from loadframe.reporting.vega import canvas as blank
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
-"""At most so many panels; of limits that stay below this share of their ceiling only the fullest are drawn."""
+"""MOST: panels. Of limits that stay below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN are drawn."""
 ACROSS = {True: 3, False: 1}
 """Panels side by side, by whether the picture is a wide one."""
 TERSE_BELOW = 400

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
+from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, is_near, rates
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.model import (
@@ -26,8 +26,6 @@ FURTHER = 4.0
 """A larger value is felt, and small against a machine; it is the first that is declared from there on."""
 MOST = 6
 """Settings that are tried for one cause: each trial takes its share of the budget and of the error."""
-NEAR = 0.1
-"""Of that number: it is measured, and may be told as one that is not whole."""
 
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 PARALLELISM = ("service.parallelism", "service.serial")
@@ -134,7 +132,7 @@ def _in_service(finding: Finding) -> float | None:
 
 
 def _is(have: float | None, size: float) -> bool:
-    return have is not None and abs(have - size) <= NEAR * size
+    return have is not None and is_near(have, size)
 
 
 def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
