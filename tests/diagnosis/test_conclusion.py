@@ -121,6 +121,7 @@ def test_where_throughput_does_not_grow_what_caps_it_comes_before_what_would_fil
     assert found is not None
     assert (found.id, found.load) == ("lock.writer", 2)
     assert "about the same at every level" in found.because
+    assert "lowest" not in found.because, "its own load is told beside it, and may be a higher one"
 
 
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:

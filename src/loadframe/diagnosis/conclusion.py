@@ -78,10 +78,7 @@ def next_limit(last: Round) -> NextLimit | None:
         return NextLimit(first.id, load, first.title, f"it is there where the last curve bends: {first.explanation}")
     if of_load and is_flat(last.curve):
         one = of_load[0]
-        because = (
-            "throughput is about the same at every level, so what limits it acts at the lowest one already. "
-            f"{one.explanation}"
-        ).strip()
+        because = f"throughput is about the same at every level: more load only waits longer. {one.explanation}".strip()
         return NextLimit(one.id, one.reached_at.load if one.reached_at else None, one.title, because)
     full = [limit for limit in last.limits if not is_queue(limit.id) and _full_at_bend(limit, last.curve)]
     if full:
