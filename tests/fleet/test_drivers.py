@@ -55,6 +55,7 @@ def test_a_full_link_is_named(place: Path) -> None:
         lab.await_as_before()
 
 
+@pytest.mark.alone
 @pytest.mark.server
 @made_here
 def test_drivers_of_a_target_that_paces_give_what_one_gives_with_as_many_connections(place: Path) -> None:
