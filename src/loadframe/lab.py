@@ -146,6 +146,9 @@ def investigate(
             if number == 1:
                 first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
                 note(examined.round)
+                drivers = beside_fewer(book, treatment, curve)
+                if drivers is not None and drivers.limit_the_curve:
+                    break
             tried = try_remedies(book, examined, already, note)
             if tried.kept is None:
                 break

@@ -52,6 +52,10 @@ def test_a_full_link_is_named(place: Path) -> None:
         assert found["drivers"] == list(NAMES) and found["fewer"] == list(NAMES[:2])
         assert found["limit"] == "link", found
         assert 1.2e6 < found["moved_bytes_per_s"] < 2.2e6 and 1.5e6 < found["link_bytes_per_s"] < 2.5e6
+        whole = lab.measured("[3, 24]", blocks=3, verb="investigate")
+        assert whole["drivers"]["limit"] == "link", whole["drivers"]
+        assert whole["outcome"]["kind"] == "link-full" and whole["next_limit"] is None
+        assert not [trial for one in whole["rounds"] for trial in one["tried"]]
         lab.await_as_before()
 
 

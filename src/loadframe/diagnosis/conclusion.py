@@ -26,6 +26,7 @@ from loadframe.model import (
     Trial,
     Verdict,
 )
+from loadframe.model.fleet_step import FleetDrivers
 from loadframe.units import show_metric
 
 
@@ -120,10 +121,14 @@ def _acts_at_bend(finding: Finding, last: Round) -> bool:
     return bends and explains_bend(finding)
 
 
-def outcome(rounds: Sequence[Round], *, interrupted: bool = False) -> Outcome:
-    """The end of the investigation in one word and one sentence."""
+def outcome(rounds: Sequence[Round], *, interrupted: bool = False, drivers: FleetDrivers | None = None) -> Outcome:
+    """The end of the investigation in one word and one sentence. drivers: all hosts that drove beside fewer."""
     if interrupted:
         return Outcome("interrupted", "The investigation was stopped before its end; this is what was measured.")
+    if drivers is not None and drivers.limit == "drivers":
+        return Outcome("driver-limited", "The drivers were the bottleneck, not the target; nothing was changed.")
+    if drivers is not None and drivers.limit == "link":
+        return Outcome("link-full", "The link from the target was full; nothing of the target was changed.")
     kept = kept_trials(rounds)
     if kept:
         words = " and ".join(trial.remedy.title for trial in kept)

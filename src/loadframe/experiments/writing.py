@@ -23,6 +23,7 @@ from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import compared_answers, quality_words, resource_table, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.page import render_page
+from loadframe.runs import fleet_files
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study
@@ -43,6 +44,7 @@ def write_down(
     last = rounds[-1]
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
+    drivers = fleet_files.drivers(run)
     latencies = latencies_of(run, rounds, counting, gain)
     investigation = Investigation(
         run=end.run,
@@ -57,8 +59,8 @@ def write_down(
         gain=gain,
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
-        next_limit=conclusion.next_limit(last),
-        outcome=conclusion.outcome(rounds, interrupted=interrupted),
+        next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(last),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted, drivers=drivers),
         quality=end.quality,
         warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
         profiles=profiles,
@@ -68,6 +70,7 @@ def write_down(
         alternatives=alternatives_of(run, rounds[0], counting, study),
         latencies=latencies.distributions,
         answers=end.answers,
+        drivers=drivers,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)

@@ -112,6 +112,11 @@ class FleetDrivers:
     moved_bytes_per_s: float | None = None
     link_bytes_per_s: float | None = None
 
+    @property
+    def limit_the_curve(self) -> bool:
+        """Whether they, or the link to them, are what the curve shows: it then says nothing about the target."""
+        return self.limit in ("drivers", "link")
+
 
 WATCHED = (
     "system.cpu.count",

@@ -11,6 +11,7 @@ from typing import Literal
 from loadframe.model.answers import AnswersCompared
 from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
+from loadframe.model.fleet_step import FleetDrivers
 from loadframe.model.forecast import Forecast
 from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
@@ -95,6 +96,7 @@ OutcomeKind = Literal[
     "gained",
     "cpu-saturated",
     "driver-limited",
+    "link-full",
     "no-limit-reached",
     "limit-not-seen",
     "limit-without-remedy",
@@ -224,7 +226,8 @@ class Investigation:
     """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone.
 
     latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
-    runs that have no histograms. answers: of the target, beside programs that tell the same.
+    runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
+    drove beside fewer of them, in the first state.
     """
 
     run: str
@@ -250,3 +253,4 @@ class Investigation:
     warm_restarts: tuple[WarmRestart, ...] = field(default=(), metadata={"alias": "survivals"})
     latencies: tuple[LatencyDistribution, ...] = ()
     answers: tuple[AnswersCompared, ...] = ()
+    drivers: FleetDrivers | None = None

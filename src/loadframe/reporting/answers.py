@@ -42,7 +42,10 @@ def _answer(inv: Investigation) -> str:
         case "cpu-saturated":
             return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
         case "driver-limited":
-            return f"The load driver is the bottleneck{_where_it_bends(inv)}; this run says nothing about the target."
+            drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
+            return f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target."
+        case "link-full":
+            return f"The link from the target is full{_where_it_bends(inv)}; no more is said about the target."
         case "no-limit-reached":
             return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
         case "limit-not-seen":
@@ -184,6 +187,10 @@ def next_step(inv: Investigation) -> str:
     match inv.outcome.kind:
         case "interrupted":
             return f"Run it again to finish it; the finished steps are kept in {inv.run}."
+        case "driver-limited" if inv.drivers is not None:
+            return "Add a driver to the fleet; then the target can be loaded further."
+        case "link-full":
+            return "Give the target a faster link, or let its answers be smaller; then it can be loaded further."
         case "driver-limited":
             return (
                 "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."

@@ -55,8 +55,10 @@ def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     """What gave: the confirmed findings in the order in which they were confirmed, then those that a change helped
-    against, each id once; where none is, the best suspected one of the first round that has one; else nothing. That
-    others took the CPU comes before all that is not confirmed."""
+    against, each id once; where none is, the best suspected one of the first round that has one; else nothing, as where
+    the drivers are what limits. That others took the CPU comes before all that is not confirmed."""
+    if inv.drivers is not None and inv.drivers.limit_the_curve:
+        return ()
     crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
     moved: dict[str, Finding] = {}
     for status in ("confirmed", "helped"):

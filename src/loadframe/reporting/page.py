@@ -54,6 +54,7 @@ from loadframe.reporting import (
     words,
 )
 from loadframe.reporting.capacity_page import CapacityPage
+from loadframe.reporting.fleet_report import drivers_sentence
 from loadframe.reporting.markup import policy
 from loadframe.units import show, show_metric
 from loadframe.version import __version__
@@ -214,6 +215,7 @@ def _environment() -> jinja2.Environment:
         answers=answers,
         words=words,
         compared_answers=compared_answers,
+        drivers_sentence=drivers_sentence,
         change_words=change_words,
         quality_words=quality_words,
         finding_words=finding_words,

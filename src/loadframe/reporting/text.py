@@ -35,6 +35,7 @@ from loadframe.reporting import (
     verdict_words,
     words,
 )
+from loadframe.reporting.fleet_report import drivers_sentence
 from loadframe.reporting.layout import columns
 
 LABEL_WIDTH = 11
@@ -56,6 +57,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
             forecasts.outcome(inv.forecast, words.axis_unit(inv), words.work_unit(inv)) if inv.forecast else [],
         ),
         *(("Versus", alternatives.sentences(inv, one)) for one in inv.alternatives),
+        ("Drivers", [drivers_sentence(inv.drivers)] if inv.drivers is not None else []),
         ("Restart", alternatives.warm_restart_sentences(inv)),
         ("Stalls", [quality_words.silence_sentence(inv)]),
         *_findings(inv),
