@@ -1,4 +1,4 @@
-"""What an investigation says where the drivers of a fleet, or the link to them, are the limit, and where they are not."""
+"""What an investigation says where the drivers of a fleet, or the link to them, are the limit, and where not."""
 
 from __future__ import annotations
 
