@@ -78,11 +78,19 @@ LOOK_ALIKES = [
 ]
 
 
-def diagnosed(make_step: StepMaker, seen: Metrics) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Of a service that is flat from the first level on."""
+FLAT = {1: 200.0, 2: 200.0, 4: 200.0, 8: 200.0}
+BENT = {1: 70.0, 2: 120.0, 4: 190.0, 8: 235.0, 16: 240.0}
+
+
+def diagnosed(
+    make_step: StepMaker, seen: Metrics, rates: Mapping[int, float] = FLAT
+) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
+    """Of a service that is flat from the first level on, or has other rates."""
     metrics, _ = derive({**QUIET, **seen}, {})
-    steps = [make_step(level, 200.0 + block, metrics, block=block) for block in (1, 2, 3) for level in (1, 2, 4, 8)]
-    samples = [LevelSample(level, (200.0, 201.0, 202.0), (5.0, 5.0, 5.0)) for level in (1, 2, 4, 8)]
+    steps = [
+        make_step(level, rate + block, metrics, block=block) for block in (1, 2, 3) for level, rate in rates.items()
+    ]
+    samples = [LevelSample(level, (rate, rate + 1, rate + 2), (5.0, 5.0, 5.0)) for level, rate in rates.items()]
     curve = fit(samples, axis="concurrency", treatment="A")
     limits = [one.limit for one in read_limits(steps, TargetState(), {})]
     return diagnose(look(curve, steps), limits)
@@ -118,6 +126,19 @@ def test_other_programs_on_the_other_cpus_do_not_rule_out_a_hot_thread(make_step
     busy = {"system.cpu.utilization": 1.0, "system.cpu.foreign": 0.5, "system.cpu.own": 0.49, "target.saturation": 0.48}
     found, _ = diagnosed(make_step, {**seen, **busy, "system.cpu.count": 2.0, "workload.cpu_wait": 0.08})
     assert found[0].id == "cpu.hot_thread"
+
+
+def test_a_thread_that_is_nearly_full_is_suspected_where_nothing_else_is(make_step: StepMaker) -> None:
+    """As seen of an event loop that computes: all clients wait for 8 ms together, and then for each other."""
+    found, _ = diagnosed(make_step, {"target.cpu.hottest_thread": 0.8}, BENT)
+    assert [(one.id, one.status) for one in found] == [("cpu.hot_thread", "suspected")]
+    assert "busy most of the time" in found[0].title
+    found, _ = diagnosed(make_step, {"target.cpu.hottest_thread": 0.8, **CAUSES["net.accept_queue"]}, BENT)
+    assert "cpu.hot_thread" not in [one.id for one in found], "what is used up says more than what nearly is"
+    found, _ = diagnosed(make_step, {"target.cpu.hottest_thread": 0.6}, BENT)
+    assert not found
+    found, _ = diagnosed(make_step, {"target.cpu.hottest_thread": 0.8, "system.cpu.own": 0.95}, BENT)
+    assert "cpu.hot_thread" not in [one.id for one in found]
 
 
 def test_a_quiet_service_has_none_of_them(make_step: StepMaker) -> None:

@@ -43,6 +43,8 @@ def diagnose(
     for limit in limits:
         _collect(_limit_finding(limit, windows), found, cleared)
     for rank, signature in enumerate(SIGNATURES):
+        if signature.failing_others and (found or windows.bend is None):
+            continue
         result = _signature_finding(signature, rank, windows)
         if signature.id == OTHERS and not isinstance(result, Finding):
             whole = _signature_finding(signature, rank, windows, windows.whole)

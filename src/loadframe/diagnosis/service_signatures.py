@@ -204,5 +204,24 @@ _ONE_CPU: tuple[Signature, ...] = (
     ),
 )
 
-OF_SERVICES: tuple[Signature, ...] = (*_NETWORK, *_FILES, *_RUNTIME, _SAMPLED, *_ONE_CPU)
+NEARLY = 0.75
+_NEARLY_ONE_CPU = Signature(
+    id="cpu.hot_thread",
+    rank=Rank.CPU,
+    title="one thread of the target is busy most of the time where throughput stops growing",
+    present=(
+        Condition(
+            "target.cpu.hottest_thread",
+            ">=",
+            NEARLY,
+            "Kleinrock 1975 (M/M/1): busy three quarters of the time, it makes a request take four times as long",
+        ),
+    ),
+    absent=(ALL_OF_ITS_CPUS, OWN_CPU_BUSY),
+    explanation="Nothing else was found that is nearly used up. Its work cannot be spread over several CPUs, and where "
+    "requests come to it in batches, as to an event loop, it is idle while all of them wait for something else.",
+    failing_others=True,
+)
+
+OF_SERVICES: tuple[Signature, ...] = (*_NETWORK, *_FILES, *_RUNTIME, _SAMPLED, *_ONE_CPU, _NEARLY_ONE_CPU)
 """Of any target; each with what rules it out."""

@@ -328,7 +328,7 @@ SIGNATURES: tuple[Signature, ...] = tuple(
             *map(_beside_others, _OF_ALL_KINDS),
             *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
         ),
-        key=lambda signature: signature.rank,
+        key=lambda signature: (signature.failing_others, signature.rank),
     )
 )
 """Of one rank, those of any target come before those of a kind of server."""

@@ -66,6 +66,7 @@ class Signature:
     explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
     explanation: one or two sentences for the report.
     whole: every condition of `present` must have been measured.
+    failing_others: it is looked for only where the curve bends and nothing else was found.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Signature:
     explains_falling: bool = False
     explains: tuple[str, ...] = ()
     whole: bool = False
+    failing_others: bool = False
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")
