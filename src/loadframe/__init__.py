@@ -10,6 +10,7 @@ thing and proves the gain.
 
     load_study(path, overrides)   a Study from a TOML file; StudyError names the line
     begin(command=..., port=...)  the first study of a service of your own -> Beginning, whose `toml` is its text
+    services(port, pid)           what listens on this machine, as far as these two do not decide which one is meant
     case(name), cases()           ready studies with a story and a known answer
     investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
     measure(study, runs)          the curve only -> Measurement
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.changes.lists import unreadable as unreadable_changes
     from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.beginning import begin
+    from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.exporting import export, exports
     from loadframe.experiments.forecasting import calibration, predict
@@ -188,6 +190,7 @@ __all__ = [
     "render_text",
     "render_tuning",
     "revert_changes",
+    "services",
     "sweep_leftovers",
     "tune",
     "tuning_json",

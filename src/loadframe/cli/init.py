@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,8 @@ from loadframe.errors import StudyError
 
 SHORT = ("load.levels=[1]", "measure.window=500ms", "measure.budget=1m", "measure.profile=off")
 """The step by which a new study is checked: one client."""
+MOST_LISTED = 12
+"""Of the services that listen here, where none is named."""
 
 
 def init(
@@ -25,7 +28,12 @@ def init(
         int | None,
         typer.Option("--port", min=1, max=65535, help="The port on which it listens; alone: a service that runs."),
     ] = None,
-    pid: Annotated[int | None, typer.Option("--pid", help="The process of a service that runs.")] = None,
+    pid: Annotated[
+        int | None,
+        typer.Option(
+            "--pid", help="The process of a service that runs; with --port: which one, where several hold the port."
+        ),
+    ] = None,
     path: Annotated[str, typer.Option("--path", help="What to request from it.")] = "/",
     name: Annotated[str, typer.Option("--name", help="A name for the study.")] = "",
     file: Annotated[
@@ -38,6 +46,8 @@ def init(
     """Write a study of your own service: by its command, or by its port if it runs already."""
     if start is None and port is None and pid is None:
         start, port = _ask()
+    if start is None and sys.stdin.isatty():
+        port, pid = _decide(port, pid)
     with command(as_json, measures=check) as reached:
         beginning = loadframe.begin(command=start, port=port, pid=pid, path=path, name=name)
         written = _write(file or Path(f"{beginning.name}.toml"), beginning.toml)
@@ -69,11 +79,36 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """The command or the port, of a person. A usage error where there is none to ask."""
+    """The command or the port, of a person. A usage error where there is none to ask; both are shown what listens
+    here."""
+    here = _listed([one.words for one in loadframe.services()])
     if not sys.stdin.isatty():
-        raise typer.BadParameter("name your service with --command, --port or --pid")
+        raise typer.BadParameter("\n".join(("name your service with --command, --port or --pid", *here)))
+    for line in here:
+        say(line)
     said = typer.prompt("The command that starts your service, or the port on which it listens", err=True).strip()
     return (None, int(said)) if said.isascii() and said.isdigit() else (said, None)
+
+
+def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
+    """Port and process, of a person where several services could be meant; as they are where they decide."""
+    several = loadframe.services(port, pid)
+    if len(several) < 2:
+        return port, pid
+    say("Several could be meant:")
+    for number, one in enumerate(several, start=1):
+        say(f"  {number}  {one.words}")
+    numbers = {str(number): one for number, one in enumerate(several, start=1)}
+    while (said := typer.prompt("Which one is yours? Its number", err=True).strip()) not in numbers:
+        say(f"A number from 1 to {len(several)}, please.")
+    return numbers[said].port, numbers[said].pid
+
+
+def _listed(services: Sequence[str]) -> list[str]:
+    """A line each, under a heading."""
+    more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
+    lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
+    return ["On this machine these listen:", *lines] if lines else []
 
 
 def _write(path: Path, text: str) -> Path:

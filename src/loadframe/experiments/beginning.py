@@ -14,7 +14,8 @@ from typing import Any
 import tomli_w
 
 from loadframe.connections.host_port import joined
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import StudyError
+from loadframe.experiments.choosing import Chosen, choose, company
 from loadframe.experiments.limits_now import limits
 from loadframe.experiments.suggesting import Suggestion, suggested
 from loadframe.formats.said import words as one_line
@@ -56,30 +57,13 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    """The first study of a service: of what this command starts, else of the process that listens at this port, else of
-    this process. StudyError, TargetError."""
+    """The first study of a service: of what this command starts, else of what listens at this port or is this process;
+    both where one does not decide. StudyError, TargetError."""
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
-    if port is not None:
-        return of_process(discover(_listener(port) if pid is None else pid), port=port, path=path, name=name)
-    if pid is None:
+    if port is None and pid is None:
         raise StudyError("no service is named", remedy="Name its command, its port or its process.")
-    return of_process(discover(pid), path=path, name=name)
-
-
-def _listener(port: int) -> int:
-    sockets = listening.at(port)
-    if not sockets:
-        raise TargetError(
-            f"no process of this machine listens at port {port}", remedy="Start the service, or name its command."
-        )
-    holders = listening.first_of(listening.holders([one.inode for one in sockets]))
-    if not holders:
-        raise TargetError(
-            f"which process listens at port {port} cannot be seen: it belongs to another user or container",
-            remedy='Run `loadframe init` as root, or load it by its address: target.kind = "url".',
-        )
-    return holders[0]
+    return of_process(choose(port, pid), path=path, name=name)
 
 
 def of_command(
@@ -112,22 +96,24 @@ def of_command(
     return Beginning(name, _toml(name, what, target, path, given), found, _hints(given))
 
 
-def of_process(process: Discovered, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """The study of a service that runs: it is loaded, and never changed. port: on which it is asked."""
+def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
+    """The study of a service that runs: it is loaded, and never changed."""
+    process = discover(chosen.first[0])
     name = name or _name(process.command)
-    where = {"listen": port} if port is not None else {"pid": process.pid}
     found = [f"It is {process.words}."]
     found += [
         f"It has {process.processes} {'process' if process.processes == 1 else 'processes'} with "
         f"{process.threads} {'thread' if process.threads == 1 else 'threads'}."
     ]
+    found += chosen.said
     found += [f"Its unit is {process.unit}."] if process.unit else []
     found += [f"It runs in the container {process.container[:12]}."] if process.container else []
+    found += company(chosen.first, process.unit)
     found += [*_peers(process.pid), *_limits(process)]
     found += [
         f"{one.knob.meaning[:1].upper()}{one.knob.meaning[1:]}: {one.value}." for one in process.knobs if one.said
     ]
-    toml = _toml(name, process.words, {"kind": "service", **where}, path, (), found)
+    toml = _toml(name, process.words, {"kind": "service", **chosen.where}, path, (), found)
     hint = "To have a cause confirmed, give the command: then Loadframe starts an instance of its own and changes that."
     return Beginning(name, toml, tuple(found), (hint,))
 

@@ -246,7 +246,7 @@ def _works_in(pid: int, folder: Path) -> bool:
 
 
 def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]:
-    own = _ancestors(os.getpid())
+    own = ancestors(os.getpid())
     found = []
     for pid in _pids():
         if pid in own:
@@ -282,9 +282,10 @@ def family(pid: int) -> tuple[Identity, ...]:
     return tuple(found for each in known if (found := identify(each)) is not None)
 
 
-def _ancestors(pid: int) -> set[int]:
-    chain: set[int] = set()
+def ancestors(pid: int) -> tuple[int, ...]:
+    """A process, its parent, and so on up to the first process that is seen."""
+    chain: dict[int, None] = {}
     while pid > 0 and pid not in chain:
-        chain.add(pid)
+        chain[pid] = None
         pid = parent_of(pid) or 0
-    return chain
+    return tuple(chain)

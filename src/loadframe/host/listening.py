@@ -111,6 +111,16 @@ def holders(inodes: Collection[int], root: Path = PROC) -> tuple[int, ...]:
     return tuple(sorted(pid for pid in _pids(root) if wanted.intersection(_links(root, pid))))
 
 
+def held(root: Path = PROC) -> dict[int, tuple[int, ...]]:
+    """Each listening socket's inode, and the processes that have it open, as far as we may look. Walks /proc once."""
+    names = {f"socket:[{one.inode}]": one.inode for one in sockets(root)}
+    found: dict[int, list[int]] = {inode: [] for inode in names.values()}
+    for pid in sorted(_pids(root)):
+        for name in names.keys() & set(_links(root, pid)):
+            found[names[name]].append(pid)
+    return {inode: tuple(pids) for inode, pids in found.items()}
+
+
 def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
     """The ports at which these processes take connections."""
     links = {link for pid in pids for link in _links(root, pid)}
@@ -118,8 +128,8 @@ def ports_of(pids: Iterable[int], root: Path = PROC) -> tuple[int, ...]:
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket those that did not inherit it from another one of them."""
-    return tuple(pid for pid in pids if identity.parent_of(pid) not in pids)
+    """Of processes that hold one socket those that did not inherit it from another one of them, near or far."""
+    return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 
 def _pids(root: Path) -> list[int]:

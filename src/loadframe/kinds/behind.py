@@ -4,7 +4,8 @@ Nothing is sent to them."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
@@ -44,16 +45,47 @@ def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*(one.pid for one in alive), *came]))
 
 
+SOCKET_KEEPER = "systemd"
+"""Holds the sockets of services that it starts at their first connection, and is none of these (systemd.socket(5))."""
+
+
+def parents(pids: Collection[int]) -> tuple[int, ...]:
+    """Of processes that hold one port those that the others came from. Where each has a socket of its own
+    (SO_REUSEPORT), the process of the same command line that started all of them: it holds none itself."""
+    first = listening.first_of([pid for pid in pids if comm_of(pid) != SOCKET_KEEPER] or pids)
+    above = {identity.parent_of(pid) for pid in first}
+    if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
+        return first
+    alike = {command_of(pid) for pid in (parent, *first)}
+    return (parent,) if len(alike) == 1 and () not in alike and parent != os.getpid() else first
+
+
+def command_of(pid: int) -> tuple[bytes, ...]:
+    """Its command line; empty where it has ended, or is one of the kernel."""
+    try:
+        return tuple(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1])
+    except OSError:
+        return ()
+
+
+def comm_of(pid: int) -> str:
+    """Its name; "" where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address and that no other such process has started. TargetError, which says why,
-    where they are not seen."""
+    """The processes that listen at an address and that no other process of the service has started. TargetError, which
+    says why, where they are not seen."""
     found = listening.at(port, number)
     if not found:
         raise TargetError(
             f"no process of this machine's network namespace listens on port {port} of {number}",
             remedy="Start the service, correct its address, or run Loadframe in the service's network namespace.",
         )
-    pids = listening.first_of(listening.holders([one.inode for one in found]))
+    pids = parents(listening.holders([one.inode for one in found]))
     if os.getpid() in pids:
         raise TargetError(
             f"what listens on port {port} is Loadframe's own process", remedy="Have it served by another process."

@@ -20,7 +20,8 @@ GO_MARK = b"\xff Go buildinf:"
 """How the build information of a Go program begins (Go's debug/buildinfo)."""
 MOST_SEARCHED_BYTES = 256 << 20
 _CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
-_UNIT = re.compile(r"/([^/]+\.service)(?:/|$)")
+_UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
+"""The last one of a path is its own: a user's units are below user@UID.service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
     framework = framework_of(command)
     of = framework.id if framework is not None else ""
     family = identity.family(pid)
-    unit, container = _UNIT.search(groups), _CONTAINER.search(groups)
+    units, container = _UNIT.findall(groups), _CONTAINER.search(groups)
     return Discovered(
         pid=pid,
         command=command,
@@ -76,7 +77,7 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
         framework=framework,
         user=_user(status),
         folder=_link(place / "cwd"),
-        unit=unit[1] if unit is not None else "",
+        unit=units[-1] if units else "",
         container=container[1] if container is not None else "",
         processes=max(1, len(family)),
         threads=sum(_threads(proc / str(one.pid)) for one in family),

@@ -18,7 +18,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
-from loadframe.kinds.behind import family_of, listeners
+from loadframe.kinds.behind import comm_of, family_of, listeners
 from loadframe.study.declaration import TargetTable
 
 CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
@@ -72,12 +72,14 @@ def where(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def members_of_unit(unit: str) -> set[int]:
+    """All processes of a systemd unit. TargetError where it has no control group."""
+    return _members(_unit(unit))
+
+
 def name_of(pid: int) -> str:
     """The name of a process, for people."""
-    try:
-        return words(Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip())
-    except OSError:
-        return "ended"
+    return words(comm_of(pid)) or "ended"
 
 
 def _of_group(target: TargetTable, group: Path, told: str) -> Found:

@@ -1,0 +1,191 @@
+"""Which process `loadframe init` writes a study of, where several belong to one service or hold one port: what was
+found is told, the parent of a group is chosen, and where that does not decide, the reader has to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from loadframe.errors import TargetError
+from loadframe.host import identity, listening
+from loadframe.kinds.behind import comm_of
+from loadframe.kinds.service.candidates import Candidate, candidates, of_process
+from loadframe.kinds.service.discovery import discover
+from loadframe.kinds.service.finding import members_of_unit, name_of
+
+MOST_NAMED = 12
+"""Of services or processes that one sentence names."""
+OF_A_USER = "user@"
+"""Begins the unit in which everything is that a user runs (user@.service(5))."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """first: the parents of the service, one but where processes of one command line share its port. where: the keys of
+    its target. said: how it was chosen, one sentence each."""
+
+    first: tuple[int, ...]
+    where: Mapping[str, int | str]
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One that could be meant. words: what it is, and where it listens."""
+
+    port: int
+    pid: int
+    words: str
+
+
+def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
+    """Those that this port and this process could mean, of all that listen on this machine; one where they decide."""
+    found = candidates(port)
+    if pid is not None:
+        pid, of_it = of_process(pid, found)
+        found = of_it if port is None else ()
+    told = []
+    for one in found:
+        with suppress(TargetError):  # it has ended meanwhile
+            told.append(Service(one.port, one.pid if pid is None else pid, _words(one)))
+    return tuple(told)
+
+
+def choose(port: int | None, pid: int | None) -> Chosen:
+    """The one that a port, a process or both name. TargetError where there is none, or which is not decided."""
+    if pid is None:
+        assert port is not None, "one of them names it"
+        one = _only(candidates(port), port)
+        return Chosen(one.first, {"listen": one.listen}, tuple(_group(one)))
+    discover(pid)  # it is there
+    known = candidates()
+    first, own = of_process(pid, known)
+    said = tuple(_climbed(pid, first))
+    if port is not None:
+        at = [one for one in own if one.port == port]
+        others = [one for one in known if one.port == port and one not in own]
+        listen = at[0].listen if at else port
+        where = {"pid": first, "listen": listen}
+        return Chosen((first,), where, (*said, *_also(port, at, others)))
+    if not own:
+        raise TargetError(
+            f"process {pid} ({name_of(pid)}) listens on no port that is seen from here",
+            remedy="Name the process that listens, or the port at which it is reached with --port.",
+        )
+    if len(own) > 1:
+        raise TargetError(
+            f"process {first} ({name_of(first)}) and what it has started listen on {len(own)} ports: {_list(own)}",
+            remedy=f"Say on which it is to be asked: --pid {pid} --port {own[0].port}, for example.",
+        )
+    where = {"pid": first, **({} if isinstance(own[0].listen, int) else {"listen": own[0].listen})}
+    return Chosen((first,), where, (*said, *_group(own[0])))
+
+
+def _only(found: Sequence[Candidate], port: int) -> Candidate:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TargetError(
+            f"{len(found)} services that do not belong together listen on port {port}: {_list(found)}",
+            remedy=f"Say which one is yours: --port {port} --pid {found[0].pid}, for example.",
+        )
+    if not listening.at(port):
+        raise TargetError(
+            f"no process of this machine listens at port {port}", remedy="Start the service, or name its command."
+        )
+    raise TargetError(
+        f"which process listens at port {port} cannot be seen: it belongs to another user or container",
+        remedy='Run `loadframe init` as root, or load it by its address: target.kind = "url".',
+    )
+
+
+# --- in words -------------------------------------------------------------------------------------------------------
+
+
+def _words(one: Candidate) -> str:
+    listens = f"port {one.port}" + ("" if isinstance(one.listen, int) else f" of {one.number}")
+    more = len([pid for pid in one.holders if pid != one.pid])
+    also = {0: "", 1: ", and 1 further process of it"}.get(more, f", and {more:,} further processes of it")
+    return f"{listens}: {discover(one.pid).words}{also}"
+
+
+def _list(found: Sequence[Candidate]) -> str:
+    told = "; ".join(map(_words, found[:MOST_NAMED]))
+    return told + (f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else "")
+
+
+def _pids(pids: Sequence[int]) -> str:
+    named = [str(pid) for pid in pids[:MOST_NAMED]]
+    if len(pids) > MOST_NAMED:
+        return f"{', '.join(named)} and {len(pids) - MOST_NAMED} more"
+    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+
+
+def _group(one: Candidate) -> Iterator[str]:
+    """That several processes hold its port, and what of them is the study's."""
+    others = [pid for pid in one.holders if pid not in one.first]
+    if len(one.first) > 1:
+        yield (
+            f"{len(one.first)} processes of the same command line, pids {_pids(one.first)}, share port {one.port}, and "
+            "none of them started the others; the study takes all of them."
+        )
+    elif others:
+        started = f"pid {others[0]}" if len(others) == 1 else f"pids {_pids(others)}"
+        yield (
+            f"Port {one.port} is held by pid {one.pid} and what that has started ({started}); the study takes pid "
+            f"{one.pid}, the parent, and all that come from it."
+        )
+
+
+def _climbed(pid: int, first: int) -> Iterator[str]:
+    if first != pid:
+        yield (
+            f"Process {pid} belongs to the service that process {first} ({name_of(first)}) has started, which the "
+            "study is of."
+        )
+
+
+def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> Iterator[str]:
+    """Whom the requests to this port reach besides it, or in its place."""
+    if own:
+        yield from _group(own[0])
+    if own and others:
+        yield f"Others hold port {port}, too, and may get part of its requests: {_list(others)}."
+    elif others:
+        yield (
+            f"Port {port} is not its own: requests go to {_list(others)}. The study is right if that passes them on to "
+            "it."
+        )
+    elif not own:
+        yield f"Which process listens on port {port} is not seen from here; that it is this service is your word."
+
+
+def company(first: Sequence[int], unit: str) -> Iterator[str]:
+    """Which other programs its processes run, and which processes of its unit do not come from it, a sentence each.
+    first: its parents."""
+    family = list(dict.fromkeys(one.pid for pid in first for one in identity.family(pid)))
+    names = {comm_of(pid) for pid in first}
+    helpers = [each for each in family if comm_of(each) not in (*names, "")]
+    if helpers:
+        yield f"Of its processes {len(helpers)} ha{'s' if len(helpers) == 1 else 've'} another name: {_named(helpers)}."
+    beside: list[int] = []
+    if unit and not unit.startswith(OF_A_USER):
+        with suppress(TargetError):  # no group that is seen
+            beside = sorted(members_of_unit(unit) - set(family))
+    if beside:
+        yield (
+            f"Its unit has {len(beside)} further process{'' if len(beside) == 1 else 'es'} that it did not start: "
+            f'{_named(beside)}. To have them recorded, too, add unit = "{unit}" to [target].'
+        )
+
+
+def _named(pids: Sequence[int]) -> str:
+    """By their names, how many there are of each and the pid of the first."""
+    names = Counter(name_of(pid) for pid in pids)
+    told = []
+    for name, count in names.most_common(MOST_NAMED):
+        pid = next(each for each in pids if name_of(each) == name)
+        told.append(f"{name} (pid {pid})" if count == 1 else f"{count} x {name} (pid {pid}, ...)")
+    return ", ".join(told) + (", ..." if len(names) > MOST_NAMED else "")
