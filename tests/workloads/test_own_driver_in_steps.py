@@ -14,7 +14,7 @@ import loadframe
 from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.lab import Measurement
-from loadframe.model import NO_LATENCIES, WHOLE_SECONDS
+from loadframe.model import NO_LATENCIES, TIME_UNIT, WHOLE_SECONDS
 from loadframe.study import parse
 
 STUDY = """
@@ -51,6 +51,8 @@ while time.monotonic() < until:
 """
 EACH = {
     "requests": '{"start": begin, "end": time.monotonic(), "operation": "order", "bytes": 9}',
+    "seconds": '{"end": time.monotonic(), "latency_ms": time.monotonic() - begin}',
+    "micro": '{"end": time.monotonic(), "latency_ms": 1e6 * (time.monotonic() - begin)}',
     "quantiles": '{"second": begin, "length_s": 0.05, "requests": 5 * level, "p50_ms": 1, "p95_ms": 2}',
 }
 
@@ -112,6 +114,23 @@ def test_quantiles_of_seconds_make_a_curve_without_latencies_that_says_so(tmp_pa
     for step in loadframe.open_run(found.run).steps():
         assert step.operations == () and step.latency.p95_ms == 0
         assert "workload.concurrency" not in step.metrics and "workload.silence_ms" not in step.metrics
+
+
+def test_seconds_in_the_place_of_milliseconds_are_told_and_not_converted(tmp_path: Path, port: int) -> None:
+    """The driver of one user; whoever counts something else by its level is not judged."""
+    study = text(tmp_path, port, "seconds").replace("[2, 4]", "[1]")
+    found = measured(tmp_path, study)
+    assert found.quality.flags[TIME_UNIT] == found.quality.steps
+    (said,) = [one for one in found.curve.warnings if one.startswith("time-unit")]
+    assert "look like seconds, not milliseconds: 1 user / " in said and "the driver told 0.05" in said
+    assert all(step.latency.p95_ms < 1 for step in loadframe.open_run(found.run).steps())
+    for other in (study.replace('"users"', '"pages"'), text(tmp_path, port, "requests").replace("[2, 4]", "[1]")):
+        assert TIME_UNIT not in measured(tmp_path, other).quality.flags
+
+
+def test_microseconds_in_the_place_of_milliseconds_are_refused(tmp_path: Path, port: int) -> None:
+    with pytest.raises(WorkloadError, match=r"before the driver was started; latency_ms is in milliseconds"):
+        measured(tmp_path, text(tmp_path, port, "micro"))
 
 
 def test_a_limit_for_latencies_takes_a_driver_that_tells_them(tmp_path: Path, port: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis import time_units
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
@@ -21,13 +22,13 @@ from loadframe.host.own_user import User, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
 from loadframe.kinds.exposed import Reading
-from loadframe.model import NO_LATENCIES, CounterSpec
+from loadframe.model import NO_LATENCIES, TIME_UNIT, CounterSpec
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.stage_tail import StageReading, StageTail
 from loadframe.study.load_tables import MeasureTable, Within
-from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, ToldTheWarmUp, Workload
+from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, TellsTimes, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -151,6 +152,8 @@ class Loading:
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
         marks = driver.marks if isinstance(driver, Marked) else ()
         self._check_latencies(marks)
+        if self._wrong_unit(summary, asked.level, marks):
+            marks = (*marks, TIME_UNIT)
         return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks)
 
     def _check_latencies(self, marks: tuple[str, ...]) -> None:
@@ -160,6 +163,14 @@ class Loading:
                 "The study limits a latency, and the driver gave quantiles of its seconds, which cannot be added up",
                 remedy="Let it print each request, or a histogram for each second (docs/driving-with-a-command.md).",
             )
+
+    def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
+        """Whether the times that the driver told do not suit its users and its throughput."""
+        users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
+        if users is None or NO_LATENCIES in marks or not time_units.few_failed(summary.requests, summary.errors):
+            return False
+        rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
+        return time_units.is_wrong(users, rate, summary.latency.mean_ms)
 
     def _cut_s(self, asked: Load) -> float:
         """How much of a step's beginning does not count: as the study says, or the least of it."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import mean
 
 from loadframe.analysis import curve as curves
-from loadframe.analysis import search
+from loadframe.analysis import search, time_units
 from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
@@ -45,11 +45,12 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
+    told = (*_driver_warnings(mine), *time_units.warnings(mine))
     climbing = unsettled(counting)
     return replace(
         fitted,
         points=tuple(replace(point, settled=point.load not in climbing) for point in fitted.points),
-        warnings=(*fitted.warnings, *_driver_warnings(mine), *_unsettled_warning(climbing)),
+        warnings=(*fitted.warnings, *told, *_unsettled_warning(climbing)),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
 

@@ -42,6 +42,7 @@ __all__ = [
     "OTHERS",
     "RATE_AXES",
     "REACHED",
+    "TIME_UNIT",
     "UNSETTLED",
     "WHOLE_SECONDS",
     "Alternative",

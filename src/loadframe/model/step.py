@@ -111,6 +111,7 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 UNSETTLED = "not-settled"
 WHOLE_SECONDS = "whole-seconds"
 NO_LATENCIES = "no-latencies"
+TIME_UNIT = "time-unit"
 
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
@@ -125,6 +126,8 @@ FLAGS: Mapping[str, str] = {
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
     WHOLE_SECONDS: "the load driver counted whole seconds: what happened within one is not known",
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
+    TIME_UNIT: "the response times that the load driver told are about 1,000 times too short, or too long, for its "
+    "users and its throughput: their unit looks wrong",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""

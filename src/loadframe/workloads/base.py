@@ -22,6 +22,14 @@ class AsksForObjects(Protocol):
 
 
 @runtime_checkable
+class TellsTimes(Protocol):
+    """A workload whose driver tells how long its requests took, in a unit that it may have wrong."""
+
+    def users(self, level: float) -> float | None:
+        """How many requests are in progress at a level, one after the other; None where it does not say that."""
+
+
+@runtime_checkable
 class HasUsers(Protocol):
     """A workload whose users pause between an answer and the next request."""
 

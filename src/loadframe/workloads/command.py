@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 OUTPUT = "output.jsonl"
 UNDECLARED = "undeclared"
+USERS = CLIENT_AXES | {"users"}
+"""Axes whose level is how many ask, each one request after the other."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class Command(OwnProgram[CommandOptions]):
     @property
     def open_loop(self) -> bool:
         return self.options.loop == "open"
+
+    def users(self, level: float) -> float | None:
+        """See TellsTimes."""
+        return level if self.options.loop == "closed" and self.axes <= USERS else None
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload: that the program can be run, and the files that it is given can be read."""

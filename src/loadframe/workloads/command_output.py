@@ -58,7 +58,7 @@ def _of_requests(lines: Lines, life: Life) -> Output:
     if (early_s := life.started.monotonic_s - float(begin_s[first])) > SLACK_S:
         raise ClockError(
             f"line {lines.line[first]:,}: with {latency_ms[first]:g} ms it began {early_s:.3g} s before the driver was "
-            "started"
+            "started; latency_ms is in milliseconds"
         )
     requests, order = _sorted(
         end_s, latency_ms, np.frombuffer(lines.operation, "u4"), np.frombuffer(lines.failed, "u4")
