@@ -59,7 +59,7 @@ def test_a_tenth_of_a_step_may_wait_and_a_few_always() -> None:
 def test_how_much_of_what_is_allowed_is_used() -> None:
     assert use(BOTH, STEP) == pytest.approx(0.9)
     assert use(BOTH, replace(STEP, requests=1440)) == pytest.approx(3.93, rel=0.01)
-    assert use(CapacityObjective(latency_p95_ms=3), replace(STEP, requests=0)) == 3
+    assert use(CapacityObjective(latency_p95_ms=3), STEP) == 3
     assert use(CapacityObjective(loss_ratio=0.0), STEP) == 0
     assert 1 < use(CapacityObjective(loss_ratio=0.0), replace(STEP, requests=1440)) < float("inf")
 
@@ -77,3 +77,10 @@ def test_any_quantile_the_mean_and_the_error_share_may_be_asked_for(objective: C
     step = replace(STEP, errors=4)
     assert missed(objective, step) == said
     assert use(objective, step) > 1
+
+
+def test_a_step_in_which_nothing_was_done_uses_more_than_all_whatever_is_asked() -> None:
+    """Its response times are 0, and that is no short time."""
+    nothing = replace(STEP, requests=0, errors=9000, latency=Latency(0, 0, 0, 0, 0))
+    assert use(CapacityObjective(latency_p95_ms=10), nothing) > 1
+    assert not nothing.latency_known and STEP.latency_known

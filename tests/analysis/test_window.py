@@ -105,6 +105,31 @@ def test_failed_requests_are_counted_and_are_no_throughput() -> None:
     assert bad.requests == good.requests - 100
 
 
+@pytest.mark.parametrize("error_ms", [0.1, 900.0])
+def test_the_times_of_failed_requests_are_in_no_response_time(error_ms: float) -> None:
+    """Of a service that is out of connections nine requests in ten fail at once, and those that are done are slow."""
+    end_s = steady(11.0)
+    outcome = (np.arange(len(end_s)) % 10 > 0).astype(np.uint32)
+    latency_ms = np.where(outcome == 0, 40.0, error_ms).astype(np.float32)
+    zeros = np.zeros(len(end_s), dtype=np.uint32)
+    found = summarise(
+        end_s, latency_ms, zeros.astype(np.float32), zeros, outcome, operations=("order",), judged=("order",),
+        planned_s=1.0, floor_s=0.2, fixed_warmup_s=0.2,
+    )  # fmt: skip
+    assert found.errors == pytest.approx(9 * found.requests, rel=0.1)
+    quantiles = (found.latency.mean_ms, found.latency.p50_ms, found.latency.p95_ms, found.latency.max_ms)
+    assert quantiles == pytest.approx((40.0,) * 4)
+    (order,) = found.operations
+    assert (order.mean_ms, order.p95_ms) == pytest.approx((40.0, 40.0))
+
+
+def test_where_every_request_failed_there_is_no_response_time() -> None:
+    end_s = steady(11.0)
+    found = summary(end_s, failed=len(end_s))
+    assert (found.requests, found.latency.max_ms, found.throughput) == (0, 0.0, 0.0)
+    assert [(one.requests, one.mean_ms, one.p95_ms) for one in found.operations] == [(0, 0.0, 0.0)]
+
+
 def test_a_burst_counts_as_a_whole() -> None:
     found = summary(steady(11.0), whole=True)
     assert (found.window_start_s, found.window_end_s) == (pytest.approx(10.0), pytest.approx(11.0, abs=0.002))

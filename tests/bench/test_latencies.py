@@ -103,3 +103,12 @@ def test_a_damaged_histogram_is_a_warning(run: RunFolder, steps: list[Step], pla
     assert found.distributions == ()
     (said,) = found.warnings
     assert file.name in said and "no distribution of latencies" in said
+
+
+def test_requests_that_failed_are_left_out_and_in_older_runs_among_them(run: RunFolder, make_step: MakeStep) -> None:
+    """The histogram of an older version has as many requests as were done and failed together."""
+    for held, left_out, failed in ((100, 40, 0), (140, 0, 40)):
+        step = make_step(8.0, 100.0, requests=100, errors=40)
+        run.add_step(step, b"", np.full(held, 5, dtype=np.float32))
+        (one,) = latencies_of(run, [a_round()], [step], None).distributions
+        assert (one.requests, one.left_out, one.failed) == (held, left_out, failed)

@@ -60,6 +60,8 @@ def test_requests_that_failed_are_told(queue: Investigation) -> None:
     failed = replace(queue, latencies=tuple(replace(one, failed=700) for one in queue.latencies))
     assert "1,400 of them failed" in latencies.note(failed)
     assert "failed" not in latencies.note(queue)
+    left_out = replace(queue, latencies=tuple(replace(one, left_out=700) for one in queue.latencies))
+    assert "1,400 more failed, and are not among them" in latencies.note(left_out)
 
 
 def test_the_figure_reaches_from_the_shortest_to_the_longest_request(queue: Investigation) -> None:

@@ -15,6 +15,7 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.lab import Measurement
 from loadframe.model import NO_LATENCIES, TIME_UNIT, WHOLE_SECONDS
+from loadframe.runs.histograms import bin_latencies_ms
 from loadframe.study import parse
 
 STUDY = """
@@ -51,6 +52,9 @@ while time.monotonic() < until:
 """
 EACH = {
     "requests": '{"start": begin, "end": time.monotonic(), "operation": "order", "bytes": 9}',
+    "errors": '{"end": time.monotonic(), "latency_ms": 0.1, "error": "no worker is free"}), '
+    'json.dumps({"start": begin, "end": time.monotonic()}), sep="\\n", flush=True) or print(json.dumps('
+    '{"end": time.monotonic(), "latency_ms": 0.1, "ok": False}',
     "seconds": '{"end": time.monotonic(), "latency_ms": time.monotonic() - begin}',
     "micro": '{"end": time.monotonic(), "latency_ms": 1e6 * (time.monotonic() - begin)}',
     "quantiles": '{"second": begin, "length_s": 0.05, "requests": 5 * level, "p50_ms": 1, "p95_ms": 2}',
@@ -131,6 +135,19 @@ def test_seconds_in_the_place_of_milliseconds_are_told_and_not_converted(tmp_pat
 def test_microseconds_in_the_place_of_milliseconds_are_refused(tmp_path: Path, port: int) -> None:
     with pytest.raises(WorkloadError, match=r"before the driver was started; latency_ms is in milliseconds"):
         measured(tmp_path, text(tmp_path, port, "micro"))
+
+
+def test_errors_that_come_at_once_are_no_short_response_times(tmp_path: Path, port: int) -> None:
+    """Two requests in three fail within 0.1 ms, the third takes 50 ms: in curve, histogram and operations."""
+    found = measured(tmp_path, text(tmp_path, port, "errors"))
+    assert all(point.latency_p95_ms is not None and point.latency_p95_ms >= 50 for point in found.curve.points)
+    run = loadframe.open_run(found.run)
+    for step in run.steps():
+        assert step.errors >= 2 * step.requests - 2 and "errors" in step.flags
+        assert step.latency.p50_ms >= 50 and step.operations[0].mean_ms >= 50
+        counts = run.latency_counts(step.number)
+        assert counts is not None and counts.sum() == step.requests
+        assert bin_latencies_ms()[counts.nonzero()[0][0]] > 49
 
 
 def test_a_limit_for_latencies_takes_a_driver_that_tells_them(tmp_path: Path, port: int) -> None:

@@ -48,7 +48,10 @@ def latency_limits(objective: CapacityObjective) -> dict[str, float]:
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
-    """How much of what the objective allows a step uses, of what it uses most: above 1 it misses."""
+    """How much of what the objective allows a step uses, of what it uses most: above 1 it misses, as a step does in
+    which no request was served."""
+    if not step.requests:
+        return 1.0 / NOTHING
     shares = [0.0]
     shares += [getattr(step.latency, name) / limit_ms for name, limit_ms in latency_limits(objective).items()]
     if objective.error_ratio is not None:

@@ -171,14 +171,14 @@ def _operations(
         chosen = inside & (operation == index)
         if not chosen.any():
             continue
-        latencies = latency_ms[chosen]
+        latencies = latency_ms[chosen & (outcome == 0)]
         found.append(
             OperationSummary(
                 name=name,
                 requests=int((chosen & (outcome == 0)).sum()),
                 errors=int((chosen & (outcome != 0)).sum()),
-                mean_ms=float(latencies.mean()),
-                p95_ms=float(np.percentile(latencies, 95)),
+                mean_ms=float(latencies.mean()) if len(latencies) else 0.0,
+                p95_ms=float(np.percentile(latencies, 95)) if len(latencies) else 0.0,
             )
         )
     return tuple(found)

@@ -73,8 +73,10 @@ class Loaded:
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
-        """Of the requests in the window; none where the driver told of none."""
-        known = self.requests.latency_ms[self.summary.inside]
+        """Of the requests that were done in the window, as in its summary: an error that comes at once is no short
+        response time. None where the driver told of none."""
+        done: NDArray[np.bool_] = self.summary.inside & (self.requests.outcome == 0)
+        known = self.requests.latency_ms[done]
         return known[:0] if NO_LATENCIES in self.marks else known
 
 

@@ -64,13 +64,16 @@ def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None
     if not any(counts.any() for _, counts in read):
         return None
     whole = np.sum([counts for _, counts in read], axis=0)
+    failed = sum(step.errors for step, _ in read)
+    among_them = int(whole.sum()) > sum(step.requests for step, _ in read)  # as in older versions
     latencies_ms = bin_latencies_ms()
     return LatencyDistribution(
         treatment=steps[0].treatment,
         level=steps[0].level,
         steps=len(read),
         requests=int(whole.sum()),
-        failed=sum(step.errors for step, _ in read),
+        failed=failed if among_them else 0,
         latency=distribution.summary(latencies_ms, whole),
         points=distribution.points(latencies_ms, whole),
+        left_out=0 if among_them else failed,
     )

@@ -264,13 +264,12 @@ def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[Oper
 
 
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
-    """Mean time (ms) over all requests of all steps, by level, rising, and name, in the workload's order."""
+    """Mean time (ms) over all requests that were done, by level, rising, and name, in the workload's order."""
     sums: dict[tuple[float, str], tuple[float, int]] = {}
     for step in sorted(steps, key=lambda step: step.level):
         for each in step.operations:
             total, count = sums.get((step.level, each.name), (0.0, 0))
-            asked = each.requests + each.errors
-            sums[step.level, each.name] = (total + each.mean_ms * asked, count + asked)
+            sums[step.level, each.name] = (total + each.mean_ms * each.requests, count + each.requests)
     return {key: total / count for key, (total, count) in sums.items() if count}
 
 

@@ -17,11 +17,12 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """The latencies of all requests in the windows of some steps: of one treatment, at one level. Steps are merged by
-    their counts.
+    """The latencies of the requests that were done in the windows of some steps: of one treatment, at one level. Steps
+    are merged by their counts.
 
-    requests: how many there are; `failed` of them failed, and count like the others. latency: of all of them together.
-    points: one_in rises from 1, the shortest, to `requests`, the longest.
+    requests: how many there are. left_out: how many failed, which are not among them: an error that comes at once is no
+    short response time. failed: those of them that failed, in runs of versions that did not leave them out. latency: of
+    all of them together. points: one_in rises from 1, the shortest, to `requests`, the longest.
     """
 
     treatment: str
@@ -31,3 +32,4 @@ class LatencyDistribution:
     failed: int
     latency: Latency
     points: tuple[LatencyPoint, ...]
+    left_out: int = 0

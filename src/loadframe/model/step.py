@@ -9,9 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the requests of one step: from each request's own begin in a closed loop, where nothing corrects for
-    coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. p999_ms: 99.9 %; 0 in runs that are
-    older than it."""
+    """Latency of the requests of one step that were done, 0 where none was; nothing of those that failed is in it: an
+    error that comes at once would look like a short response time. From each request's own begin in a closed loop,
+    where nothing corrects for coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. p999_ms:
+    99.9 %; 0 in runs that are older than it."""
 
     mean_ms: float
     p50_ms: float
@@ -23,7 +24,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class OperationSummary:
-    """What one kind of request did in a step."""
+    """What one kind of request did in a step. mean_ms, p95_ms: of those that were done; 0 where none was."""
 
     name: str
     requests: int
@@ -90,8 +91,8 @@ class Step:
 
     @property
     def latency_known(self) -> bool:
-        """Whether its latencies are; else all of them are 0."""
-        return NO_LATENCIES not in self.flags
+        """Whether its latencies are, as where no request was done they are not; else all of them are 0."""
+        return NO_LATENCIES not in self.flags and self.requests > 0
 
     @property
     def counts(self) -> bool:

@@ -186,7 +186,7 @@ class RunFolder:
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
         """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
 
-        requests: the request log as the driver wrote it. latencies_ms: of the requests inside the window.
+        requests: the request log as the driver wrote it. latencies_ms: of those done inside the window.
         """
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
