@@ -61,6 +61,7 @@ def test_a_list_that_is_searched_is_told_before_what_the_curve_says(make_step: S
     assert [each.id for each in found] in ([REQUESTS], [TIME])
     assert "not the load" in found[0].title
     assert "no limit of the load" in found[0].explanation
+    assert "added" in found[0].explanation and "the cost of a request at first" in found[0].explanation
     assert "restart" in found[0].explanation
     assert PARALLELISM in {each.id for each in cleared}
 

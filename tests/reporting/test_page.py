@@ -96,7 +96,11 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
     flat = " ".join(render_text(investigation).split())
     sentences = [answers.answer(investigation), answers.next_step(investigation)]
     unit = words.axis_unit(investigation)
-    sentences += [words.state_sentence(s, unit) for s in (investigation.before, investigation.after) if s]
+    sentences += [
+        words.state_sentence(one, unit, curve=facts.curve_of(investigation, one))
+        for one in (investigation.before, investigation.after)
+        if one
+    ]
     sentences += [verdict_words.gain_sentence(investigation.gain, unit)] if investigation.gain else []
     sentences += [words.sentence(text) for text in change_words.durability_sentences(investigation)]
     for said in sentences:

@@ -393,5 +393,70 @@ def test_a_growth_that_stays_suspected_says_why(farm: Investigation) -> None:
     first = farm.rounds[0].findings[0]
     told = Mechanism("workload.cost_growth", 4.8, None, None, False, False, "not confirmed: too little of the budget")
     grows = replace(first, id="growth.requests", status="suspected", mechanism=told)
-    assert "no change has proved it; not confirmed: too little of the budget" in finding_words.sentence(farm, grows)
+    said = finding_words.sentence(farm, grows)
+    assert "suspected: no restart has confirmed it; not confirmed: too little of the budget" in said
     assert "not confirmed" not in finding_words.sentence(farm, replace(grows, id="lock.writer"))
+
+
+def test_a_cost_that_grows_says_what_a_restart_showed_and_never_asks_for_one_that_was_made(farm: Investigation) -> None:
+    first = replace(farm.rounds[0].findings[0], id="growth.requests", status="suspected", mechanism=None)
+    shown = Mechanism("workload.cost_growth", 4.8, 1.2, None, False, True, "response time at level 1: 13 ms before")
+    came_back, stayed = replace(first, mechanism=shown), replace(first, mechanism=replace(shown, receded=False))
+    confirmed = replace(came_back, status="confirmed")
+    for finding, said in (
+        (first, "Restart the service and see whether requests are cheap again"),
+        (came_back, "A longer measure.budget may confirm it"),
+        (stayed, "look for what outlives a restart"),
+        (confirmed, "Find what the service keeps until it is restarted. What load"),
+    ):
+        told = answers.next_step(of_service(farm, "limit-without-remedy", finding))
+        assert said in told
+        assert ("Restart the service" in told) is (finding is first)
+    sentence = finding_words.sentence(farm, confirmed)
+    assert "confirmed: after a restart requests were cheap again" in sentence
+    assert "changing it moved" not in sentence, "nothing was changed"
+    assert finding_words.mechanism_sentence(confirmed) == shown.because
+    text = " ".join(render_text(of_service(farm, "limit-without-remedy", stayed)).split())
+    assert text.count(shown.because) == 1
+
+
+@pytest.mark.parametrize("lowest", [1.0, 4.0])
+def test_a_flat_curve_is_not_told_to_have_no_bend(farm: Investigation, lowest: float) -> None:
+    """Beside "Throughput is limited from 1 client on" stood "no bend within the tested levels"."""
+    points = tuple(
+        replace(point, load=lowest * 2**number, throughput=100.0, throughput_low=95.0, throughput_high=105.0)
+        for number, point in enumerate(farm.rounds[0].curve.points[:3])
+    )
+    curve = replace(
+        farm.rounds[0].curve, points=points, shape="plateau", knee=None, cliff=None, peak=Peak(lowest * 2, 100.0)
+    )
+    cause = replace(
+        farm.rounds[0].findings[0], id="disk.fsync", status="suspected", reached_at=LoadInterval(lowest, lowest, lowest)
+    )
+    found = of_service(farm, "limit-without-remedy", cause)
+    one = replace(found.rounds[0], curve=curve)
+    levels = tuple(point.load for point in points)
+    study = replace(found.study, axis="concurrency", axis_unit="clients", levels=levels)
+    inv = replace(found, rounds=(one,), before=conclusion.summary(one), study=study)
+    from_on = "flat from 1 client on" if lowest == 1 else "flat from 4 clients on"
+    limited = "limited from 1 client on" if lowest == 1 else "limited at all levels, 4 to 16 clients"
+    for said in (" ".join(render_text(inv).split()), " ".join(render_page(inv).split())):
+        assert from_on in said and limited in said
+        assert "no bend" not in said
+
+
+def test_what_grows_up_to_the_highest_load_is_not_told_to_be_limited_from_the_lowest_on(farm: Investigation) -> None:
+    points = tuple(replace(point, throughput=100.0 * point.load) for point in farm.rounds[0].curve.points)
+    highest = max(point.load for point in points)
+    curve = replace(
+        farm.rounds[0].curve, points=points, shape="linear", knee=None, cliff=None, peak=Peak(highest, 100.0 * highest)
+    )
+    lowest = min(point.load for point in points)
+    cause = replace(farm.rounds[0].findings[0], status="suspected", reached_at=LoadInterval(lowest, lowest, lowest))
+    found = of_service(farm, "limit-without-remedy", cause)
+    one = replace(found.rounds[0], curve=curve)
+    inv = replace(
+        found, rounds=(one,), before=conclusion.summary(one), study=replace(found.study, levels=(lowest, lowest))
+    )
+    assert "but is held back at every load" in answers.answer(inv)
+    assert "limited from" not in answers.answer(inv)

@@ -17,6 +17,11 @@ SCORE = 0.9
 SERVED = 0.95
 """A rate of which less is served has response times that grow by themselves, while it lasts."""
 NAMED = ("the number of requests served so far", "time")
+LOOK = (
+    " for what is kept of each request and searched by the next ones: a list, a log, a table without an index, a cache "
+    "without an end.",
+    " for what grows by itself: a timer that adds up, data that a feed brings, memory that leaks.",
+)
 PER = {"requests": 1000.0, "time": 60.0}
 
 
@@ -86,14 +91,9 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
     )
     what, other = NAMED if requests else NAMED[::-1]
     if not found.told_apart:
-        what = f"{what} or {other}"
+        what = f"either {what} or {other}"
     apart = "" if found.told_apart else " From these steps the two cannot be told apart."
-    look = (
-        "Look for what is kept of each request and searched by the next ones: a list, a log, a table without an index, "
-        "a cache without an end."
-        if requests
-        else "Look for what grows by itself: a timer that adds up, data that a feed brings, memory that leaks."
-    )
+    look = " Or look".join(LOOK if not found.told_apart else LOOK[:1] if requests else LOOK[1:])
     return Finding(
         id=REQUESTS if requests else TIME,
         status="suspected",
@@ -106,14 +106,18 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
         ),
         ruled_out=(),
         score=SCORE,
-        explanation=f"At every level requests took longer the later it was measured, {span}: {_percent(per)} of "
-        f"the first cost more with each {unit}.{apart} This is no limit of the load: any load brings it there, and the "
-        f"curve shows the service at different costs. {look} A restart that makes requests cheap again confirms it.",
+        explanation=f"At every level requests took longer the later they were measured, {span}: each {unit} added "
+        f"{_share(per)} the cost of a request at first.{apart} This is no limit of the load: under any load the cost "
+        f"goes on growing, and the curve shows the service at different costs. Look{look} A restart that makes "
+        "requests cheap again confirms it.",
     )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:,.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+def _share(share: float) -> str:
+    """ "51 % of", "5.9 times": what goes before "the cost"."""
+    if share >= 1.0:
+        return f"{share:.2g} times" if share < 100 else f"{share:,.0f} times"
+    return f"{100 * share:.0f} % of" if share >= 0.1 else f"{100 * share:.2g} % of"
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:

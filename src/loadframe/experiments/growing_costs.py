@@ -115,12 +115,16 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     grows = bool(levels) and all(each >= AGAIN for each in dearer)
     lowest = levels[0] if levels else 0.0
     said = (
-        f"response time at {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, {one[lowest]:.3g} ms "
-        f"after it, {two[lowest]:.3g} ms in the block that followed"
+        f"response time at level {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, "
+        f"{one[lowest]:.3g} ms after it, {two[lowest]:.3g} ms in the block that followed"
         if levels
         else "no level was measured on both sides of a restart"
     )
-    why = "" if cheap and grows else "; that is not as cheap as at first" if not cheap else "; they stayed cheap"
+    why = (
+        ""
+        if (cheap and grows) or not levels
+        else f"; requests {'stayed cheap' if cheap else 'were not as cheap as at first'}"
+    )
     return Mechanism(
         metric=GROWS,
         before=found.times,

@@ -108,9 +108,12 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if reached.load <= lowest and 1 < lowest < max(inv.study.levels, default=lowest):
         ends = f"{rounding.exact(lowest)} to {words.load(max(inv.study.levels), unit)}"
         return f"Throughput is limited at all levels, {ends}"
+    curve = inv.rounds[0].curve
+    if reached.load <= lowest and curve.shape == "linear" and curve.peak.load >= max(one.load for one in curve.points):
+        return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
     if reached.load <= lowest:
         return f"Throughput is limited from {words.load(reached.load, unit)} on"
-    if inv.rounds[0].curve.knee is None and inv.rounds[0].curve.cliff is None:
+    if curve.knee is None and curve.cliff is None:
         return f"From {words.about_load(reached, unit)} on, something runs out"
     return f"Throughput gives way at {words.about_load(reached, unit)}"
 
@@ -215,10 +218,7 @@ def next_step(inv: Investigation) -> str:
                 "that may limit it as [target.setting.NAME]; then a change can confirm it."
             )
         case "limit-without-remedy" | "no-proven-gain" if _first_id(inv) in GROWTH:
-            return (
-                "Restart the service and see whether requests are cheap again; then find what it keeps. What load it "
-                "takes can be measured once its cost stands still."
-            )
+            return _growth_next(facts.main_findings(inv)[0])
         case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
             return (
                 "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
@@ -228,6 +228,21 @@ def next_step(inv: Investigation) -> str:
             return "See which remedies were not tried, and why."
         case _:
             return "No further limit showed within the levels that were tested."
+
+
+def _growth_next(growing: Finding) -> str:
+    """What to do about a cost that grows: a restart was measured, or it was not."""
+    still = "What load it takes can be measured once its cost stands still."
+    if growing.status == "confirmed":
+        return f"Find what the service keeps until it is restarted. {still}"
+    if growing.mechanism is None or growing.mechanism.after is None:
+        return f"Restart the service and see whether requests are cheap again; then find what it keeps. {still}"
+    if growing.mechanism.receded:
+        return f"Find what the service keeps until it is restarted. A longer measure.budget may confirm it. {still}"
+    return (
+        "A restart did not show that the service itself keeps it: look for what outlives a restart, such as a file, a "
+        f"table or the data of another server. {still}"
+    )
 
 
 def _to_confirm(inv: Investigation) -> str | None:

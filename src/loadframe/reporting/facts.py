@@ -277,6 +277,13 @@ def bending_limit(inv: Investigation, state: StateSummary) -> str:
     return limit_of_bend(inv, state.bend)
 
 
+def curve_of(inv: Investigation, state: StateSummary) -> Curve | None:
+    """The curve of the state before, or of the one after."""
+    if not inv.rounds:
+        return None
+    return inv.rounds[-1 if state is inv.after else 0].curve
+
+
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
     """The same of a bend."""
     if bend is None:

@@ -30,6 +30,19 @@ STATUS = {
 }
 
 
+GROWTH_STATUS = {
+    "confirmed": "confirmed: after a restart requests were cheap again, and then became dearer",
+    "suspected": "suspected: no restart has confirmed it",
+}
+"""Nothing is changed for a cost that grows."""
+
+
+def status(finding: Finding) -> str:
+    """How far a cause is proved, in words."""
+    own = GROWTH_STATUS if finding.id in GROWTH else {}
+    return own.get(finding.status, STATUS[finding.status])
+
+
 def metric_words(metric: str) -> str:
     """What a metric is, in plain words; an unregistered name is at least spelled out."""
     if not is_known(metric):
@@ -70,8 +83,15 @@ def mechanism_sentence(finding: Finding) -> str:
     """What became of the cause's own evidence with the change for it; empty where there was none that helped."""
     if finding.mechanism is None:
         return ""
+    if finding.id in GROWTH:
+        return finding.mechanism.because
     moved = "its mechanism moved" if finding.status == "confirmed" else "its mechanism"
     return f"{moved}: {finding.mechanism.because}"
+
+
+def tells_mechanism(finding: Finding) -> bool:
+    """Whether `sentence` has it already."""
+    return finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
 
 
 def sentence(inv: Investigation, finding: Finding) -> str:
@@ -81,6 +101,5 @@ def sentence(inv: Investigation, finding: Finding) -> str:
     told = "".join(
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
     )
-    grows = finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
-    why = f"; {words.strip(mechanism_sentence(finding).removeprefix('its mechanism: '))}" if grows else ""
-    return f"{words.strip(finding.title)}{start} ({STATUS[finding.status]}{why}{told})"
+    why = f"; {words.strip(mechanism_sentence(finding))}" if tells_mechanism(finding) else ""
+    return f"{words.strip(finding.title)}{start} ({status(finding)}{why}{told})"

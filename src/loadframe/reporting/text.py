@@ -90,7 +90,7 @@ def _part(label: str, items: list[str], width: int) -> list[str]:
 def _states(inv: Investigation) -> list[Part]:
     unit, work = words.axis_unit(inv), words.work_unit(inv)
     parts: list[Part] = [
-        (label, [words.state_sentence(state, unit, work, facts.bending_limit(inv, state))])
+        (label, [words.state_sentence(state, unit, work, facts.bending_limit(inv, state), facts.curve_of(inv, state))])
         for label, state in (("Before", inv.before), ("After", inv.after))
         if state is not None
     ]
@@ -107,7 +107,11 @@ def _findings(inv: Investigation) -> list[Part]:
     for finding in facts.main_findings(inv)[:3]:
         unit = words.axis_unit(inv)
         evidence = [f"- {finding_words.evidence_sentence(piece, unit)}" for piece in finding.evidence[:room]]
-        evidence += [f"- {said}" for said in (finding_words.mechanism_sentence(finding),) if said]
+        evidence += [
+            f"- {said}"
+            for said in (finding_words.mechanism_sentence(finding),)
+            if said and not finding_words.tells_mechanism(finding)
+        ]
         room = max(2, room - len(evidence))
         label = "Helped" if finding.status == "helped" else "Then" if parts else "Cause"
         parts.append((label, [finding_words.sentence(inv, finding), *evidence]))

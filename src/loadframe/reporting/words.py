@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from loadframe.diagnosis.plateau import is_flat
 from loadframe.model import (
     WORK,
     Bend,
@@ -116,10 +117,23 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
     return f"{throughput(state.peak.throughput, work)} at {load(state.peak.load, unit)}"
 
 
-def state_sentence(state: StateSummary, unit: str, work: str = WORK, limit: str = "") -> str:
-    """Peak and knee of one state of the target. limit: what explains its bend, by name."""
-    bend = f"bends at {load_interval(state.knee, unit)}" if state.knee else "no bend within the tested levels"
-    return f"peak {peak(state, unit, work)}; {bends(state.bend, unit, limit) if state.bend else bend}"
+def state_sentence(
+    state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
+) -> str:
+    """Peak and knee of one state of the target. limit: what explains its bend, by name. curve: its own, which says why
+    there is no bend."""
+    told = bends(state.bend, unit, limit) if state.bend else _knee(state, unit, curve)
+    return f"peak {peak(state, unit, work)}; {told}"
+
+
+def _knee(state: StateSummary, unit: str, curve: Curve | None) -> str:
+    """A curve that is flat from its lowest level on has bent below it: it is not one without a bend."""
+    if state.knee:
+        return f"bends at {load_interval(state.knee, unit)}"
+    if curve is not None and is_flat(curve):
+        lowest = min(point.load for point in curve.points)
+        return f"flat from {load(lowest, unit)} on, the lowest level"
+    return "no bend within the tested levels"
 
 
 def bends(bend: Bend, unit: str, limit: str = "") -> str:
