@@ -68,7 +68,8 @@ class _Leaving:
 
 
 class Inotify:
-    """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
+    """A Reader. Of a tree on one file system: what is mounted within it is not followed. A directory that is mounted
+    twice is followed at the path that was watched first."""
 
     name = "inotify"
     waiting = 0
@@ -200,16 +201,31 @@ class Inotify:
         """Watch it first, and list it then. OSError."""
         listing = self._tree.listing(path)
         try:
-            if os.fstat(listing).st_dev != self._tree.status.st_dev:
+            status = os.fstat(listing)
+            if status.st_dev != self._tree.status.st_dev:
                 self.unwatched[path] = "another file system"
                 return []
             watch = self._add(listing, path)
+            if self._is_elsewhere(watch, path, status):
+                self.unwatched[path] = "mounted a second time"
+                return []
             self._paths[watch] = path
             self.unwatched.pop(path, None)
             with os.scandir(listing) as found:
                 return [(os.fsencode(each.name), each.is_dir(follow_symlinks=False)) for each in found]
         finally:
             os.close(listing)
+
+    def _is_elsewhere(self, watch: int, path: bytes, status: os.stat_result) -> bool:
+        """Whether the directory of this watch is still at another path. It was not renamed then: a mount shows it a
+        second time, perhaps within itself."""
+        other = self._paths.get(watch, path)
+        if other == path:
+            return False
+        try:
+            return os.path.samestat(self._tree.entry(other), status)
+        except OSError:
+            return False
 
     def _add(self, listing: int, path: bytes) -> int:
         try:
