@@ -65,6 +65,8 @@ def test_a_change_log_is_read() -> None:
         b"started",
         b'{"level": "info", "msg": "a stage is ready"}',
         b'{"log": "stdout of a container", "stream": "stdout"}',
+        b'{"stage": "production", "level": "info", "msg": "GET / 200"}',
+        b'{"stage": "prod", "time": "2026-11-26T18:00:00Z", "msg": "GET / 200"}',
         b'["stage"]',
         b'{"stages": 3}',
         b"",

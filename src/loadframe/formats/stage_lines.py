@@ -29,6 +29,8 @@ OF_STAGES = frozenset(
     | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
 )
 OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
+_OF_ANY = frozenset({STAGE, "time", "process", "ended"})
+"""Of a line of a stage, beside what it tells: other programs call something else a stage (production)."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _MEANT = (b'"stage"', b'"log"')
 MARKS = (*_MEANT, b"STATS")
@@ -110,7 +112,7 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     if kind is None:
         return None
     known = OF_STAGES if kind == STAGE else OF_LOGS
-    if kind == LOG and known.isdisjoint(found):
+    if known.isdisjoint(found) and (kind == LOG or not _OF_ANY.issuperset(found)):
         return None  # a log of another program in JSON
     values = {name: _number(name, found[name]) for name in sorted(known & found.keys()) if found[name] is not None}
     if not values:
