@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from contextlib import closing
@@ -37,3 +38,30 @@ def test_what_is_looked_up_slowly_goes_on_in_parts(tree: Path, held_s: float, pa
     assert [key for part in given for key in part.found_ids] == [*ids[:2], *ids[3:5]]
     assert [part.seen_ns for part in given] == list(range(1, parts + 1))  # each was looked at later
     assert (counted["vanished"], counted["new"]) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EACCES, {"unreadable": 2}),
+        (errno.EIO, {"unreadable": 2, "failed": 2}),
+        (errno.ENOENT, {"vanished": 2}),
+        (errno.ENOTDIR, {"vanished": 2}),
+    ],
+)
+def test_the_names_of_a_directory_that_cannot_be_opened_any_more_are_told_as_it_is(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: dict[str, int]
+) -> None:
+    """Each counted as vanished, whatever the reason: a directory that may not be entered had lost its files."""
+
+    def refused(beneath: Beneath, path: bytes) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Beneath, "directory", refused)
+    names = [b"b", b"c"]
+    Board.make(tree.parent / "board", SHAPE)
+    with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
+        asker = Asker(beneath, board, lambda: 1, False, lambda _: None)
+        asker.act(Work([Piece(b"a", names, 0.0)], [id_of(b"a/" + name) for name in names]))
+        counted = {what: count for what, count in board.counted().items() if count}
+    assert counted == told

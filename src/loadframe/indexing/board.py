@@ -113,8 +113,11 @@ class Board:
         with self._counting:
             self.words[self.of_process(self.process) + COUNTS + COUNTED.index(what)] += more
 
-    def count_refused(self, error: OSError) -> None:
-        """Something of the tree that cannot be looked into. MachineError where the reason is ours."""
+    def count_passed(self, error: OSError) -> None:
+        """Something of the tree that vanished, or cannot be looked into. MachineError where the reason is ours."""
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.count("vanished")
+            return
         lasting = lasts(error)
         self.count("unreadable")
         if not lasting:

@@ -78,10 +78,8 @@ class Scanner:
     def _directory(self, directory: Directory) -> None:
         try:
             self._look(self._descent.listing(directory.path), directory)
-        except (FileNotFoundError, NotADirectoryError):
-            self._board.count("vanished")
         except OSError as error:
-            self._board.count_refused(error)
+            self._board.count_passed(error)
         self._meter.add(DONE)
 
     def _look(self, listing: int, directory: Directory) -> None:
@@ -93,10 +91,7 @@ class Scanner:
                 try:
                     status = each.stat(follow_symlinks=False)
                 except OSError as error:
-                    if isinstance(error, FileNotFoundError):
-                        self._board.count("vanished")
-                    else:
-                        self._board.count_refused(error)
+                    self._board.count_passed(error)
                     continue
                 name = each.name.encode(ENCODING, ERRORS)
                 add((name, status))

@@ -11,11 +11,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from errno import EBADF
 from typing import NamedTuple
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import ENCODING, ERRORS, OURS, Beneath, lasts
+from loadframe.indexing.beneath import ENCODING, ERRORS, OURS, Beneath
 from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN, HELD, IDLE, TAKEN, Board, Meter
 from loadframe.indexing.entries import Entry, entry_of, id_of
 from loadframe.indexing.frontier import Directory, Frontier
@@ -32,8 +31,6 @@ HELD_S = 0.1
 """A batch that is listed or looked up more slowly, as from a slow disk, is handed on as far as it is, where the next
 stage has nothing to do."""
 LOCKED_FOR_S, LOOK_AGAIN_S = 30.0, 0.0005
-NO_DIRECTORY = 1 << 30
-"""A descriptor that is none: what is looked up there is refused with EBADF."""
 
 
 class Piece(NamedTuple):
@@ -98,10 +95,7 @@ class Lister:
                 f"The root of the tree cannot be listed: {error.strerror}.",
                 remedy="Look whether it is there and mounted; the database has what it had.",
             ) from error
-        if isinstance(error, FileNotFoundError | NotADirectoryError):
-            self.board.count("vanished")
-        else:
-            self.board.count_refused(error)
+        self.board.count_passed(error)
 
     def _list(self, directory: Directory) -> int:
         """How many names it has."""
@@ -251,29 +245,23 @@ class Asker:
     def _part(self, work: Work) -> Work:
         return Work([], known=work.known, seen_ns=self.clock_ns())
 
-    def _look(self, part: Work, at: int, directory: bytes, name: bytes, key: bytes) -> None:
+    def _look(self, part: Work, at: int | OSError, directory: bytes, name: bytes, key: bytes) -> None:
+        if isinstance(at, OSError):
+            self.board.count_passed(at)
+            return
         try:
             status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
-        except (FileNotFoundError, NotADirectoryError):
-            self.board.count("vanished")
         except OSError as error:
-            if error.errno == EBADF:
-                self.board.count("vanished")
-            else:
-                self.board.count_refused(error)
+            self.board.count_passed(error)
         else:
             self._take(part, key, entry_of(directory, name, status))
 
-    def _directory(self, path: bytes) -> int:
-        """NO_DIRECTORY where it is gone."""
+    def _directory(self, path: bytes) -> int | OSError:
+        """Why it cannot be opened counts for each of the names in it."""
         try:
             return self.tree.directory(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return NO_DIRECTORY
         except OSError as error:
-            if not lasts(error):
-                self.board.count("failed")
-            return NO_DIRECTORY
+            return error
 
     def _counted(self, part: Work) -> Work:
         new = sum(key not in part.known for key in part.found_ids)
