@@ -29,3 +29,9 @@ def test_few_steps_give_the_slices_of_the_largest_load() -> None:
     windows = windows_of_steps([step(1000.0, 100.0), step(6000.0, 2000.0, 3000.0, 2000.0, 1000.0)])
     assert [(one.before, one.after) for one in windows] == [(0, 3000), (3000, 5000), (5000, 6000)]
     assert [one.seconds for one in windows] == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_sizes_that_were_taken_several_times_are_no_more_sizes() -> None:
+    steps = [step(1000.0 * 3**n, 500.0, 700.0, 300.0) for n in range(4) for _ in range(2)]
+    windows = windows_of_steps(steps)
+    assert [one.after for one in windows] == pytest.approx([18_900, 27_000] * 2)

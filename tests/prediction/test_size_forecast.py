@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,3 +140,24 @@ def test_sizes_that_were_seen_are_those_of_the_load() -> None:
     found = size_forecast.score(size_forecast.forecast(whole, [500_000]), whole)
     assert found.scored[0].rate_inside
     assert found.scored[0].seconds == pytest.approx(sum(one.seconds for one in whole[:60]), rel=1e-6)
+
+
+def test_loads_that_were_repeated_score_a_forecast_by_all_of_them() -> None:
+    """A run takes each size at least twice: none of it was scored, as its windows overlap."""
+    whole = load(600_000, end=60_000)
+    slower = [
+        replace(one, before=1.03 * one.before, after=1.03 * one.after, seconds=1.1 * one.seconds) for one in whole
+    ]
+    seen = [one for one in (*whole, *slower) if one.after <= 200_000]
+    found = size_forecast.score(size_forecast.forecast(seen, [300_000, 610_000]), [*whole, *slower])
+    assert [one.entries for one in found.scored] == [300_000, 610_000]
+    middle = [sum(one.seconds for one in whole[:60]), 1.1 * sum(one.seconds for one in whole[:60])]
+    assert middle[0] < found.scored[0].seconds < middle[1]
+    assert found.scored[1].seconds == pytest.approx(1.1 * sum(one.seconds for one in whole) * 610 / 618, rel=0.01)
+
+
+def test_loads_of_which_only_the_whole_is_known_score_nothing_and_that_is_said() -> None:
+    windows = [LoadWindow(0.0, 1e4 * 2**number, 0.1 * 2**number) for number in range(10)]
+    found = size_forecast.score(size_forecast.forecast(windows[:9], [windows[9].after]), windows)
+    assert found.at and not found.scored
+    assert any(note.startswith("Not scored: ") for note in found.notes)

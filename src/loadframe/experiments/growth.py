@@ -48,9 +48,9 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
-    """Steps that each loaded an empty database up to their level: one window a step where they are enough for a law,
-    else the slices of the largest loads."""
-    if len(steps) >= FEWEST:
+    """Steps that each loaded an empty database up to their level: one window a step where their sizes are enough for a
+    law, else the slices of the largest loads."""
+    if len({step.level for step in steps}) >= FEWEST:
         return tuple(_whole(step) for step in sorted(steps, key=lambda step: step.level))
     most = max(step.level for step in steps)
     return tuple(window for step in steps if step.level == most for window in _slices(step))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,12 @@ MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
 TAILS = 4
 """Degrees of freedom of the t by which it errs."""
 SEED = 20261126
+ROUNDING = 1e-9
+"""Sizes that are sums of the entries of windows."""
+NOT_SCORED = (
+    "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
+    "the time to it is known."
+)
 NEAR = 1.1
 """Windows within this factor of a size tell what was measured there."""
 
@@ -81,21 +88,49 @@ def forecast(
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
-    """The forecast with what all windows of the load, the later ones too, showed at the sizes that they reach; as it is
-    for loads that do not begin with an empty database, or have a gap."""
-    if _seen(windows) is None:
-        return forecast
+    """The forecast with what all windows, the later ones too, showed at the sizes that they reach: of loads that were
+    repeated the mean time. As it is for loads that do not begin with an empty database, or have a gap; where they would
+    reach a size, a note says why it is not scored."""
+    reached = max((one.after for one in windows), default=0.0)
+    within = [point for point in forecast.at if point.entries <= reached * (1 + ROUNDING)]
+    loads = _loads(windows)
+    if loads is None:
+        more = any(point.entries > forecast.entries for point in within)
+        return replace(forecast, notes=(*forecast.notes, NOT_SCORED)) if more else forecast
     scored = []
-    for point in forecast.at:
-        if point.entries > max((one.after for one in windows), default=0.0):
-            continue
-        near = [one for one in windows if point.entries / NEAR <= one.before and one.after <= point.entries * NEAR]
-        near = near or [one for one in windows if one.before < point.entries <= one.after]
+    for point in within:
+        size = point.entries
+        there = _reaching(loads, size)
+        near = [one for load in there for one in _near(load, size)]
         rate = sum(one.after - one.before for one in near) / sum(one.seconds for one in near)
-        seconds = sum(one.seconds * _part(one, point.entries) for one in windows)
+        seconds = fmean(_seconds_to(load, size) for load in there)
         held = _inside(rate, point.rate), _inside(seconds, point.seconds)
-        scored.append(GrowthScored(point.entries, rate, held[0], seconds, held[1]))
+        scored.append(GrowthScored(size, rate, held[0], seconds, held[1]))
     return replace(forecast, scored=tuple(scored))
+
+
+def _near(load: Sequence[LoadWindow], size: float) -> list[LoadWindow]:
+    """The windows of a load that tell the rate at a size."""
+    near = [one for one in load if size / NEAR <= one.before and one.after <= size * NEAR]
+    return near or [one for one in load if one.before < size <= one.after * (1 + ROUNDING)]
+
+
+def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
+    """The windows of each load, in order; None where one does not begin with an empty database or has a gap, and where
+    all that is known of one is its whole: that tells no rate at a size."""
+    loads: list[list[LoadWindow]] = []
+    ends: dict[float, list[list[LoadWindow]]] = {}
+    for one in sorted(windows, key=lambda one: (one.before, one.after)):
+        if one.before == 0:
+            load: list[LoadWindow] = []
+            loads.append(load)
+        elif going := ends.get(one.before):
+            load = going.pop()
+        else:
+            return None
+        load.append(one)
+        ends.setdefault(one.after, []).append(load)
+    return loads if loads and all(len(load) > 1 for load in loads) else None
 
 
 def _part(one: LoadWindow, size: float) -> float:
@@ -197,7 +232,7 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     beyond = max(0.0, math.log2(size / law.last))
     spread = MODEL_ERROR["beyond" if law.left_memory > 0.5 else "in memory"] * beyond
     rates = 1 / law.costs(size) * np.exp(off * math.hypot(spread, law.noise))
-    seen = _seen(windows)
+    seen = _seen(windows, law.last)
     if seen is None or size <= law.last:
         seconds = law.seconds(0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
     else:
@@ -205,14 +240,19 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     return GrowthPoint(size, _estimate(rates), _estimate(seconds))
 
 
-def _seen(windows: Sequence[LoadWindow]) -> float | None:
-    """Seconds of a load that was seen from an empty database on without a gap; None otherwise."""
-    ordered, reached = sorted(windows, key=lambda one: one.before), 0.0
-    for one in ordered:
-        if one.before != reached:
-            return None
-        reached = one.after
-    return sum(one.seconds for one in windows)
+def _seen(windows: Sequence[LoadWindow], size: float) -> float | None:
+    """Seconds from an empty database to this size, of loads that were repeated the mean; None where no load was seen
+    all the way."""
+    there = _reaching(_loads(windows) or [], size)
+    return fmean(_seconds_to(load, size) for load in there) if there else None
+
+
+def _reaching(loads: Sequence[Sequence[LoadWindow]], size: float) -> list[Sequence[LoadWindow]]:
+    return [load for load in loads if size <= load[-1].after * (1 + ROUNDING)]
+
+
+def _seconds_to(load: Sequence[LoadWindow], size: float) -> float:
+    return sum(one.seconds * _part(one, size) for one in load)
 
 
 def _estimate(draws: Numbers) -> Estimate:
