@@ -35,3 +35,10 @@ def test_sizes_that_were_taken_several_times_are_no_more_sizes() -> None:
     steps = [step(1000.0 * 3**n, 500.0, 700.0, 300.0) for n in range(4) for _ in range(2)]
     windows = windows_of_steps(steps)
     assert [one.after for one in windows] == pytest.approx([18_900, 27_000] * 2)
+
+
+def test_the_time_of_a_slice_in_which_nothing_came_is_that_of_the_next_entries() -> None:
+    """A commit that took a whole slice had taken no time: the load was said to be faster than it was."""
+    windows = windows_of_steps([step(6000.0, 1000.0, 0.0, 2000.0, 0.0, 1000.0, 3000.0, 0.0)])
+    assert [(one.before, one.after) for one in windows] == [(0, 2000), (2000, 3000), (3000, 6000)]
+    assert [one.seconds for one in windows] == pytest.approx([2.0, 2.0, 2.0])

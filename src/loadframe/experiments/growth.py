@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from dataclasses import replace
+from itertools import accumulate
 
 from loadframe.analysis.following import Followed, Following, by_rates, followed
 from loadframe.analysis.size_law import FEWEST
@@ -63,10 +64,18 @@ def _whole(step: Step) -> LoadWindow:
 
 
 def _slices(step: Step) -> list[LoadWindow]:
-    """Its batches are equal times, so each has entries in proportion to its rate."""
+    """Its batches are equal times, so each has entries in proportion to its rate. The time of those without an entry
+    belongs to the next one, after the last entry to the last one: a commit took it."""
     seconds, total = step.level / step.throughput / len(step.batches), sum(step.batches)
-    reached = [0.0, *accumulate(rate * step.level / total for rate in step.batches)]
-    return [LoadWindow(before, after, seconds) for before, after in pairwise(reached) if after > before]
+    windows, before, passed_s = list[LoadWindow](), 0.0, 0.0
+    for rate, after in zip(step.batches, accumulate(rate * step.level / total for rate in step.batches), strict=True):
+        passed_s += seconds
+        if rate > 0 and after > before:
+            windows.append(LoadWindow(before, after, passed_s))
+            before, passed_s = after, 0.0
+    if windows and passed_s > 0:
+        windows[-1] = replace(windows[-1], seconds=windows[-1].seconds + passed_s)
+    return windows
 
 
 def forecast_growth(
