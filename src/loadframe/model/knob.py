@@ -17,7 +17,8 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.
 class Knob:
     """values: all that it may have, as declared; none where it may have any number from low to high. raises: the limit
     or the cause that a larger value lifts, "" where the study says none. gives_up: what may be lost with values other
-    than the first, in words. layer: "server" for a setting of a service, "application" for an option of the workload.
+    than the first, in words. price: what such a value costs besides. layer: "server" for a setting of a service,
+    "application" for an option of the workload.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Knob:
     raises: str = ""
     gives_up: str | None = None
     layer: Layer = "server"
+    price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
         """The values above this one that are declared, in rising order; of words those that stand behind it. None for a

@@ -44,15 +44,25 @@ class MetadataIndexOptions:
     rewrite: bool = switch(False, "write entries again that are unchanged, in place of noting that they were seen")
 
 
-KNOBS = tuple(
-    Knob(option, low=1, high=most, raises=f"pipeline.{stage}", layer="application")
-    for stage, option, most in (
-        ("SCAN", "scan_threads", MOST_THREADS),
-        ("GET_INFO_DB", "batch", 100_000),
-        ("GET_INFO_DB", "info_threads", MOST_THREADS),
-        ("GET_INFO_FS", "fs_threads", MOST_THREADS),
-        ("DB_APPLY", "batch", 100_000),
-        ("DB_APPLY", "db_threads", MOST_THREADS),
-    )
+KNOBS = (
+    *(
+        Knob(option, low=1, high=most, raises=f"pipeline.{stage}", layer="application")
+        for stage, option, most in (
+            ("SCAN", "scan_threads", MOST_THREADS),
+            ("GET_INFO_DB", "batch", 100_000),
+            ("GET_INFO_DB", "info_threads", MOST_THREADS),
+            ("GET_INFO_FS", "fs_threads", MOST_THREADS),
+            ("DB_APPLY", "batch", 100_000),
+            ("DB_APPLY", "db_threads", MOST_THREADS),
+        )
+    ),
+    Knob(
+        "indexes",
+        ("all", "du", "parent"),
+        raises="pipeline.DB_APPLY",
+        layer="application",
+        price="answers that had an index or totals of their own read the whole table",
+    ),
 )
-"""What gives each stage more; larger batches first: a query and a transaction have a price of their own."""
+"""What gives each stage more; larger batches first: a query and a transaction have a price of their own. Fewer indexes
+last: they are paid for by whoever asks the database."""

@@ -100,8 +100,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     if knob.layer == "application" and now == 0:
         return None  # it follows another option
     larger = _larger(knob, now)
-    smaller_too = finding.id not in PARALLELISM or amount(now) is None
-    after = larger if larger is not None else _other(knob, now) if smaller_too else None
+    after = larger if larger is not None else _otherwise(finding, knob, now)
     if after is None:
         return None
     if knob.raises == finding.id:
@@ -122,6 +121,13 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     lowers = finding.id in SAFER and knob.gives_up is not None
     why = "its name suggests it" if named else "it gives up what the disk is waited for" if lowers else UNKNOWN
     return _Ranked((3 if named or lowers else 4) + 2 * (larger is None and amount(now) is not None), knob, after, why)
+
+
+def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
+    """Where there is no larger value. What an option of a workload is for is known: only a word behind it is tried."""
+    if knob.layer == "application":
+        return next(iter(knob.above(now)), None)
+    return _other(knob, now) if finding.id not in PARALLELISM or amount(now) is None else None
 
 
 def _in_service(finding: Finding) -> float | None:
@@ -174,13 +180,13 @@ def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
 
 def _remedy(addresses: tuple[str, ...], situation: Situation, one: _Ranked) -> Remedy:
     knob, before = one.knob, situation.effective.get(one.knob.name)
-    lost = knob.gives_up if knob.gives_up is not None and one.after != knob.values[0] else None
+    other = bool(knob.values) and one.after != knob.values[0]
     return Remedy(
         id=f"{WHOSE[knob.layer]}.{knob.name}.{one.after}",
         title=f"{knob.name} = {one.after}",
         addresses=addresses,
         changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why),),
-        price=Price(durability=lost),
+        price=Price(durability=knob.gives_up if other else None, note=knob.price if other else ""),
         source=f"workload.options.{knob.name}" if knob.layer == "application" else f"target.setting.{knob.name}",
         guessed=one.rank > 0 or not addresses,
     )
