@@ -214,6 +214,25 @@ def test_two_directories_that_change_places(store: Store, tree: Path, kind: str)
     reader.close()
 
 
+@pytest.mark.parametrize("kind", ["fanotify", "inotify"])
+def test_a_tree_whose_root_is_renamed_is_followed_where_it_is_now(store: Store, tree: Path, kind: str) -> None:
+    """fanotify took all that happened from then on for changes of another tree."""
+    _deep(tree)
+    reader = opened(kind, tree)
+    with following(store, tree, reader) as follower:
+        follower.start()
+        (tree / "a/before").touch()
+        now = tree.rename(tree.with_name("elsewhere"))
+        (now / "a/after").touch()
+        (now / "in the root").touch()
+        catch_up(follower)
+        equal(store, now)
+        (now / "other/later").touch()
+        catch_up(follower)
+        equal(store, now)
+    reader.close()
+
+
 def _come_and_go(tree: Path) -> None:
     """A further name of a file, which is gone before anything is looked up: the file has another size and time."""
     (tree / "other/again").hardlink_to(tree / "a/b/single")

@@ -123,7 +123,6 @@ class Fanotify:
         self._tree = Beneath(root)
         self._group = -1
         try:
-            self._path = path_of(self._tree.root) or b""
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
             self._group = self._opened()
             self._mark()
@@ -221,7 +220,10 @@ class Fanotify:
                 why = error.strerror
                 continue
             try:
-                return self._remember(handle, self._below(path_of(opened)))
+                root, path = path_of(self._tree.root), path_of(opened)
+                if root == path_of(self._tree.root):
+                    return self._remember(handle, _below(root, path))
+                why = "the tree was renamed meanwhile"
             finally:
                 os.close(opened)
         self._lost = f"a directory of a record could not be opened ({why})"
@@ -232,12 +234,6 @@ class Fanotify:
             self._paths.clear()
         self._paths[handle] = path
         return path
-
-    def _below(self, path: bytes | None) -> bytes | None:
-        if path is None or path == self._path:
-            return None if path is None else b""
-        above = self._path.rstrip(b"/") + b"/"
-        return path[len(above) :] if path.startswith(above) else None
 
     def inode_of(self, file: bytes) -> int | None:
         """See Reader."""
@@ -259,6 +255,16 @@ class Fanotify:
         if self._group >= 0:
             os.close(self._group)
         self._group = -1
+
+
+def _below(root: bytes | None, path: bytes | None) -> bytes | None:
+    """A path relative to the root; None where it is not below it, and where one of both is gone."""
+    if root is None or path is None:
+        return None
+    if path == root:
+        return b""
+    above = root.rstrip(b"/") + b"/"
+    return path[len(above) :] if path.startswith(above) else None
 
 
 OTHERWISE = "Follow with inotify (a watch for each directory), or with injected records."
