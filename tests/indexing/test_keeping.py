@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from loadframe.host.environment import python
+from loadframe.indexing.changes import Change
 from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import Keeping
+from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store
 from loadframe.workloads.request_log import RECORD
 
@@ -61,6 +63,24 @@ def test_changes_are_applied_while_they_are_made(
     requests = list(RECORD.iter_unpack((tmp_path / "run/requests-0.log").read_bytes()))
     assert len(requests) == lines[-1]["applied"] > 0 and lines[-1]["pending"] == 0
     assert all(latency_ms >= 0 for _, latency_ms, *_ in requests)
+
+
+def test_a_recorded_log_is_followed_and_read_on_by_the_next_one(
+    database: dict[str, str], store: Store, tree: Path, tmp_path: Path
+) -> None:
+    log, told = tmp_path / "changes", list[int]()
+    options: dict[str, Any] = {"log": "recorded", "records": str(log), "seconds": 0.3, "drain": True}
+    for number, name in enumerate(("one", "two")):
+        (tree / name).touch()
+        with log.open("ab") as file:
+            file.write(line_of(Change("create", name.encode(), number=number + 1, time_s=time.time())))
+        running = started(database, tree, tmp_path / name, **options)
+        begin(running)
+        _, said = running.communicate(timeout=60)
+        assert running.returncode == 0, said
+        told.append(len((tmp_path / name / "requests-0.log").read_bytes()) // RECORD.size)
+        assert everything(store, tree).equal
+    assert told == [1, 1] and store.acknowledged("recorded") == 2
 
 
 def test_what_refuses_is_said_in_one_line(database: dict[str, str], tree: Path, tmp_path: Path) -> None:

@@ -87,6 +87,14 @@ def test_a_log_is_read_on_after_the_record_that_was_acknowledged(tmp_path: Path)
     reader.close()
 
 
+def test_a_log_whose_numbers_begin_with_0_is_read_from_there(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(line_of(Change("create", b"%d" % number, number=number)) for number in range(3)))
+    reader = Recorded(log)
+    assert [change.number for change in reader.read(0).changes] == [0, 1, 2]
+    reader.close()
+
+
 def test_a_line_without_its_end_is_waited_for(tmp_path: Path) -> None:
     log = tmp_path / "log"
     line = line_of(Change("create", b"name", number=1))

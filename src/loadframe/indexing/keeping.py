@@ -27,6 +27,7 @@ from loadframe.indexing.config import RESULT, STATISTICS, write_whole
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Reader
+from loadframe.indexing.recorded import Recorded
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD
 
@@ -41,9 +42,9 @@ INJECTED = "injected"
 @dataclass(frozen=True)
 class Keeping:
     """tree, folder, database: as of the pipeline (Config); the file is its owner's alone, too. log: auto, fanotify,
-    inotify or injected. change_rate: changes per second that are made in the tree, which must permit it (churn), or
-    injected; 0: those of others alone. batch: records in a transaction. seconds: how long. drain: after that, all that
-    was read is applied. scan: the tree is scanned first."""
+    inotify, injected, or recorded: in the file `records`. change_rate: changes per second that are made in the tree,
+    which must permit it (churn), or injected; 0: those of others alone. batch: records in a transaction. seconds: how
+    long. drain: after that, all that was read is applied. scan: the tree is scanned first."""
 
     tree: str
     folder: str
@@ -55,6 +56,7 @@ class Keeping:
     seed: int = 0
     drain: bool = False
     scan: bool = True
+    records: str = ""
 
     @property
     def requests(self) -> str:
@@ -89,6 +91,8 @@ def opened(keeping: Keeping, store: Store) -> Opened:
         paths, rate = [path for (path,) in rows], keeping.change_rate
         first, count = store.acknowledged(INJECTED) + 1, int(rate * keeping.seconds)
         return Opened(Injected(paths, rate, seed=keeping.seed, first=first, count=count), {})
+    if keeping.log == Recorded.name:
+        return Opened(Buffered(Recorded(Path(keeping.records), after=store.acknowledged(Recorded.name))), {})
     chosen = choose(Path(keeping.tree), keeping.log)
     return Opened(Buffered(chosen.reader), chosen.refused)
 
@@ -168,7 +172,7 @@ class Program:
 def changing(keeping: Keeping) -> Iterator[None]:
     """Changes are made by a process of their own meanwhile. It ends when its standard input does, also where we are
     killed."""
-    if keeping.log == INJECTED or keeping.change_rate <= 0:
+    if keeping.log in (INJECTED, Recorded.name) or keeping.change_rate <= 0:
         yield
         return
     command = python("loadframe.indexing.churn", keeping.tree, str(keeping.change_rate), str(keeping.seed))

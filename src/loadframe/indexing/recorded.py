@@ -91,14 +91,15 @@ class Recorded:
     resumes = True
 
     def __init__(self, log: Path, *, after: int = 0) -> None:
-        """after: the number of the record that was acknowledged last. MachineError where the log cannot be opened."""
+        """after: the number of the record that was acknowledged last, 0 where none is known to be: then all are read.
+        MachineError where the log cannot be opened."""
         try:
             self._file = log.open("rb", buffering=0)
         except OSError as error:
             raise MachineError(
                 f"The change log {log} cannot be read: {error.strerror}", remedy="Name a file of change records."
             ) from error
-        self._log, self._after = log, after
+        self._log, self._after = log, after or -1
         self._line, self._rest = 0, b""
 
     def read(self, timeout_s: float) -> Records:
