@@ -73,7 +73,7 @@ def test_more_workers_confirm_the_stage_and_fewer_of_them_cost_in_proportion(sim
     less = next(control for control in trial.controls if control.kind == "less")
     assert less.holds
     assert less.verdict is not None
-    assert less.verdict.ratio == pytest.approx(0.5, rel=0.1)
+    assert less.verdict.ratio == pytest.approx(0.25, rel=0.1)
 
 
 def test_a_stage_that_does_not_need_what_was_taken_from_it_is_not_confirmed(simulated: Simulated) -> None:
@@ -94,9 +94,9 @@ def test_a_counter_proof_that_one_disturbed_block_leaves_open_is_measured_on(sim
 
     def disturbed(state: TargetState, level: float) -> Answer:
         served, metrics = stages(state, level)
-        less = state.options["db_threads"] == 2
+        less = state.options["db_threads"] == 1
         asked["less"] += less
-        return served * (0.4 if less and asked["less"] <= 2 else 1.0), metrics
+        return served * (0.2 if less and asked["less"] <= 2 else 1.0), metrics
 
     found = tried(simulated(disturbed), 4)
     less = next(control for control in found.round.tried[0].controls if control.kind == "less")
@@ -111,11 +111,29 @@ def test_more_workers_that_wait_for_what_is_behind_gain_nothing_and_refute_nothi
     assert (found.round.findings[0].id, found.round.findings[0].status) == ("pipeline.DB_APPLY", "suspected")
 
 
-@pytest.mark.parametrize(("before", "after", "half"), [(4, 16, 2), (5, 20, 2), (2, 8, 1), (1, 4, None), (16, 4, None)])
-def test_half_of_what_there_was(before: int, after: int, half: int | None) -> None:
+def test_on_a_noisy_machine_what_is_taken_is_enough_to_be_told(simulated: Simulated) -> None:
+    """Blocks of one treatment differ threefold, as they were seen to: half of what there was is not told from that."""
+    noise = [1.0, 1.5, 0.8, 0.55, 1.2, 1.6, 0.6]
+    asked = {"less": 0}
+
+    def noisy(state: TargetState, level: float) -> Answer:
+        served, metrics = stages(state, level)
+        asked["less"] += bool(asked["less"]) or int(state.options["db_threads"]) < 8
+        return served * (noise[asked["less"] * 3 % len(noise)] if asked["less"] else 1.0), metrics
+
+    found = tried(simulated(noisy), 8)
+    less = next(control for control in found.round.tried[0].controls if control.kind == "less")
+    assert (found.round.findings[0].status, less.holds) == ("confirmed", True), less
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "less_"),
+    [(4, 16, 1), (5, 20, 1), (2, 8, 1), (10, 40, 2), (10, 15, 5), (1000, 4000, 250), (1, 4, None), (16, 4, None)],
+)
+def test_as_much_less_as_the_remedy_gives_more(before: int, after: int, less_: int | None) -> None:
     change = Change("application", "db_threads", before, after)
     less = lessened(Remedy("more", "more", ("pipeline.DB_APPLY",), (change,), Price()))
-    assert (None if less is None else less.changes[0].after) == half
+    assert (None if less is None else less.changes[0].after) == less_
 
 
 def test_with_little_time_the_stage_is_held_against_less_before_other_levels_are_looked_at(

@@ -2,9 +2,9 @@
 
 A sham, where a change of state starts the target again: its restart without its change. A dose, where what is changed
 are numbers: half the way, which must give something between. For the stage that limits a pipeline also the reverse:
-half of its workers or of its batch must cost what the stage then lacks. All only for a remedy that confirmed a cause,
-and only within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was
-helped.
+as much less of its workers or of its batch as the remedy gave more must cost what the stage then lacks. (Half of them
+would cost no more than two runs of a busy machine differ by.) All only for a remedy that confirmed a cause, and only
+within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was helped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from loadframe.analysis import comparison
 from loadframe.analysis.sequential import Plan
@@ -33,8 +34,8 @@ MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Half of a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Of the gain, in logarithms, that half of what there was must cost: a doubling never gives more than the one before,
-and a remedy is two of them; half of that is left for noise."""
+"""Of the gain, in logarithms, that each halving must cost: a doubling never gives more than the one before, and a
+remedy is two of them; half of that is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
@@ -151,7 +152,8 @@ def _measured(
     if not _affords(book, one, levels, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
     name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)
-    judged, plan = (_of_dose, None) if kind == "dose" else (_of_less, Plan(BLOCKS, _most_blocks(book, one, levels)))
+    less = partial(_of_less, halvings=_halvings(other))
+    judged, plan = (_of_dose, None) if kind == "dose" else (less, Plan(BLOCKS, _most_blocks(book, one, levels)))
     taken: list[Step] = []
     book.progress.phase(other.title, 2 * BLOCKS * len(levels))
     verdict, holds, because = None, None, NO_BUDGET
@@ -219,24 +221,31 @@ def _lessened(trial: Trial) -> Remedy | None:
 
 
 def lessened(remedy: Remedy) -> Remedy | None:
-    """Half of what there was before, of a remedy that makes one number larger; None for others, and for 1."""
+    """As much less than before as a remedy gives more, at least half, of one that makes one number larger; None for
+    others, and for 1."""
     changes = [change for change in remedy.changes if change.needed]
     before, after = (_number(changes[0].before), _number(changes[0].after)) if len(changes) == 1 else (None, None)
     if before is None or after is None or not 2 <= before < after:
         return None
-    half = int(before // 2)
-    title = f"half of what there was: {changes[0].setting} = {half}"
-    return replace(remedy, id=f"{remedy.id}.less", title=title, changes=(replace(changes[0], after=half),))
+    less = max(1, int(min(before / 2, before * before / after)))
+    title = f"less than there was: {changes[0].setting} = {less}"
+    return replace(remedy, id=f"{remedy.id}.less", title=title, changes=(replace(changes[0], after=less),))
 
 
-def _of_less(less: Verdict, whole: Verdict) -> tuple[bool | None, str]:
+def _halvings(less: Remedy) -> float:
+    """How often what there was is halved; 1 where that is not known."""
+    before, after = (_number(value) for value in (less.changes[0].before, less.changes[0].after))
+    return max(1.0, math.log2(before / after)) if before and after else 1.0
+
+
+def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
     """A stage that limits passes in proportion to its workers; where more of them gave less than that, another limit
-    was near, and where a batch is halved each operation still has its fixed cost: so less must cost, and the more the
+    was near, and where a batch is smaller each operation still has its fixed cost: so less must cost, and the more the
     more the whole way gave."""
     said = f"it gives {less.ratio:.3g} times as much as before ({less.low:.3g} to {less.high:.3g})"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"
-    if less.low > min(LEFT_ALONE, max(1.0, whole.low) ** -LEAST_COST):
+    if less.low > min(LEFT_ALONE, max(1.0, whole.low) ** (-LEAST_COST * halvings)):
         return False, f"{said}: the pipeline does not need what was taken from the stage"
     return None, f"{said}, which is not distinguishable from no loss"
 

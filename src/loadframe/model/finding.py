@@ -136,7 +136,7 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 class Control:
     """What a kept remedy was held against besides the state before it.
 
-    kind: "sham", its restart without its change; "dose", half the way; "less", half of what there was before;
+    kind: "sham", its restart without its change; "dose", half the way; "less", as much less than before;
     "without", the whole of several changes against the same without one of them, which `title` names. verdict: of
     "without" the whole against the rest: what that change is worth; of others against the state before. None where it
     was left out. holds: whether it bears the remedy out; None where that cannot be told. because: in words.
