@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import Keeping
 from loadframe.indexing.recorded import line_of
-from loadframe.indexing.store import Store
+from loadframe.indexing.store import Store, connect
 from loadframe.workloads.request_log import RECORD
 
 PROGRAM = tuple(python("loadframe.indexing.keeping"))
@@ -81,6 +82,27 @@ def test_a_recorded_log_is_followed_and_read_on_by_the_next_one(
         told.append(len((tmp_path / name / "requests-0.log").read_bytes()) // RECORD.size)
         assert everything(store, tree).equal
     assert told == [1, 1] and store.acknowledged("recorded") == 2
+
+
+@pytest.mark.parametrize("said", ["", "\n"])
+def test_a_person_who_starts_it_need_not_tell_the_instant(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path, said: str
+) -> None:
+    with closing(connect(sqlite_database)) as store:
+        store.create()
+    running = started(sqlite_database, tree, tmp_path / "run", log="inotify", seconds=0.1)
+    out, error = running.communicate(said, timeout=60)
+    assert (running.returncode, out, error) == (0, "ready\n", "")
+
+
+def test_an_instant_that_is_none_is_said_in_one_line(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path
+) -> None:
+    with closing(connect(sqlite_database)) as store:
+        store.create()
+    running = started(sqlite_database, tree, tmp_path / "run", log="inotify", seconds=0.1)
+    _, error = running.communicate("soon\n", timeout=60)
+    assert running.returncode == 1 and error.count("\n") == 1 and "'soon'" in error
 
 
 def test_what_refuses_is_said_in_one_line(database: dict[str, str], tree: Path, tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 injected at a rate.
 
 Run as `python -P -m loadframe.indexing.keeping CONFIG.json`: prints "ready" once the change log is open and the tree is
-scanned, and reads the instant of the start (CLOCK_MONOTONIC, s) from standard input. Each change that is applied is one
-record of the request log, from the time that its log gives it to the commit of its batch. Two stages take turns in one
-thread; their lines and that of the log are those of docs/pipelines.md.
+scanned, and reads the instant of the start (CLOCK_MONOTONIC, s; an empty line or none: now) from standard input. Each
+change that is applied is one record of the request log, from the time that its log gives it to the commit of its batch.
+Two stages take turns in one thread; their lines and that of the log are those of docs/pipelines.md.
 """
 
 from __future__ import annotations
@@ -198,7 +198,18 @@ def work(keeping: Keeping) -> None:
         if keeping.scan:
             program.following.start()
         print("ready", flush=True)
-        program.run(float(sys.stdin.readline()))
+        program.run(_instant(sys.stdin.readline()))
+
+
+def _instant(line: str) -> float:
+    """ValueError where it is none."""
+    text = line.strip()
+    try:
+        return float(text) if text else time.monotonic()
+    except ValueError:
+        raise ValueError(
+            f"the instant of the start is {text[:40]!r}; seconds of CLOCK_MONOTONIC, or an empty line to start now"
+        ) from None
 
 
 def main(arguments: list[str]) -> int:
