@@ -77,10 +77,22 @@ def test_from_standard_input_without_reads(here: Command, tmp_path: Path) -> Non
     assert not found["end"]["confirmed"]
 
 
+def test_a_row_in_which_nothing_came_is_time_of_the_next_entries(here: Command, tmp_path: Path) -> None:
+    """A loader that notes how far it is each second stands still while a transaction is committed."""
+    rows = (tmp_path / "load.csv").read_text().splitlines()
+    entries, seconds, reads = rows[60].split(",")
+    between = (float(seconds) + float(rows[61].split(",")[1])) / 2
+    (tmp_path / "stalled.csv").write_text("\n".join([*rows[:61], f"{entries},{between},{reads}", *rows[61:]]))
+    assert document(here("stalled.csv", "--json")) == document(here("load.csv", "--json"))
+    done = here("-", stdin="entries,seconds\n5,1\n6,2\n6,1.5\n7,3\n")
+    assert done.exit_code == 1 and "line 4: seconds is 1.5 after 2" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("entries,seconds\n1,1\n", "has 1 rows"),
+        ("entries,seconds\n5,1\n5,2\n5,3\n", "entries is 5 in every row"),
         ("entries,rate\n1,1\n2,2\n", "unknown"),
         ("entries\n1\n2\n", "must name entries and seconds"),
         ("entries,seconds\n5,1\n4,2\n", "line 3: entries is 4 after 5"),

@@ -25,8 +25,8 @@ def read_load(place: str) -> tuple[LoadWindow, ...]:
 
 
 def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """The windows of a load in CSV text: what happened from each row to the next. The load begins at 0 entries and 0 s
-    unless the first row says otherwise. SampleError for what is no load."""
+    """The windows of a load in CSV text: what happened from each row to the next one with more entries. The load begins
+    at 0 entries and 0 s unless the first row says otherwise. SampleError for what is no load."""
     lines = rows(text, name)
     names = header(lines)
     for column in names:
@@ -41,10 +41,14 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
             remedy="Note entries and seconds several times while the load runs.",
         )
     points = [_point(names, row) for row in body]
-    if points[0][0] > 0 and points[0][1] > 0:
-        points.insert(0, (0.0, 0.0, 0.0 if points[0][2] is not None else None))
-        body = [body[0], *body]
-    return tuple(_window(before, after, row) for (before, after), row in zip(pairwise(points), body[1:], strict=True))
+    for (before, after), row in zip(pairwise(points), body[1:], strict=True):
+        _check(before, after, row)
+    kept = [one for number, one in enumerate(points) if number == 0 or one[0] > points[number - 1][0]]
+    if len(kept) < FEWEST_ROWS:
+        raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
+    if kept[0][0] > 0 and kept[0][1] > 0:
+        kept.insert(0, (0.0, 0.0, 0.0 if kept[0][2] is not None else None))
+    return tuple(_window(before, after) for before, after in pairwise(kept))
 
 
 Point = tuple[float, float, float | None]
@@ -65,14 +69,19 @@ def _point(names: list[str], row: Row) -> Point:
     return found["entries"], found["seconds"], found.get("reads")
 
 
-def _window(before: Point, after: Point, row: Row) -> LoadWindow:
-    for column, first, last, least in zip(COLUMNS, before, after, ("more", "more", "as many"), strict=True):
+def _check(before: Point, after: Point, row: Row) -> None:
+    """A row with as many entries as the one before is none of its own: a loader that notes how far it is each second
+    stands still while a transaction is committed."""
+    for column, first, last in zip(COLUMNS, before, after, strict=True):
         if first is None or last is None:
             continue
-        if last < first or (least == "more" and last == first):
+        if last < first or (column == "seconds" and last == first):
             raise SampleError(
                 f"{row.where}: {column} is {last:g} after {first:g}",
-                remedy="Each row has more entries and seconds than the one before, and at least as many reads.",
+                remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
             )
+
+
+def _window(before: Point, after: Point) -> LoadWindow:
     reads = None if before[2] is None or after[2] is None else after[2] - before[2]
     return LoadWindow(before[0], after[0], after[1] - before[1], reads)
