@@ -177,6 +177,7 @@ def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_it
 
 def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investigation) -> None:
     assert words.about_load(LoadInterval(357.34, 357.31, 357.36), "active jobs") == "about 357 active jobs"
+    assert words.about_load(LoadInterval(1.0, 0.5, 2.0), "active jobs") == "about 1 active job"
 
 
 def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
@@ -223,6 +224,7 @@ def test_a_metric_nobody_registered_is_still_readable() -> None:
         (LoadInterval(80.0, 80.0, 80.0), "80 active jobs"),
         (LoadInterval(171.0, 148.0, 204.0), "170 active jobs (150 to 200)"),
         (LoadInterval(2.0, 1.0, 2.0), "2 active jobs (1 to 2)"),
+        (LoadInterval(1.0, 1.0, 2.0), "1 active job (1 to 2)"),
     ],
 )
 def test_a_load_is_said_in_the_users_units(interval: LoadInterval, said: str) -> None:

@@ -75,7 +75,7 @@ def load_interval(interval: LoadInterval, unit: str) -> str:
     value, low, high = rounding.with_interval(*ends)
     if "." in value and all(float(end).is_integer() for end in ends):
         value, low, high = map(rounding.exact, ends)
-    return f"{value} {unit} ({low} to {high})"
+    return f"{value} {_singular(unit) if value == '1' else unit} ({low} to {high})"
 
 
 def about_load(interval: LoadInterval, unit: str) -> str:
@@ -85,7 +85,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
     if "." in value:
         value = rounding.plain(forecast(float(value.replace(",", ""))))
-    return f"about {value} {unit}"
+    return f"about {value} {_singular(unit) if value == '1' else unit}"
 
 
 def forecast(value: float) -> float:
