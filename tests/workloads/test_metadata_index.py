@@ -131,6 +131,26 @@ def test_a_tree_of_the_users_is_read_and_nothing_else(
     assert {path: path.lstat().st_ctime_ns for path in [tree, *tree.rglob("*")]} == before
 
 
+@pytest.mark.parametrize(("level", "fits"), [(20, True), (19, True), (2, False), (1000, False)])
+def test_a_tree_of_the_users_has_one_size_and_other_levels_are_refused(
+    endpoint: Endpoint, folder: Path, tmp_path: Path, level: int, fits: bool
+) -> None:
+    """Each level was told as the size of the tree, with its rate."""
+    tree = tmp_path / "mine"
+    tree.mkdir()
+    for number in range(19):
+        (tree / str(number)).touch()
+    workload = made(endpoint, "entries", tree=str(tree))
+    step(workload, endpoint, level, folder)
+    if fits:
+        workload.after_step(endpoint)
+        assert [(one.load, one.equal) for one in workload.answers()] == [(level, True)]
+    else:
+        with pytest.raises(StudyError, match="has 20") as caught:
+            workload.after_step(endpoint)
+        assert "levels = [20]" in caught.value.remedy
+
+
 @pytest.mark.parametrize("tree", ["relative", "/not/there", "/etc/passwd"])
 def test_a_tree_that_is_none_is_refused_and_named(endpoint: Endpoint, tree: str) -> None:
     with pytest.raises(StudyError, match=tree) as caught:

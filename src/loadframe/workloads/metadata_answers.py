@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import MissingTool
+from loadframe.errors import MissingTool, StudyError
 from loadframe.indexing import comparing
 from loadframe.indexing import config as configs
 from loadframe.indexing.answers import Wanted
@@ -17,6 +17,8 @@ from loadframe.model import AnswerCompared, AnswersCompared
 from loadframe.workloads import step_files
 
 BESIDE = "du and find"
+OTHER_SIZE = 0.1
+"""By so much a tree of the user's may be larger or smaller than the level says: it may change meanwhile."""
 LARGE_BYTES = 1 << 20
 """What find looks for by its size."""
 WANTED = {
@@ -66,6 +68,16 @@ def lacking(store: Store, config: Config, of_tree: int | None) -> str:
     if whole_scans(config) and of_tree is not None and len(there) != of_tree:
         return f"after a whole scan it has {len(there):,} entries, the tree {of_tree:,}"
     return ""
+
+
+def check_size(store: Store, config: Config, load: float) -> None:
+    """After a whole scan of a tree of the user's: StudyError where it has another size than the level says."""
+    there = store.count()
+    if whole_scans(config) and not load * (1 - OTHER_SIZE) <= there <= load * (1 + OTHER_SIZE):
+        raise StudyError(
+            f"load.levels has {load:,.0f} entries, and workload.options.tree = {config.tree!r} has {there:,}.",
+            remedy=f"Give levels = [{there}]; or omit the tree, and one of each size is made.",
+        )
 
 
 def whole_scans(config: Config) -> int:

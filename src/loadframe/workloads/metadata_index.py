@@ -168,6 +168,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         if ran is None:
             return
         with _connected(endpoint) as store:
+            if self.runs_to_completion and ran.entries is None:
+                metadata_answers.check_size(store, ran.config, ran.load)
             wrong = metadata_answers.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
         if wrong:
             raise WorkloadError(
