@@ -20,13 +20,14 @@ from typing import Any
 import pytest
 
 import loadframe
-from hostile_trees import LONG_NAME, NAMES, hostile_tree
+from hostile_trees import LONG_NAME, NAMES, deep, hostile_tree
 from loadframe.errors import MachineError
 from loadframe.host.environment import python
 from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
 from loadframe.indexing.board import Board
+from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.comparing import compare_find, compare_usage, everything
 from loadframe.indexing.config import BOARD, RESULT, Config
 from loadframe.indexing.entries import entry_of
@@ -154,6 +155,35 @@ def test_the_change_log_has_every_change(store: Store, hostile: Path, kind: str)
     equal(store, hostile)
     following.close()
     reader.close()
+
+
+@pytest.mark.parametrize("kind", ["fanotify", "inotify"])
+def test_directories_thousands_deep_are_scanned_and_followed(
+    sqlite_database: dict[str, str], tree: Path, tmp_path: Path, kind: str
+) -> None:
+    """The path of a record was found one call within another: beyond a thousand of them the reader of the log ended,
+    and what waited for it went on waiting."""
+    levels = 3500
+    try:
+        with Beneath(tree) as root:
+            deep(root.root, b"n", levels)
+        with closing(connect(sqlite_database)) as store:
+            store.create()
+            scan(sqlite_database, tree, tmp_path / "run", batch=1000)
+            equal(store, tree)
+            try:
+                reader: Reader = Buffered({"fanotify": Fanotify, "inotify": Inotify}[kind](tree))
+            except MachineError as error:
+                pytest.skip(str(error))
+            with closing(reader), Beneath(tree) as root, closing(Following(store, tree, reader)) as following:
+                last = root.directory(b"/".join([b"n"] * levels))
+                os.close(os.open(b"new", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=last))
+                while not following.done.records:
+                    following.step(5.0)
+                catch_up(following)
+                equal(store, tree)
+    finally:
+        subprocess.run(["rm", "-rf", "--", tree], check=True)
 
 
 def test_a_file_that_vanishes_between_listing_and_looking_is_counted(tmp_path: Path) -> None:

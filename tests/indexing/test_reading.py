@@ -64,6 +64,22 @@ def test_a_log_is_read_on_while_its_records_wait() -> None:
     assert inner.closed
 
 
+class Broken(Endless):
+    """A mistake of ours."""
+
+    def read(self, timeout_s: float) -> Records:
+        raise RecursionError("a path that is too deep")
+
+
+def test_whatever_ends_the_thread_that_reads_is_raised_by_who_waits_for_it() -> None:
+    """It waited for ever, as if nothing changed any more."""
+    buffered = Buffered(Broken(1))
+    with pytest.raises(RecursionError, match="too deep"):
+        for _ in range(100):
+            buffered.read(0.1)
+    buffered.close()
+
+
 def test_no_more_records_are_kept_than_the_bound() -> None:
     inner = Endless(1_000_000)
     buffered = Buffered(inner, most=25)

@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from itertools import islice
 
-from loadframe.errors import MachineError
 from loadframe.indexing.changes import Change
 from loadframe.indexing.readers import Reader, Records
 
@@ -47,7 +46,7 @@ class Buffered:
                     self._drained = read.drained
                     self._changed.notify_all()
                     self._changed.wait_for(lambda: self._ends or len(self._kept) < self._most)
-        except (MachineError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - raised by who reads: else it would wait for ever
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()

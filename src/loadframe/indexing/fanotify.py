@@ -283,20 +283,27 @@ def queue_length() -> str:
 
 
 def path_of(opened: int) -> bytes | None:
-    """The absolute path of an open directory; None where it has been removed. OSError."""
-    if os.fstat(opened).st_nlink == 0:
+    """The absolute path of an open directory; None where it has been removed. One that is longer than the kernel tells
+    is found name by name, from the directory above that it tells. OSError."""
+    below: list[bytes] = []
+    at = os.dup(opened)
+    try:
+        while (status := os.fstat(at)).st_nlink:
+            try:
+                path = os.fsencode(Path(f"/proc/self/fd/{at}").readlink())
+                return b"/".join([path.rstrip(b"/"), *reversed(below)]) if below else path
+            except OSError as error:
+                if error.errno != errno.ENAMETOOLONG:
+                    raise
+            above = os.open(b"..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = above
+            if (name := _name_in(at, status)) is None:
+                return None
+            below.append(name)
         return None
-    try:
-        return os.fsencode(Path(f"/proc/self/fd/{opened}").readlink())
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-    above = os.open(b"..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=opened)
-    try:
-        path, name = path_of(above), _name_in(above, os.fstat(opened))
     finally:
-        os.close(above)
-    return None if path is None or name is None else path.rstrip(b"/") + b"/" + name
+        os.close(at)
 
 
 def _name_in(directory: int, wanted: os.stat_result) -> bytes | None:
