@@ -160,6 +160,21 @@ def test_robinhoods_totals_are_of_a_period_and_are_added_up() -> None:
     assert second.values["entries"] == 8000
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        "1094 |    7 |    0 |    1077 |  -nan |",
+        "1094 |    7 |    0 |    1077 |  2,70 |",
+        "1094 |    7 |    0 |",
+        "999999999999 | 1 | 1 | 999999999999999 | 999999999999.9 |",
+    ],
+)
+def test_a_stage_of_robinhood_that_cannot_be_read_is_counted_like_any_other(cells: str) -> None:
+    lines = StageLines()
+    assert not list(lines.feed(f"2015/03/11 11:37:23 STATS |  5: DB_APPLY | {cells}\n".encode()))
+    assert sum(lines.strange.values()) == 1 and lines.read == 0
+
+
 def test_robinhoods_change_log_falls_behind() -> None:
     values: dict[str, float] = {}
     for line in _read(ROBINHOOD):

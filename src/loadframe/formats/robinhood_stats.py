@@ -24,12 +24,18 @@ _STAGE = re.compile(
     r"(?: *(?P<share>\d{1,3}(?:\.\d{1,4})?)% batched \(avg batch size: (?P<size>\d{1,9}(?:\.\d{1,4})?)\))?",
     re.ASCII,
 )
+_MEANT = re.compile(r"\d{1,3}: [A-Za-z]\w* *\|", re.ASCII)
+"""How the line of a stage begins."""
 _IDLE = re.compile(r"Idle threads: (\d{1,6})", re.ASCII)
 _READER = re.compile(r"ChangeLog reader #(\d{1,3}):", re.ASCII)
 _COUNT = re.compile(r"records (read|pending) *= (\d{1,15})", re.ASCII)
 _TIME = r"(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6})"
 _LAST = re.compile(rf"last (received|pushed|committed): rec_id=\d+, rec_time={_TIME}, \w+ at {_TIME}", re.ASCII)
 _RATIO = re.compile(r"(receive|push|commit) speed: .*log/real time ratio: (\d{1,9}(?:\.\d{1,4})?)", re.ASCII)
+
+
+class UnreadableStatsError(ValueError):
+    """The line of a stage whose numbers are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,15 @@ class RobinHood:
     _reader: str = ""
 
     def read(self, line: str) -> list[Row]:
-        """What a line with STATS says; most say nothing that is used."""
+        """What a line with STATS says; most say nothing that is used. UnreadableStatsError."""
         said = line.partition("STATS")[2]
         if (found := _IDLE.search(said)) is not None:
             self._idle = float(found[1])
             return []
         if (stage := _STAGE.search(said)) is not None:
             return self._stage(stage)
+        if _MEANT.search(said) is not None:
+            raise UnreadableStatsError("it is no line of a stage as RobinHood 3 prints it")
         return self._log(said)
 
     def _stage(self, found: re.Match[str]) -> list[Row]:

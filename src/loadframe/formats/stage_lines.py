@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.robinhood_stats import RobinHood
+from loadframe.formats.robinhood_stats import RobinHood, UnreadableStatsError
 from loadframe.formats.said import words
 
 STAGE, LOG = "stage", "log"
@@ -93,7 +93,12 @@ class StageLines:
 
     def _told(self, line: bytes) -> list[StageLine]:
         if b"STATS" in line and not line.lstrip().startswith(b"{"):
-            rows = self._robinhood.read(line.decode("utf-8", "replace"))
+            try:
+                rows = self._robinhood.read(line.decode("utf-8", "replace"))
+            except UnreadableStatsError as error:
+                raise StageLineError(str(error)) from error
+            if any(value > LARGEST for row in rows for value in row.values.values()):
+                raise StageLineError("a number is above 2^53")
             return [StageLine(row.kind, row.name, "", None, row.values) for row in rows]
         one = parse_stage_line(line)
         return [] if one is None else [one]
