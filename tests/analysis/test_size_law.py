@@ -47,6 +47,17 @@ def test_the_interval_of_the_end_holds_in_most_loads() -> None:
     assert held >= 32
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
+def test_slow_windows_count_as_much_as_quick_ones(noise: float) -> None:
+    """As shares of what each of them took, the slow ones hardly counted: the cost came out at a seventh of the mean."""
+    found = []
+    for seed in range(25):
+        law = size_law.fit(load(1_000_000, noise=noise, seed=seed))
+        assert law is not None
+        found.append(float(np.median(law.costs(500_000))))
+    assert 0.8 <= float(np.median(found)) / (1e-5 * math.exp(noise**2 / 2)) <= 1.2
+
+
 def test_a_load_within_memory_has_no_end() -> None:
     said = [size_law.fit(load(1_000_000, noise=0.1, seed=seed)) for seed in range(40)]
     assert sum(law is not None and law.end is not None for law in said) <= 2

@@ -127,6 +127,25 @@ def test_reads_that_cost_nothing_are_not_called_a_database_in_memory() -> None:
     assert "stays in memory" not in note
 
 
+@pytest.mark.parametrize("noise", [0.3, 1.2, 3.0])
+def test_times_that_scatter_give_finite_numbers_or_none(noise: float) -> None:
+    """An entry that may cost nothing has no highest rate: "120,000 to nan" was said."""
+    refused = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        windows = [
+            replace(one, seconds=one.seconds * math.exp(noise * random.standard_normal()))
+            for one in load(500_000, count=30)
+        ]
+        found = size_forecast.forecast(windows, [100_000, 1_000_000])
+        refused += found.refused is not None
+        for one in (found.now, *(each for point in found.at for each in (point.rate, point.seconds))):
+            assert one is None or (0 < one.low <= one.value <= one.high < math.inf), found
+        assert all("scatter" in one.because for one in found.not_at)
+        assert found.refused is None or "scatter" in found.refused
+    assert not refused or noise > 1
+
+
 def test_a_few_windows_are_no_forecast() -> None:
     found = size_forecast.forecast(load(1000, count=3))
     assert found.refused is not None

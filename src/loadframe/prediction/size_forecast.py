@@ -73,16 +73,24 @@ def forecast(
     if law is None:
         count = len(size_law.joined(windows))
         return replace(found, refused=_too_few(count))
+    if _is_unbounded(law, last):
+        return replace(found, refused=_too_noisy(law))
     sizes_of = _sizes(memories or Memories())
     reads = size_law.fit(windows, of_reads=True)
     end = _memory_end(law, reads, sizes_of)
     reads_end = None if reads is None else reads.end
     walls = _walls(sizes_of, last, end, reads_end)
     sizes = sorted(set(at)) or [2 * last, 4 * last]
-    refused = [GrowthRefusal(size, why) for size in sizes if (why := _refused(size, last, end, walls, memories))]
+    refused = [
+        GrowthRefusal(size, why)
+        for size in sizes
+        if (
+            why := _refused(size, last, end, walls, memories) or (_too_noisy(law) if _is_unbounded(law, size) else None)
+        )
+    ]
     kept = [size for size in sizes if size not in {one.entries for one in refused}]
     points = tuple(_point(law, windows, size) for size in kept)
-    now = _estimate(1 / law.costs(last))
+    now = _estimate(_rates(law, last))
     notes = tuple(_notes(windows, end, reads_end))
     return replace(found, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=notes)
 
@@ -146,6 +154,18 @@ def _too_few(count: int) -> str:
     return (
         f"{count} windows that span an eighth of a doubling of the entries each; {size_law.FEWEST} are needed. "
         "Load more entries, or note the time more often."
+    )
+
+
+def _is_unbounded(law: SizeLaw, size: float) -> bool:
+    """Whether an entry may cost nothing at this size: then its rate has no highest value."""
+    return float(np.quantile(law.costs(size), LOW / 2)) <= 0
+
+
+def _too_noisy(law: SizeLaw) -> str:
+    return (
+        f"The times of the windows scatter by {100 * law.noise:.0f} % around any law, so that the cost of an entry is "
+        "not told from none. Load again on a quiet machine, or load more."
     )
 
 
@@ -231,13 +251,19 @@ def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPo
     off = random.standard_t(TAILS, size_law.DRAWS) / math.sqrt(TAILS / (TAILS - 2))
     beyond = max(0.0, math.log2(size / law.last))
     spread = MODEL_ERROR["beyond" if law.left_memory > 0.5 else "in memory"] * beyond
-    rates = 1 / law.costs(size) * np.exp(off * math.hypot(spread, law.noise))
+    rates = _rates(law, size) * np.exp(off * math.hypot(spread, law.noise))
     seen = _seen(windows, law.last)
     if seen is None or size <= law.last:
         seconds = law.seconds(0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
     else:
         seconds = seen + law.seconds(law.last, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
     return GrowthPoint(size, _estimate(rates), _estimate(seconds))
+
+
+def _rates(law: SizeLaw, size: float) -> Numbers:
+    """Draws of the rate at a size. Those few of an entry that costs nothing (`_is_unbounded`) are beyond every end."""
+    costs = law.costs(size)
+    return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
 
 
 def _seen(windows: Sequence[LoadWindow], size: float) -> float | None:
