@@ -83,6 +83,8 @@ class RealReader:
         self._last = look
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
+        if not self._plan.find:  # no process of it is here: it is there as long as its counters answer
+            there = not self._silent
         return values | self._now_and_then(now_s, there), there
 
     def pids(self) -> tuple[int, ...]:
