@@ -2,8 +2,62 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from loadframe.experiments.watch_find import how_to_find
 from loadframe.experiments.watch_process import RealReader
+from loadframe.experiments.watch_sampling import Service
 from loadframe.model.watch import WatchPlan
+
+FORKS = """
+import subprocess, sys
+BURNS = "import time; end = time.process_time() + 0.3\\nwhile time.process_time() < end: pass\\nprint(1, flush=True); input()"
+print(0, flush=True)
+for line in sys.stdin:
+    worker = subprocess.Popen([sys.executable, "-c", BURNS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    worker.stdout.readline()
+    print(worker.pid, flush=True)
+    if sys.stdin.readline():
+        worker.kill(); worker.wait()
+        print(0, flush=True)
+"""
+
+
+@dataclass
+class Forking:
+    """A service of a first process and workers; each was at work for 0.3 s of CPU time when it is there."""
+
+    process: subprocess.Popen[str]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def turn(self) -> int:
+        """A worker comes, and the answer is its pid; at the next call it ends."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+
+@pytest.fixture
+def forking() -> Iterator[Forking]:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield Forking(process)
+        finally:
+            process.stdin.close() if process.stdin else None
+            process.kill()
 
 
 def test_what_has_no_process_here_is_not_absent() -> None:
@@ -16,3 +70,28 @@ def test_a_database_elsewhere_is_absent_while_it_does_not_answer() -> None:
     address = {"kind": "mariadb", "address": "127.0.0.1:1", "user": "", "option_file": ""}
     reader = RealReader(WatchPlan("a database", "", server=address))
     assert not reader.read(1.0)[1]
+
+
+def test_workers_that_come_later_are_watched_too(forking: Forking) -> None:
+    """A server that forks replaces its workers all the time: what they use and leak is the service's."""
+    reader = RealReader(WatchPlan("a service", "", find=how_to_find(forking.pid)))
+    alone, _ = reader.read(1000.0)
+    forking.turn()
+    together, there = reader.read(2000.0)
+    assert there and together["target.threads.count"] == alone["target.threads.count"] + 1
+    assert together["target.memory.rss"] > 1.2 * alone["target.memory.rss"]
+
+
+def test_cpu_time_from_before_a_worker_was_seen_is_no_use_of_now(forking: Forking) -> None:
+    service, found = Service(), []
+    service.follow((forking.pid,))
+    for pids in ((forking.pid,), (forking.pid, forking.turn())):
+        service.follow(pids)
+        counters: dict[str, float] = {}
+        assert service.look({}, counters)
+        found.append(counters["target.cpu.cores"])
+    forking.turn()
+    after: dict[str, float] = {}
+    assert service.look({}, after) and service.pids == (forking.pid,)
+    assert found[1] - found[0] < 0.2
+    assert after["target.cpu.cores"] >= found[1], "a worker that ends takes nothing away"

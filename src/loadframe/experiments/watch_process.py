@@ -57,7 +57,7 @@ class RealReader:
         self._sources += [ExposedCounters(one, self._port, self.user) for one in plan.sources]
         self._last: Look | None = None
         self._told: dict[int, Look] = {}
-        self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems")}
+        self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")}
         often = plan.load == CONNECTIONS
         self._parts["connections"] = Part(plan.interval_s if often else SLOWLY_S, PART_SHARE)
         self._parts["listeners"] = Part(SLOWLY_S, PART_SHARE)
@@ -74,6 +74,9 @@ class RealReader:
         gauges: dict[str, float] = {}
         counters: dict[str, float] = {}
         self._machine.look(gauges, counters)
+        if self._service.pids and self._parts["members"].due(now_s):
+            with self._parts["members"].taken(now_s):
+                self._look_for()
         there = self._service.look(gauges, counters)
         if not there and self._parts["find"].due(now_s):
             with self._parts["find"].taken(now_s):

@@ -137,6 +137,8 @@ class Service:
     def __init__(self, root: Path = Path("/")) -> None:
         self._root, self._files = root, Held(root)
         self.pids: tuple[int, ...] = ()
+        self._used: dict[int, tuple[float, float]] = {}
+        self._cpu_s = self._faults = 0.0
         self._limits: dict[str, float] = {}
         self._next_thread = 0
         self._counts_by_size = self._told_by_size()
@@ -144,32 +146,32 @@ class Service:
     def follow(self, pids: Sequence[int]) -> None:
         """From now on it is these."""
         for pid in set(self.pids) - set(pids):
-            for name in ("stat", "statm"):
-                self._files.forget(f"proc/{pid}/{name}")
+            self._forget(pid)
         self.pids = tuple(pids)
         self._limits = self._read_limits() if pids else {}
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> bool:
         """Add what they say; False where the first of them has ended."""
-        cpu_s = faults = 0.0
         private = shared = threads = files = 0
+        if not self._used:  # it is another service, or the first look at it: its counters begin again
+            self._cpu_s = self._faults = 0.0
         for pid in self.pids:
             fields = self._files.read(f"proc/{pid}/stat", 1024).rpartition(b")")[2].split()
             pages = self._files.read(f"proc/{pid}/statm", 256).split()
             if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
                 if pid == self.pids[0]:
                     return False
+                self._forget(pid)
                 continue
-            cpu_s += (int(fields[11]) + int(fields[12])) / TICKS
-            faults += int(fields[9])
+            self._use(pid, (int(fields[11]) + int(fields[12])) / TICKS, float(fields[9]))
             threads += int(fields[17])
             private += (int(pages[1]) - int(pages[2])) * PAGE
             shared = max(shared, int(pages[2]) * PAGE)
             files += self._open_files(pid)
         if not self.pids:
             return False
-        counters["target.cpu.cores"] = cpu_s
-        counters["target.paging.major_faults"] = faults
+        counters["target.cpu.cores"] = self._cpu_s
+        counters["target.paging.major_faults"] = self._faults
         gauges["target.memory.rss"] = float(private + shared)
         gauges["target.threads.count"] = float(threads)
         if files >= 0:
@@ -206,6 +208,21 @@ class Service:
     def close(self) -> None:
         self._files.close()
 
+    def _use(self, pid: int, cpu_s: float, faults: float) -> None:
+        """Add what a process has used since the last look. One that is new has used it before; one that ends takes
+        nothing away."""
+        before = self._used.get(pid, (cpu_s, faults))
+        self._cpu_s += max(0.0, cpu_s - before[0])
+        self._faults += max(0.0, faults - before[1])
+        self._used[pid] = cpu_s, faults
+
+    def _forget(self, pid: int) -> None:
+        """It has ended: its number may become that of another process."""
+        self._used.pop(pid, None)
+        self.pids = tuple(one for one in self.pids if one != pid)
+        for name in ("stat", "statm"):
+            self._files.forget(f"proc/{pid}/{name}")
+
     def _open_files(self, pid: int) -> int:
         path = f"{self._root}/proc/{pid}/fd"
         try:
@@ -222,7 +239,7 @@ class Service:
             return False
 
     def _read_limits(self) -> dict[str, float]:
-        """The first one's limit of open files, and the CPUs it may use."""
+        """The first one's limit of open files."""
         found: dict[str, float] = {}
         with suppress(OSError, ValueError):
             for line in (self._root / f"proc/{self.pids[0]}/limits").read_bytes().splitlines():
