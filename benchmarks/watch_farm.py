@@ -87,7 +87,7 @@ class Farm:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._began_s = self.clocks.boot()
-        self._known = self.there
+        self._starts, self._known = 0, False
         self._on_top: list[tuple[float, float]] = []
 
     @property
@@ -165,9 +165,10 @@ class Farm:
     def pids(self) -> tuple[int, ...]:
         return ()
 
-    def changed(self) -> bool:
-        before, self._known = self._known, self.there
-        return before != self.there
+    def who(self) -> str:
+        self._starts += self.there and not self._known
+        self._known = self.there
+        return f"start {self._starts}" if self.there else ""
 
 
 class SimulatedUnit:

@@ -113,7 +113,7 @@ def test_a_service_that_goes_is_alarmed_once_and_its_return_closes_the_gap(tmp_p
         ticks(farm, watcher, 2)
     (gap,) = told(tmp_path, "gap")
     assert (gap["reason"], gap["seconds"]) == ("target absent", 12 * INTERVAL_S)
-    assert len(told(tmp_path, "target")) == 2
+    assert len(told(tmp_path, "target")) == 3
     samples = told(tmp_path, "sample")
     assert len(samples) == 17  # the machine is recorded meanwhile
     assert [bool(one["use"]) for one in samples] == [True] * 3 + [False] * 12 + [True] * 2
@@ -126,6 +126,24 @@ def test_a_service_that_is_back_soon_gives_no_alarm(tmp_path: Path) -> None:
         farm.there = True
         ticks(farm, watcher, 1)
     assert watcher.alarms == [] and len(told(tmp_path, "gap")) == 1
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_memory_is_learned_on_after_a_restart_of_the_watcher_and_again_after_one_of_the_service(
+    tmp_path: Path, restarted: bool
+) -> None:
+    """Else a watcher that is started again each night would never see a leak of days."""
+    with watched(tmp_path, for_s=600.0) as (farm, watcher):
+        assert watcher.run() == "time"
+    before = [row for row, _ in watcher.model.as_json()["rows"]["rows"]]
+    if restarted:
+        farm.there = False
+        farm.who()
+        farm.there = True
+    with watching(farm, tmp_path, INTERVAL_S) as again:
+        ticks(farm, again, 1)
+        after = [row for row, _ in again.model.as_json()["rows"]["rows"]]
+    assert len(before) > 5 and (before[0] in after) is not restarted
 
 
 def test_a_watch_that_begins_again_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from loadframe.experiments.watch_sources import Counters, DatabaseCounters, Expo
 from loadframe.experiments.watch_unit import Unit, work_of
 from loadframe.experiments.watch_watcher import Watcher
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.host import identity
 from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
@@ -64,7 +65,7 @@ class RealReader:
         self._families: tuple[int, ...] = FAMILIES
         self._parts["find"] = Part(plan.interval_s, FIND_SHARE)
         self._pace = [Part(plan.interval_s, COUNTERS_SHARE) for _ in self._sources]
-        self._known: tuple[int, ...] = ()
+        self._who = ""
         self._mounts = _mounts()
         self._silent: set[str] = set()
         if plan.find or plan.server:
@@ -93,9 +94,8 @@ class RealReader:
     def pids(self) -> tuple[int, ...]:
         return self._service.pids
 
-    def changed(self) -> bool:
-        before, self._known = self._known, self._service.pids
-        return before[:1] != self._known[:1]
+    def who(self) -> str:
+        return self._who
 
     def user(self) -> int | None:
         """Who runs the service."""
@@ -108,6 +108,8 @@ class RealReader:
         told = next((pid for one in self._sources if (pid := one.pid()) is not None), None)
         pids = self._finder.pids(told)
         self._service.follow(pids)
+        first = identity.identify(pids[0]) if pids else None
+        self._who = "" if first is None else f"{first.pid} since {first.started_ticks}"
         return bool(pids)
 
     def _counted(self, at: int, now_s: float) -> dict[str, float]:

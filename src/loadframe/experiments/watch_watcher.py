@@ -43,8 +43,8 @@ class Reader(Protocol):
     def pids(self) -> tuple[int, ...]:
         """The processes of the service."""
 
-    def changed(self) -> bool:
-        """Whether they are others than at the last call."""
+    def who(self) -> str:
+        """Which process is the first of them: another text after each start. "" while the service is not there."""
 
 
 class Children(Protocol):
@@ -87,6 +87,7 @@ class Watcher:
         self.model = Model(_last_word(plan.load), ledger.titles)
         self._alarms = Alarms(plan, self._undelivered)
         self._gone: dict[str, float] | None = None
+        self._who = self._learned_of = ""
         self._kept = True
         self._next_unit_s = self._started_s
         self._parts = {"ledger": Part(LEDGER_S, LEDGER_SHARE), "keep": Part(KEEP_S, 1.0), "cost": Part(COST_S, 1.0),
@@ -159,6 +160,8 @@ class Watcher:
         boot = identity.boot_id()
         same = kept is not None and kept.get("boot") == boot
         wrong = wrong or ("" if kept is None else self.model.restore(kept.get("model")))
+        if kept is not None and same:
+            self._learned_of = str(kept.get("service", ""))
         if wrong:
             say(f"What was learned before cannot be used ({STATE}: {wrong}); it is learned again.")
         self._head()
@@ -187,10 +190,13 @@ class Watcher:
             self.gaps += 1
             self._write("gap", absent(self._gone, clocks).as_record())
             self._gone = None
-        if self._reader.changed():
-            pids = list(self._reader.pids())
-            self._write("target", {"pids": pids, "words": f"{len(pids)} processes" if pids else "the service has gone"})
-            self.model.restarted()
+        who = self._reader.who()
+        if who != self._who:
+            self._who, pids = who, list(self._reader.pids())
+            self._write("target", {"pids": pids, "words": f"{len(pids)} processes" if who else "the service has gone"})
+            if who and who != self._learned_of:
+                self._learned_of = who
+                self.model.restarted()
         if there:
             return []
         if self._gone is None:
@@ -297,7 +303,7 @@ class Watcher:
         return self.plan.for_s is not None and self._clocks.monotonic() - self._started_s >= self.plan.for_s
 
     def _state(self) -> dict[str, Any]:
-        return {"boot": identity.boot_id(), "model": self.model.as_json()}
+        return {"boot": identity.boot_id(), "service": self._learned_of, "model": self.model.as_json()}
 
     def _keep(self) -> None:
         kept = self.journal.keep(self._state())
