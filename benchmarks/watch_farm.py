@@ -135,8 +135,7 @@ class Farm:
         noise = self._random.gauss
         wanted = TABLES * self.jobs + 12
         rss = 600 * MIB + 0.4 * MIB * self.jobs + self.leak * self.passed_s + noise(0, 6 * MIB)
-        bounded = {} if math.isinf(self.memory_limit) else {"target.cgroup.memory.limit": self.memory_limit}
-        return bounded | {
+        return {
             "service.active_jobs": round(self.jobs),
             "mariadb.open_tables": min(CACHE, wanted * (1 + noise(0, 0.02))),
             "mariadb.table_open_cache": CACHE,
@@ -211,9 +210,15 @@ class ChildrenAtOnce:
 
 
 class StillLedger(Ledger):
-    """Without the looks at all limits of the machine that runs the simulation."""
+    """Without the looks at all limits of the machine that runs the simulation: of them one is made up, too."""
+
+    def __init__(self, farm: Farm, kinds: Sequence[str]) -> None:
+        super().__init__((), kinds)
+        self._farm = farm
 
     def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
+        limit = self._farm.memory_limit
+        self.slow = {} if math.isinf(limit) else {"target.cgroup.memory.limit": limit}
         return None
 
 
@@ -256,7 +261,7 @@ def watching(
         kinds=("process", "mariadb"), requests=("mariadb.questions",),
     )  # fmt: skip
     journal = Journal(folder, farm.clocks)
-    ledger = StillLedger((), plan.kinds)
+    ledger = StillLedger(farm, plan.kinds)
     unit: Any = SimulatedUnit(farm)
 
     sleeps = count(1)

@@ -226,7 +226,8 @@ class Watcher:
         done = self._units(load)
         response_s = done[-1].response_s if done and not done[-1].error else None
         failed = bool(done[-1].error) if done else None
-        return Sample(self._t0_s + self._clocks.boot(), values, load, use, harms, response_s, failed)
+        known = {**self._ledger.slow, **values}
+        return Sample(self._t0_s + self._clocks.boot(), known, load, use, harms, response_s, failed)
 
     def _units(self, load: float | None) -> list[Any]:
         if self._unit is None:
