@@ -62,6 +62,24 @@ class Sample:
     failed: bool | None = None
 
 
+@dataclass(slots=True)
+class _Read:
+    """A limit since the last row: the mean of its shares, and the highest rate of its harm; None where none is
+    counted."""
+
+    total: float = 0.0
+    count: int = 0
+    harm: float | None = None
+
+    def take(self, share: float, harm: float | None) -> None:
+        self.total, self.count = self.total + share, self.count + 1
+        self.harm = self.harm if harm is None else max(harm, self.harm or 0.0)
+
+    @property
+    def share(self) -> float:
+        return self.total / self.count
+
+
 class Model:
     """titles: of limits, by id."""
 
@@ -72,7 +90,8 @@ class Model:
         self._days = Days()
         self._series = {name: Series(THRESHOLD) for name in SERIES}
         self._told: dict[str, float] = {}
-        self._full: dict[str, int] = {}
+        self._full: dict[str, tuple[float, int]] = {}
+        self._read: dict[str, _Read] = {}
         self._failed = 0
         self._looked_s: float | None = None
         self._leaks: dict[str, Leak] = {}
@@ -93,9 +112,11 @@ class Model:
             **{name: sample.values.get(name) for name in LEAKING},
         }
         for row in self._minute.take(sample.t_s, known):
-            found += self._minutely(row.t_s, row.means, sample)
+            found += self._minutely(row.t_s, row.means)
         for row in self._slow.take(sample.t_s, known):
             found += self._slowly(row.t_s, row.means)
+        for name, share in sample.use.items():
+            self._read.setdefault(name, _Read()).take(share, sample.harms.get(name))
         return [one for one in found if self._is_new(one, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
@@ -121,12 +142,12 @@ class Model:
 
     # --- what is said ---
 
-    def _minutely(self, t_s: float, row: Mapping[str, float], sample: Sample) -> list[WatchAlarm]:
+    def _minutely(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         load = row.get("load")
         if load is not None:
             self._days.take(t_s, load)
         self._rows.add(t_s, [row.get("load"), *(row.get(name) for name in LEAKING)])
-        found = self._approaches(t_s) + self._full_limits(sample)
+        found = self._approaches(t_s) + self._full_limits(t_s)
         first = self._looked_s is None
         wait_s = FIRST_LOOK_S if t_s - self._rows.first_s < 4 * LOOK_S else LOOK_S
         if first or t_s - (self._looked_s or 0.0) >= wait_s:
@@ -150,22 +171,31 @@ class Model:
             found.append(WatchAlarm("limit-ahead", name, title, evidence, advice_for(name), dict(at), ends))
         return found
 
-    def _full_limits(self, sample: Sample) -> list[WatchAlarm]:
+    def _full_limits(self, t_s: float) -> list[WatchAlarm]:
+        """Of the limits that were read since the last row: some are read more rarely than every row."""
         found = []
-        for name, share in sample.use.items():
-            full = share >= FULL and sample.harms.get(name, 1.0) > 0
-            self._full[name] = self._full.get(name, 0) + 1 if full else 0
-            if self._full[name] == FULL_ROWS:
-                evidence = [{"text": f"{share:.0%} of the ceiling for {FULL_ROWS} minutes", "metric": name,
-                             "value": share}]  # fmt: skip
-                if name in sample.harms:
-                    evidence.append({"text": f"Its harm is counted: {sample.harms[name]:.3g}/s", "metric": name,
-                                     "value": sample.harms[name]})  # fmt: skip
-                title = f"Full: {self._title(name)}"
-                found.append(WatchAlarm("limit-reached", name, title, tuple(evidence), advice_for(name)))
-            if share < FULL:
-                self._over(f"limit-reached {name}", sample.t_s)
+        read, self._read = self._read, {}
+        for name, one in read.items():
+            key = f"limit-reached {name}"
+            if one.share < FULL:
+                self._over(key, t_s)
+            if one.share < FULL or one.harm == 0:
+                self._full.pop(name, None)
+                continue
+            since_s, rows = self._full.get(name, (t_s - ROW_S / 2, 0))
+            self._full[name] = since_s, rows + 1
+            if rows + 1 == FULL_ROWS:
+                found.append(self._reached(name, one, t_s + ROW_S / 2 - since_s))
+            elif rows >= FULL_ROWS and key in self._told:
+                self._told[key] = t_s  # it still is
         return found
+
+    def _reached(self, name: str, one: _Read, full_s: float) -> WatchAlarm:
+        evidence = [{"text": f"{one.share:.0%} of the ceiling, full at all readings for {full_s / 60:.0f} minutes",
+                     "metric": name, "value": one.share}]  # fmt: skip
+        if one.harm is not None:
+            evidence.append({"text": f"Its harm is counted: {one.harm:.3g}/s", "metric": name, "value": one.harm})
+        return WatchAlarm("limit-reached", name, f"Full: {self._title(name)}", tuple(evidence), advice_for(name))
 
     def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         found = []
