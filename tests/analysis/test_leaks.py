@@ -44,6 +44,18 @@ def test_memory_that_follows_the_load_is_no_leak() -> None:
     assert leak(times, uses, given, 2048 * MIB, level=LEVEL) is None
 
 
+def test_a_morning_is_no_leak_where_a_few_loads_are_missing() -> None:
+    """A source that did not answer for some minutes must not make a leak of what follows the load."""
+    noise, times = random.Random(5), minutes(8 * 60)
+    given: list[float | None] = [20 + at / 400 + noise.gauss(0, 12) for at in times]
+    uses = [300 * MIB + 2 * MIB * (load or 0) + noise.gauss(0, 3 * MIB) for load in given]
+    assert leak(times, uses, given, 2048 * MIB, level=LEVEL) is None
+    without = [None if 100 <= at < 110 else load for at, load in enumerate(given)]
+    assert leak(times, uses, without, 2048 * MIB, level=LEVEL) is None
+    unknown = leak(times, uses, [None] * len(times), 2048 * MIB, level=LEVEL)
+    assert unknown is not None and not unknown.load_known
+
+
 def test_a_cache_that_fills_is_no_leak() -> None:
     noise, times = random.Random(4), minutes(12 * 60)
     uses = [300 * MIB + 700 * MIB * (1 - math.exp(-at / 7200)) + noise.gauss(0, MIB) for at in times]

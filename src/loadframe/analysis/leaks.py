@@ -31,7 +31,8 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """slope, low, high: units per second; ends_in_s with its interval: seconds from the last row until the ceiling."""
+    """slope, low, high: units per second; ends_in_s with its interval: seconds from the last row until the ceiling.
+    load_known: whether it is the growth at equal load."""
 
     slope: float
     low: float
@@ -40,6 +41,7 @@ class Leak:
     ends_low_s: float
     ends_high_s: float
     watched_s: float
+    load_known: bool
 
 
 def leak(
@@ -51,21 +53,21 @@ def leak(
     level: float,
 ) -> Leak | None:
     """The growth of a use in time at equal load; None where there is none, at this level (of a one-sided test), where
-    the rows carry no line, and where it ends too far ahead. times_s rising; a use and a load for each; a load that is
-    missing anywhere is left out of the regression. ceiling: above the last use."""
+    the rows carry no line, and where it ends too far ahead. times_s rising; a use and a load for each. Rows without a
+    load are left out; where most have none, load explains nothing. ceiling: above the last use."""
     count = len(uses)
     if count < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
         return None
     times = [time - times_s[-1] for time in times_s]
     span_s = -times[0]
-    rows = list(zip(times, uses, _known(loads), strict=True))
+    rows = [(time, use, load) for time, use, load in zip(times, uses, _known(loads), strict=True) if load is not None]
     found = _slope(rows)
     if found is None or span_s <= 0:
         return None
     slope, error, freedom = found
     if error > 0 and slope / error < float(student.quantile(1 - level, min(freedom, student.MOST_TERMS))):
         return None
-    half = _slope(rows[count // 2 :])
+    half = _slope(rows[len(rows) // 2 :])
     if slope <= 0 or half is None or half[0] < STEADY * slope or slope * span_s < WORTH * uses[-1]:
         return None
     reach = float(student.quantile((1 + CONFIDENCE) / 2, min(freedom, student.MOST_TERMS))) * error
@@ -74,13 +76,17 @@ def leak(
     latest = room / (slope - reach) if slope > reach else math.inf
     if expected > min(LONGEST_S, FORESIGHT * span_s):
         return None
-    return Leak(slope, slope - reach, slope + reach, expected, soonest, latest, span_s)
+    return Leak(slope, slope - reach, slope + reach, expected, soonest, latest, span_s, _mostly(loads))
 
 
-def _known(loads: Sequence[float | None]) -> list[float]:
-    """The loads; zeros where one is missing: then load explains nothing."""
-    known = [load for load in loads if load is not None]
-    return known if len(known) == len(loads) else [0.0] * len(loads)
+def _known(loads: Sequence[float | None]) -> Sequence[float | None]:
+    """The loads; zeros where most are missing."""
+    return loads if _mostly(loads) else [0.0] * len(loads)
+
+
+def _mostly(loads: Sequence[float | None]) -> bool:
+    """Whether at least half of them are known."""
+    return 2 * sum(load is not None for load in loads) >= len(loads)
 
 
 Row = tuple[float, float, float]

@@ -243,7 +243,8 @@ class Model:
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
         per_hour = grows.slope * 3600
         ends = {"value": t_s + grows.ends_in_s, "low": t_s + grows.ends_low_s, "high": _finite(t_s + grows.ends_high_s)}
-        title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour, whatever the load"
+        title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour"
+        title += ", whatever the load" if grows.load_known else "; what the load did is not known"
         evidence = (
             {"text": f"{_amount(name, self._values.get(name, 0))} now, ceiling {_amount(name, ceiling)}",
              "metric": name, "value": self._values.get(name)},
