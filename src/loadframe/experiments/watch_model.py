@@ -81,7 +81,9 @@ class _Read:
 
 
 class Model:
-    """titles: of limits, by id."""
+    """titles: of limits, by id. ahead_s: by how much the wall clock is ahead of t_s now; it may have been set."""
+
+    ahead_s = 0.0
 
     def __init__(self, load_name: str, titles: Mapping[str, str]) -> None:
         self.load_name, self._titles = load_name, titles
@@ -161,7 +163,7 @@ class Model:
             coming = self._days.approach(at["load"], at["low"], at["high"])
             if coming is None:
                 continue
-            ends = {"value": t_s + coming.in_s, "low": t_s + coming.low_s, "high": _finite(t_s + coming.high_s)}
+            ends = self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
             title = f"{_first(self._title(name))} will be reached at {_range(at)} {self.load_name}"
             evidence = (
                 {"text": f"Use is {self._use.get(name, 0):.0%} of the ceiling now", "metric": name,
@@ -242,7 +244,7 @@ class Model:
 
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
         per_hour = grows.slope * 3600
-        ends = {"value": t_s + grows.ends_in_s, "low": t_s + grows.ends_low_s, "high": _finite(t_s + grows.ends_high_s)}
+        ends = self._ends(t_s, grows.ends_in_s, grows.ends_low_s, grows.ends_high_s)
         title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour"
         title += ", whatever the load" if grows.load_known else "; what the load did is not known"
         evidence = (
@@ -291,6 +293,11 @@ class Model:
         if t_s - self._told.get(key, t_s) > REARM_S:
             self._told.pop(key, None)
 
+    def _ends(self, t_s: float, in_s: float, low_s: float, high_s: float) -> dict[str, float | None]:
+        """A moment ahead, with its interval, by the wall clock."""
+        now_s = t_s + self.ahead_s
+        return {"value": now_s + in_s, "low": now_s + low_s, "high": _finite(now_s + high_s)}
+
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
 
@@ -301,14 +308,12 @@ class Model:
         limits = []
         for name, at in self.fit.get("limits", {}).items():
             coming = self._days.approach(at["load"], at["low"], at["high"])
-            ends = coming and {"value": t_s + coming.in_s, "low": t_s + coming.low_s,
-                               "high": _finite(t_s + coming.high_s)}  # fmt: skip
+            ends = coming and self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
             limits.append({"id": name, "title": self._title(name), "at_load": dict(at), "at_s": ends,
                            "use": self._use.get(name)})  # fmt: skip
         leaks = [
             {"metric": name, "per_hour": one.slope * 3600, "low": one.low * 3600, "high": one.high * 3600,
-             "ends_s": {"value": t_s + one.ends_in_s, "low": t_s + one.ends_low_s,
-                        "high": _finite(t_s + one.ends_high_s)}}
+             "ends_s": self._ends(t_s, one.ends_in_s, one.ends_low_s, one.ends_high_s)}
             for name, one in self._leaks.items()
         ]  # fmt: skip
         known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}

@@ -286,7 +286,7 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     document = {
         "schema": "loadframe.watch/1", "folder": plan.folder, "subject": plan.subject, "ended": ended,
         "seconds": cost["elapsed_s"], "samples": watcher.samples, "gaps": watcher.gaps, "alarms": watcher.alarms,
-        "model": watcher.model.described(time.time()), "cost": cost,
+        "model": watcher.known(), "cost": cost,
     }  # fmt: skip
     if plan.as_json:
         return max(code, answer(document))

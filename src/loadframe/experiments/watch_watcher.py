@@ -140,6 +140,10 @@ class Watcher:
         self._housekeeping(now_s, sample.load)
         return found
 
+    def known(self) -> dict[str, Any]:
+        """What is known now, as a line `model` has it."""
+        return self.model.described(self._now_s())
+
     def cost(self) -> dict[str, Any]:
         """What the watch has cost so far."""
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -227,7 +231,7 @@ class Watcher:
         response_s = done[-1].response_s if done and not done[-1].error else None
         failed = bool(done[-1].error) if done else None
         known = {**self._ledger.slow, **values}
-        return Sample(self._t0_s + self._clocks.boot(), known, load, use, harms, response_s, failed)
+        return Sample(self._now_s(), known, load, use, harms, response_s, failed)
 
     def _units(self, load: float | None) -> list[Any]:
         if self._unit is None:
@@ -280,8 +284,7 @@ class Watcher:
         if fit is not None:
             self.model.fitted(fit)
             self._fit_load = float(fit.get("highest_load") or 0.0)
-            t_s = self._t0_s + self._clocks.boot()
-            self._write("model", self.model.described(t_s))
+            self._write("model", self.known())
         grew = load is not None and self._fit_load > 0 and load > GREW * self._fit_load
         if now_s >= self._next_fit_s or (grew and now_s >= self._next_fit_s - self._fit_wait_s + REFIT_S):
             self._fit_wait_s = max(min(2 * self._fit_wait_s, LONGEST_FIT_S), self._children.spent_s() / FIT_SHARE)
@@ -299,6 +302,12 @@ class Watcher:
             self._keep()
 
     # --- inside ---
+
+    def _now_s(self) -> float:
+        """The time of the model, which only rises; how far the wall clock is from it is told to the model."""
+        t_s = self._t0_s + self._clocks.boot()
+        self.model.ahead_s = self._clocks.wall() - t_s
+        return t_s
 
     def _over(self) -> bool:
         return self.plan.for_s is not None and self._clocks.monotonic() - self._started_s >= self.plan.for_s
