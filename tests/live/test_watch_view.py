@@ -76,6 +76,55 @@ def test_yesterday_is_read_from_its_compacted_day(view: WatchView) -> None:
     assert len(view.whole()["minutes"]) == 11
 
 
+def compact(folder: Path, day: str) -> None:
+    """As a watch does: what the day has goes into a frame behind those that are there."""
+    target = folder / f"{day}.zst"
+    before = target.read_bytes() if target.exists() else b""
+    target.write_bytes(before + zstandard.compress((folder / day).read_bytes()))
+    (folder / day).unlink()
+
+
+@pytest.mark.parametrize("days", [1, 2, 5])
+def test_what_came_while_nothing_was_read_is_told_though_its_day_was_compacted(view: WatchView, days: int) -> None:
+    """While the page has no viewer nothing is read: the alarm of last night is what they want to see."""
+    view.refresh()
+    add(folder_of(view), {**alarm_at(600), "n": 7})
+    compact(folder_of(view), TODAY)
+    for day in range(1, days + 1):
+        add(folder_of(view), {**sample(1440 * day, 3), "n": 10 + day}, day=f"2027-01-{15 + day}.jsonl")
+    view.refresh()
+    assert [one["at_s"] for one in view.alarms] == [BEGAN_S + 600]
+    assert view.refresh() == {}
+
+
+def alarm_at(after_s: float) -> dict[str, Any]:
+    return {"kind": "alarm", "at_s": BEGAN_S + after_s, "title": "The table cache will be full"}
+
+
+def test_a_day_that_goes_on_after_it_was_compacted_is_read_on(view: WatchView) -> None:
+    """A clock that was set back leads into a day that had ended."""
+    add(folder_of(view), {**alarm_at(1), "n": 1})
+    view.refresh()
+    compact(folder_of(view), TODAY)
+    view.refresh()
+    for n in (2, 3):
+        add(folder_of(view), {**alarm_at(n), "n": n})
+        view.refresh()
+    compact(folder_of(view), TODAY)
+    add(folder_of(view), {**alarm_at(3), "n": 3}, {**alarm_at(4), "n": 4})  # killed before the day was removed
+    view.refresh()
+    assert [one["at_s"] - BEGAN_S for one in view.alarms] == [1, 2, 3, 4]
+
+
+def test_a_clock_that_was_far_ahead_does_not_stop_the_page(view: WatchView) -> None:
+    ahead = 40 * 365 * 1440
+    add(folder_of(view), sample(0, 8), sample(ahead, 9), sample(1, 10))
+    add(folder_of(view), sample(ahead, 9), day="2066-12-05.jsonl")
+    view.refresh()
+    add(folder_of(view), sample(2, 11), sample(3, 12))
+    assert [minute["load"] for minute in view.refresh()["minutes"]] == [11, 12]
+
+
 def test_an_alarm_of_a_week_ago_and_the_first_day_are_still_told(view: WatchView) -> None:
     week_s = 7 * 86400
     first = [{**HEAD, "at_s": BEGAN_S - week_s}, {"kind": "alarm", "at_s": BEGAN_S - week_s + 5, "title": "Full soon"}]

@@ -14,8 +14,8 @@ const fact = (name, words) => el("div", {}, el("dt", {}, name), el("dd", {}, wor
 export function merge(watch, change) {
   const minutes = new Map(watch.minutes.map((minute) => [minute.at_s, minute]));
   for (const minute of change.minutes ?? []) minutes.set(minute.at_s, minute);
-  const newest = Math.max(...minutes.keys());
-  Object.assign(watch, change, { minutes: [...minutes.values()].filter((minute) => minute.at_s > newest - 86400) });
+  const last = change.minutes?.at(-1)?.at_s ?? watch.minutes.at(-1)?.at_s; // a clock that was set back begins again there
+  Object.assign(watch, change, { minutes: [...minutes.values()].filter((minute) => minute.at_s > last - 86400 && minute.at_s <= last) });
 }
 
 function alarm(one) {

@@ -11,6 +11,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -56,7 +57,7 @@ class WatchView:
         self.status: Literal["watching", "ended", "stopped"] = "watching"
         self._ended = False
         self._storage = storage
-        self._days: dict[str, int] = {}
+        self._days: dict[str, _Day] = {}
         self._minute: _Minute | None = None
         self.heading: Change = {}
         self.minutes: dict[int, Change] = {}
@@ -191,41 +192,51 @@ class WatchView:
             known |= {"use": use, "ceiling": ceiling, "share": round(use / ceiling, 4)}
 
     def _forget(self) -> None:
-        newest = max(self.minutes, default=0)
-        self.minutes = {minute: told for minute, told in self.minutes.items() if minute > newest - MOST_MINUTES}
+        last = 0 if self._minute is None else self._minute.number  # a clock that was set back begins again there
+        self.minutes = {at: told for at, told in self.minutes.items() if last - MOST_MINUTES < at <= last}
         self.alarms, self.gaps = self.alarms[-MOST_EVENTS:], self.gaps[-MOST_EVENTS:]
 
     # --- files
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
-        """The lines that are new, of the last two days, and at first the alarms of those before. A day that is
-        compacted meanwhile is not read again."""
-        names = sorted(name for name in self._storage.names(4000) if DAY.fullmatch(name))
-        if not self._days:
-            yield from self._before(names)
-        for day in sorted({name[:10] for name in names})[-2:]:
-            start = self._days.get(day, 0)
-            of_day = [name for name in names if name.startswith(day)]
-            if start and all(name.endswith(COMPACT) for name in of_day):
+        """The lines that are new of the last two days, and of those before the alarms and the first line. While the
+        page has no viewer nothing is read: days may have ended, and have been compacted, since."""
+        of_days: dict[str, list[str]] = {}
+        for name in sorted((name for name in self._storage.names(4000) if DAY.fullmatch(name)), reverse=True):
+            of_days.setdefault(name[:10], []).append(name)  # the compacted part of a day comes first
+        for back, day in reversed([*enumerate(sorted(of_days, reverse=True)[: 2 + EARLIER_DAYS])]):
+            known = self._days.setdefault(day, _Day())
+            if known.over:
                 continue
-            data = b"".join(self._read(name, start) for name in sorted(of_day, reverse=True))
-            whole = data[: data.rfind(b"\n") + 1]
-            self._days[day] = start + len(whole)
-            for text in whole.splitlines():
-                if (line := _line(text)) is not None:
+            before = back >= 2
+            known.over = before and all(name.endswith(COMPACT) for name in of_days[day])
+            for text in self._new(known, of_days[day]).splitlines():
+                if before and not OF_BEFORE.search(text):
+                    continue
+                line = _line(text)
+                if line is not None and known.is_new(line):
                     yield line
 
-    def _before(self, names: list[str]) -> Iterator[Mapping[str, Any]]:
-        """The alarms of the days before the last two, and the first line of each."""
-        for day in sorted({name[:10] for name in names})[-2 - EARLIER_DAYS : -2]:
-            for name in (one for one in reversed(names) if one.startswith(day)):
-                for text in self._read(name, 0).splitlines():
-                    if OF_BEFORE.search(text) and (line := _line(text)) is not None:
-                        yield line
+    def _new(self, known: _Day, names: list[str]) -> bytes:
+        """The whole lines of a day behind those that were read."""
+        pieces = []
+        for name in names:
+            try:
+                if not name.endswith(COMPACT):
+                    pieces.append(self._read(name, max(0, known.read - known.packed)))
+                elif (state := self._storage.state_of(name)) != known.state:
+                    known.state = state  # one that is damaged is told once
+                    data = _decompressed(self._storage.read(name, MOST_BYTES), name)
+                    known.packed = len(data)
+                    pieces.append(data[known.read :])
+            except FileNotFoundError:  # it was compacted in this moment: the next look reads that
+                continue
+        data = b"".join(pieces)
+        whole = data[: data.rfind(b"\n") + 1]
+        known.read += len(whole)
+        return whole
 
     def _read(self, name: str, start: int) -> bytes:
-        if name.endswith(COMPACT):
-            return b"" if start else _decompressed(self._storage.read(name, MOST_BYTES), name)
         if self._storage.state_of(name)[0] - start > MOST_BYTES:
             raise RunError(f"{self._storage.path / name} has more than {MOST_BYTES >> 20} MiB", remedy="Remove it.")
         pieces = []
@@ -235,13 +246,31 @@ class WatchView:
         return b"".join(pieces)
 
     def _held(self) -> bool:
-        if not self._storage.exists(LOCK):
+        try:
+            descriptor = self._storage.descriptor(LOCK)
+        except FileNotFoundError:
             return False
-        descriptor = self._storage.descriptor(LOCK)
         try:
             return is_locked(descriptor)
         finally:
             os.close(descriptor)
+
+
+@dataclass(slots=True)
+class _Day:
+    """What was read of a day, in bytes; packed: the length of its compacted part, and state: its file as it was then.
+    n: the highest number of a line; a day that was being compacted may have lines twice. over: nothing more comes."""
+
+    read: int = 0
+    packed: int = 0
+    state: tuple[int, int] = (0, 0)
+    n: float = 0.0
+    over: bool = False
+
+    def is_new(self, line: Mapping[str, Any]) -> bool:
+        n = _number(line.get("n"))
+        before, self.n = self.n, max(self.n, n or 0.0)
+        return n is None or n > before
 
 
 class _Minute:
