@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -13,6 +14,8 @@ import pytest
 import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from loadframe.live.follower import MOST_FOLLOWED, Follower
+from loadframe.live.hub import Hub
 from loadframe.live.listing import Listing
 from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
@@ -257,3 +260,18 @@ def test_prometheus_gets_the_last_line_of_each_watch_and_every_alarm(tmp_path: P
     shutil.rmtree(tmp_path / "shop")
     (tmp_path / "farm" / TODAY).write_bytes(b"\xff\x00\n")
     assert "shop" not in metrics.text()
+
+
+def test_of_very_many_watches_each_can_be_opened(tmp_path: Path) -> None:
+    names = [f"farm-{number:02}" for number in range(MOST_FOLLOWED + 2)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        add(tmp_path / name, {**HEAD, "subject": name}, sample(0, 10.0), alarm_at(1))
+    follower = Follower(Places([tmp_path]), Hub())
+
+    async def subjects() -> list[str]:
+        return [(await follower.whole(f"0/{name}"))["heading"]["subject"] for name in names]
+
+    assert asyncio.run(subjects()) == names
+    told = {row["answer"] for row in asyncio.run(follower.rows())["runs"]}
+    assert told == {"1 alarm. The last: The table cache will be full"}

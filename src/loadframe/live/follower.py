@@ -10,11 +10,12 @@ from loadframe.live.hub import Hub
 from loadframe.live.listing import Listing, View
 from loadframe.live.places import Places
 from loadframe.live.view import RunView
+from loadframe.live.watch_view import WatchView, is_watch
 
 POLL_S = 0.25
 """A finished step is on the page within this time and the time that it takes to read."""
 MOST_FOLLOWED = 16
-"""Runs in progress at once. More are listed, and shown as they were when the page was opened."""
+"""Runs in progress, and watches, at once. More are listed, and shown as they were when the page was opened."""
 MOST_KEPT = 4
 """Runs that are not in progress whose page is kept in memory."""
 
@@ -69,6 +70,9 @@ class Follower:
         for view in self._listing.look():
             if len(self._followed) < MOST_FOLLOWED:
                 self._followed[view.id] = view
+            elif isinstance(view, WatchView):  # its row says what it holds now
+                view.refresh()
+                self._listing.rows[view.id] = view.row()
         for view in tuple(self._followed.values()):
             if change := view.refresh():
                 changes.append(("change", change))
@@ -86,9 +90,13 @@ class Follower:
 
     def _opened(self, run_id: str) -> View:
         """A run that is not followed, with what has changed of it. RunError."""
-        view = self._kept.pop(run_id, None) or RunView(self._places.find(run_id), run_id)
+        view = self._kept.pop(run_id, None) or self._viewed(run_id)
         view.refresh()
         self._kept[run_id] = view
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         return view
+
+    def _viewed(self, run_id: str) -> View:
+        folder = self._places.folder(run_id)
+        return WatchView(folder, run_id) if is_watch(folder) else RunView(self._places.find(run_id), run_id)

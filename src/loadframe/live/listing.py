@@ -57,7 +57,7 @@ class Listing:
         """What is to be followed of a folder that was not known."""
         try:
             folder = self._places.folder(run_id)
-            if not folder.exists("run.json") and is_watch(folder):
+            if is_watch(folder):
                 watch = WatchView(folder, run_id)
                 self.rows[run_id] = watch.row()
                 return watch

@@ -46,7 +46,7 @@ class Metrics:
             return known
         try:
             folder = self._places.folder(run_id)
-            return WatchMetrics(folder, run_id) if not folder.exists("run.json") and is_watch(folder) else None
+            return WatchMetrics(folder, run_id) if is_watch(folder) else None
         except (UserError, OSError):  # it is being made, or removed
             return None
 

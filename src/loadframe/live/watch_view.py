@@ -45,8 +45,8 @@ Change = dict[str, Any]
 
 
 def is_watch(storage: Storage) -> bool:
-    """Whether a folder holds the days of a watch."""
-    return any(DAY.fullmatch(name) for name in storage.names(4000))
+    """Whether a folder holds the days of a watch, and no run."""
+    return not storage.exists("run.json") and any(DAY.fullmatch(name) for name in storage.names(4000))
 
 
 class WatchView:
