@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from loadframe.errors import StudyError, UserError
+from loadframe.errors import StudyError, TargetError, UserError
 from loadframe.experiments.watch_alarms import Alarms, filled
 from loadframe.experiments.watch_child import check_webhook
+from loadframe.experiments.watch_sources import run
 from loadframe.formats.watch_days import lines
 from loadframe.model.watch import WatchAlarm, WatchPlan
 from watch_farm import Farm, watching
@@ -103,6 +105,19 @@ def test_a_command_that_fails_is_said_with_its_last_words(capfd: pytest.CaptureF
     assert failed == ["the command did not take the alarm: no pager"]
     failed, _ = give(capfd, command=("no-such-program-of-ours",))
     assert failed == ["no-such-program-of-ours is not in PATH"]
+
+
+ENDLESS = "import sys\nwhile True: {}.write('no ' * 20000)"
+
+
+def test_a_command_that_never_stops_talking_does_not_fill_our_memory(capfd: pytest.CaptureFixture[str]) -> None:
+    """The watch has 50 MiB, for weeks."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    failed, _ = give(capfd, command=(sys.executable, "-c", ENDLESS.format("sys.stderr")))
+    assert failed[0].startswith("the command did not take the alarm")
+    with pytest.raises(TargetError, match="prints more than 1 MiB"):
+        run([sys.executable, "-c", ENDLESS.format("sys.stdout")], None, within_s=5.0, most_bytes=1 << 20)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < peak + 64 * 1024
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,21 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from loadframe.errors import UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, environment, located, python
 from loadframe.host.processes import Allowance, spawn
+from loadframe.host.until_end import until_end
 from loadframe.model.watch import WatchAlarm, WatchPlan
 
 WITHIN_S = 60.0
+MOST_SAID = 1 << 16
+"""Bytes that a command may say on stderr."""
 VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """As cli/terminal.py, and the line feed: one line is one thing that is said."""
@@ -84,14 +89,23 @@ class Alarms:
             command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             cwd=NO_FOLDER, env=environment(),
         )  # fmt: skip
+        assert process.stdin is not None and process.stderr is not None, "asked for"
+        until_s = time.monotonic() + WITHIN_S
         try:
-            _, said = process.communicate(data, timeout=WITHIN_S)
+            with suppress(BrokenPipeError):  # its exit status says whether it has taken the alarm
+                os.write(process.stdin.fileno(), data)
+            process.stdin.close()
+            said = until_end(process.stderr, until_s, MOST_SAID)
+            process.stderr.close()
+            process.wait(max(0.0, until_s - time.monotonic()))
         except subprocess.TimeoutExpired as error:
-            process.kill()
-            process.communicate()
             raise UserError(f"{told} did not take the alarm within {WITHIN_S:g} s", remedy="Correct it.") from error
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
         if process.returncode != 0:
-            words = (said or b"").decode("utf-8", "replace").strip()[-200:]
+            words = said.decode("utf-8", "replace").strip()[-200:]
             raise UserError(f"{told} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
 
 
@@ -125,8 +139,6 @@ def when_in_words(ends: Mapping[str, float | None]) -> str:
 
 
 def _moment(at_s: float | None) -> str:
-    import time
-
     if at_s is None or at_s > 4e9:
         return "much later"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_s))

@@ -4,7 +4,9 @@ imported."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -12,6 +14,7 @@ from loadframe.connections.address import decide
 from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined, parted
 from loadframe.errors import TargetError, UserError
+from loadframe.host.until_end import until_end
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
 OF = "service."
@@ -84,7 +87,6 @@ class DatabaseCounters:
                 return
 
     def _connect(self) -> Any:
-        import os
         import pwd
         from pathlib import Path
 
@@ -173,7 +175,6 @@ class ExposedCounters:
 def run(command: list[str], user: int | str | None, *, within_s: float, most_bytes: int = 0) -> bytes:
     """A program of the study, to its end, as the user who runs the service; what it prints, up to most_bytes. It has no
     variable of our environment that may hold a secret. TargetError."""
-    import os
     import signal
     from contextlib import suppress
 
@@ -188,14 +189,20 @@ def run(command: list[str], user: int | str | None, *, within_s: float, most_byt
         [program, *command[1:]], Allowance(user=as_whom), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
         env=passed_on(),
     )  # fmt: skip
+    until_s = time.monotonic() + within_s
     try:
-        said, _ = process.communicate(timeout=within_s)
+        said = until_end(process.stdout, until_s, most_bytes) if process.stdout is not None else b""
+        if len(said) > most_bytes:
+            raise TargetError(f"`{told}` prints more than {most_bytes >> 20} MiB", remedy="Let it print less.")
+        process.wait(max(0.0, until_s - time.monotonic()))
     except subprocess.TimeoutExpired as error:
         raise TargetError(f"`{told}` did not end within {within_s:g} s", remedy="Correct it.") from error
     finally:
         with suppress(ProcessLookupError):  # its session has all that it has started
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
     if process.returncode != 0:
         raise TargetError(f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.")
-    return (said or b"")[:most_bytes]
+    return said
