@@ -56,6 +56,8 @@ def test_each_minute_is_told_as_it_comes(view: WatchView) -> None:
     assert told["limits"]["table_cache"]["share"] == 0.25
     assert view.refresh() == {}
     add(folder_of(view), sample(1.5, 30), {"kind": "unit", "at_s": BEGAN_S + 95, "response_s": 0.05, "load": 30})
+    refused = {"kind": "unit", "at_s": BEGAN_S + 99, "response_s": 0.001, "error": "status 503"}
+    add(folder_of(view), refused)
     assert [minute["response_ms"] for minute in view.refresh()["minutes"]] == [None, 50]
 
 

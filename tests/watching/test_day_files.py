@@ -14,7 +14,7 @@ import pytest
 from loadframe.errors import RecordingError, RunError
 from loadframe.experiments.watch_child import compact
 from loadframe.experiments.watch_journal import Journal
-from loadframe.formats.watch_days import days, lines
+from loadframe.formats.watch_days import WatchLine, days, lines, table_of
 from watch_farm import BEGUN_S, DAY_S, SimulatedClocks
 
 WRITES = """
@@ -189,3 +189,10 @@ def test_a_damaged_day_and_a_later_version_are_refused_in_words(tmp_path: Path) 
     file.write_text('{"n":1,"kind":"head","at_s":1,"up_s":1,"schema":"loadframe.watch/9"}\n')
     with pytest.raises(RecordingError, match=r"loadframe\.watch/9"):
         numbers(tmp_path)
+
+
+def test_a_unit_of_work_that_failed_has_no_response() -> None:
+    """A refusal comes within a millisecond: beyond the bend it would make the response look fast."""
+    units = [{"response_s": 2.0, "error": ""}, {"response_s": 0.001, "error": "status 503"}]
+    table = table_of([WatchLine(at, "unit", 60.0 + at, 0.0, {"load": 5.0, **unit}) for at, unit in enumerate(units)])
+    assert table.response_s == [2.0] and table.load == [5.0]
