@@ -119,6 +119,19 @@ def test_a_service_that_goes_is_alarmed_once_and_its_return_closes_the_gap(tmp_p
     assert [bool(one["use"]) for one in samples] == [True] * 3 + [False] * 12 + [True] * 2
 
 
+@pytest.mark.parametrize("what", ["absent", "unit-fails"])
+def test_a_service_that_crashes_again_and_again_is_one_event(tmp_path: Path, what: str) -> None:
+    """For 100 s of every 150 s it is away, or its unit of work fails; then it is well for two hours, and it dies again."""
+    with watched(tmp_path, every_s=10.0) as (farm, watcher):
+        for hours in (1, 2, 0.1):
+            for at in range(int(hours * 360)):
+                bad = hours != 2 and at % 15 < 10
+                farm.there = not (bad and what == "absent")
+                farm.error = "status 503" if bad and what == "unit-fails" else ""
+                ticks(farm, watcher, 1)
+            assert [one["alarm"] for one in watcher.alarms] == [what] * (1 if hours != 0.1 else 2)
+
+
 def test_a_service_that_is_back_soon_gives_no_alarm(tmp_path: Path) -> None:
     with watched(tmp_path) as (farm, watcher):
         farm.there = False

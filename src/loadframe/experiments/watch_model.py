@@ -35,10 +35,13 @@ more often."""
 WORTH = 0.1
 """A change by less than this share is proven, and not worth an alarm; it is learned as the normal state."""
 FULL, FULL_ROWS = 0.97, 5
-REARM_S, REARM_AHEAD_S = 86400.0, 7 * 86400.0
-"""The same alarm comes again once what it told of was over for so long. A limit ahead is not over because a load sleeps
-at night, or on a weekend."""
+REARM_S = 86400.0
+REARM: Mapping[str, float] = {"limit-ahead": 7 * 86400.0, "absent": 3600.0, "unit-fails": 3600.0}
+"""The same alarm comes again once what it told of was over for so long, by its kind. A limit ahead is not over because a
+load sleeps at night, or on a weekend; a service that crashes again and again is one event, one that dies in the morning
+and in the evening is two."""
 FAILED_IN_A_ROW = 3
+UNIT_FAILS = "unit-fails unit"
 NAMES = {
     "target.memory.rss": "memory (resident)",
     "target.open_files": "open files",
@@ -119,7 +122,7 @@ class Model:
             found += self._slowly(row.t_s, row.means)
         for name, share in sample.use.items():
             self._read.setdefault(name, _Read()).take(share, sample.harms.get(name))
-        return [one for one in found if self._is_new(one, sample.t_s)]
+        return [one for one in found if self.is_new(one, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
         """A load from before the watch, which other monitoring has recorded: no alarm comes of it."""
@@ -259,8 +262,8 @@ class Model:
         if sample.failed is None:
             return []
         self._failed = self._failed + 1 if sample.failed else 0
-        if not sample.failed:
-            self._told.pop("unit-fails unit", None)
+        if self._failed > FAILED_IN_A_ROW and UNIT_FAILS in self._told:
+            self._told[UNIT_FAILS] = sample.t_s  # it still does
         if self._failed != FAILED_IN_A_ROW:
             return []
         text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
@@ -282,11 +285,11 @@ class Model:
 
     # --- once for each event ---
 
-    def _is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
-        """Whether it was not told; one that still holds stays told, and comes again REARM_S after it was over."""
+    def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
+        """Whether it was not told; one that still holds stays told, and comes again once it was over for a while."""
         told_s = self._told.get(alarm.key)
         self._told[alarm.key] = t_s
-        rearm_s = REARM_AHEAD_S if alarm.alarm == "limit-ahead" else REARM_S
+        rearm_s = REARM.get(alarm.alarm, REARM_S)
         return told_s is None or not 0 <= t_s - told_s <= rearm_s
 
     def _over(self, key: str, t_s: float) -> None:

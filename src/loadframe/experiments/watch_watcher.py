@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from loadframe.errors import LoadframeError
+from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_alarms import Alarms, say
 from loadframe.experiments.watch_gaps import Gaps, absent, lost_lines, since_last
 from loadframe.experiments.watch_journal import STATE, Clocks, Journal
@@ -204,17 +205,15 @@ class Watcher:
         if there:
             return []
         if self._gone is None:
-            self._gone = {"wall": clocks.wall(), "boot": clocks.boot(), "told": 0.0}
+            self._gone = {"wall": clocks.wall(), "boot": clocks.boot()}
             self.model.interrupted()
         away_s = clocks.boot() - self._gone["boot"]
-        if away_s < ABSENT_S or self._gone["told"]:
+        if away_s < ABSENT_S:
             return []
-        self._gone["told"] = 1.0
         text = f"{self.plan.subject} has not been there for {away_s:.0f} s"
         evidence = ({"text": text, "metric": "target", "value": away_s},)
-        from loadframe.experiments.watch_advice import advice_for
-
-        return [WatchAlarm("absent", "target", text, evidence, advice_for("absent"))]
+        alarm = WatchAlarm("absent", "target", text, evidence, advice_for("absent"))
+        return [alarm] if self.model.is_new(alarm, self._now_s()) else []
 
     def _sample(self, values: dict[str, float], there: bool) -> Sample:
         load = self._load(values)
