@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from threading import Thread
 from typing import Any
 
@@ -98,6 +99,25 @@ def test_a_webhook_that_does_not_take_it_is_said_and_a_redirect_is_not_followed(
         assert len(server.taken) == 1
     (words,) = failed
     assert f"127.0.0.1 answered {status}" in words
+
+
+def test_a_webhook_that_is_away_for_a_moment_gets_the_alarm_later(capfd: pytest.CaptureFixture[str]) -> None:
+    """An alarm is given once: one that was lost would not come again."""
+    failed: Queue[str] = Queue()
+    with receiving() as server:
+        server.status = 503
+        plan = WatchPlan("a farm", "x", webhook=f"http://127.0.0.1:{server.server_port}/alarm")
+        alarms = Alarms(plan, failed.put, again_s=(0.01, 30.0))
+        alarms.give(ALARM, ALARM.as_record())
+        for pause in ("0.01 s", "30 s"):
+            said = failed.get(timeout=20)
+            assert "answered 503" in said and said.endswith(f"; it is tried again after {pause}") and "\n" not in said
+        alarms.wait()
+        assert len(server.taken) == 2 and failed.empty()
+        server.status = 200
+        alarms.give(ALARM, ALARM.as_record())
+        alarms.wait()
+        assert len(server.taken) == 3 and failed.empty()
 
 
 def test_a_command_that_fails_is_said_with_its_last_words(capfd: pytest.CaptureFixture[str]) -> None:

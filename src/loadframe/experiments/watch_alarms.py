@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,8 @@ from loadframe.host.until_end import until_end
 from loadframe.model.watch import WatchAlarm, WatchPlan
 
 WITHIN_S = 60.0
+AGAIN_S = (10.0, 60.0, 300.0, 1800.0)
+"""A webhook that does not take an alarm is tried again after each of these."""
 MOST_SAID = 1 << 16
 """Bytes that a command may say on stderr."""
 VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -39,34 +41,38 @@ def say(text: str) -> None:
 
 
 class Alarms:
-    """failed: told, in words, of an alarm that was not taken."""
+    """failed: told, in words, of an alarm that was not taken. again_s: the pauses after which a webhook is tried again."""
 
-    def __init__(self, plan: WatchPlan, failed: Failed) -> None:
-        self._plan, self._failed = plan, failed
+    def __init__(self, plan: WatchPlan, failed: Failed, *, again_s: Sequence[float] = AGAIN_S) -> None:
+        self._plan, self._failed, self._again_s = plan, failed, again_s
         self._threads: list[threading.Thread] = []
+        self._ending = threading.Event()
 
     def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
         """One alarm. record: as it stands in the day file."""
         say(in_words(alarm))
         if self._plan.webhook:
-            self._begin(lambda: self._post(record))
+            self._begin(lambda: self._post(record), self._again_s)
         if self._plan.command:
             self._begin(lambda: self._run(record))
 
     def wait(self) -> None:
-        """Until all that was given is through: at the end of a watch."""
+        """Until all that was given is through, without further pauses: at the end of a watch."""
+        self._ending.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
         self._threads = []
 
-    def _begin(self, work: Callable[[], None]) -> None:
+    def _begin(self, work: Callable[[], None], again_s: Sequence[float] = ()) -> None:
         def guarded() -> None:
-            try:
-                work()
-            except UserError as error:
-                self._failed(error.fact)
-            except (OSError, subprocess.SubprocessError) as error:
-                self._failed(str(error))
+            for pause_s in (*again_s, None):
+                why = _failure(work)
+                if not why:
+                    return
+                again = pause_s is not None and not self._ending.is_set()
+                self._failed(f"{why}; it is tried again after {pause_s:g} s" if again else why)
+                if not again or self._ending.wait(pause_s):
+                    return
 
         self._threads = [one for one in self._threads if one.is_alive()]
         thread = threading.Thread(target=guarded, daemon=True)
@@ -105,8 +111,19 @@ class Alarms:
             process.wait()
             process.stderr.close()
         if process.returncode != 0:
-            words = said.decode("utf-8", "replace").strip()[-200:]
+            words = " ".join(said.decode("utf-8", "replace").split())[-200:]
             raise UserError(f"{told} did not take the alarm: {words or process.returncode}", remedy="Correct it.")
+
+
+def _failure(work: Callable[[], None]) -> str:
+    """What went wrong; "" for nothing."""
+    try:
+        work()
+    except UserError as error:
+        return error.fact
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def filled(text: str) -> str:
