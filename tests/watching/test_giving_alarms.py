@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
@@ -181,3 +183,19 @@ def test_a_unit_of_work_that_fails_now_and_then_gives_no_alarm(tmp_path: Path) -
             watcher.tick()
             farm.clocks.advance(10.0)
     assert watcher.alarms == []
+
+
+def test_a_terminal_that_takes_nothing_holds_up_nothing() -> None:
+    """Its reader was stopped, or Ctrl-S was pressed: what is said is lost, and the watch goes on."""
+    reading, writing = os.pipe2(os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        while os.write(writing, b"x" * 4096):
+            continue
+    os.set_blocking(writing, True)
+    told = subprocess.run(
+        [sys.executable, "-c", "from loadframe.experiments.watch_alarms import say; say('x'); print('went on')"],
+        stdout=subprocess.PIPE, stderr=writing, timeout=20, check=True,
+    )  # fmt: skip
+    assert told.stdout == b"went on\n"
+    os.close(reading)
+    os.close(writing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -23,6 +24,8 @@ from loadframe.model.watch import WatchAlarm, WatchPlan
 WITHIN_S = 60.0
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)
 """A webhook that does not take an alarm is tried again after each of these."""
+LONGEST_SAID = 4000
+"""Bytes of a line. A pipe that takes anything takes this much at once (POSIX's PIPE_BUF)."""
 MOST_SAID = 1 << 16
 """Bytes that a command may say on stderr."""
 VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -32,11 +35,12 @@ Failed = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """A line for people on stderr; one that is not taken is lost."""
+    """A line for people on stderr; one that is not taken at once is lost: a terminal that was stopped holds up nothing."""
     plain = NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     try:
-        os.write(2, plain.encode("utf-8", "backslashreplace") + b"\n")
-    except OSError:  # closed, or full: what is in the day file is not lost
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, plain.encode("utf-8", "backslashreplace")[:LONGEST_SAID] + b"\n")
+    except (OSError, ValueError):  # closed, or full: what is in the day file is not lost
         return
 
 
