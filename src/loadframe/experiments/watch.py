@@ -204,10 +204,16 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
     if wishes.webhook:
         check_webhook(filled(wishes.webhook), wishes.webhook_owner)
     folder = wishes.folder or Path("watches") / name
+    every_s = plan.every_s if wishes.every_s is None else wishes.every_s
+    if plan.unit and every_s < wishes.interval_s:
+        raise StudyError(
+            f"The unit of work is due every {every_s:g} s, and the watch looks only every {wishes.interval_s:g} s",
+            remedy=f"Give --interval {every_s:g}s, or do the unit of work more rarely (--every).",
+        )
     return replace(
         plan,
         folder=str(folder.absolute()),
-        every_s=plan.every_s if wishes.every_s is None else wishes.every_s,
+        every_s=every_s,
         interval_s=wishes.interval_s,
         load=wishes.load or plan.load,
         for_s=wishes.for_s,
