@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
 from loadframe.formats.observed import import_observed, read_data
-from loadframe.formats.observed_csv import parse_table
+from loadframe.formats.observed_csv import NO_ZONE, parse_table
 from loadframe.formats.observed_series import assemble
 from loadframe.model import Observations, Observed, ObservedMapping
 
@@ -61,6 +61,7 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
 def test_times_as_others_write_them(name: str, cells: tuple[str, str], between_s: float) -> None:
     found = observed(f"{name},load,throughput\n{cells[0]},1,1\n{cells[1]},2,2\n")
     assert found.time_s[1] - found.time_s[0] == pytest.approx(between_s)
+    assert (NO_ZONE in found.notes) is (name == "Time")
 
 
 def test_what_pmrep_writes() -> None:
@@ -69,6 +70,7 @@ def test_what_pmrep_writes() -> None:
         "2026-11-25 04:30:00,,,\n2026-11-25 04:30:10,120.0,0.25,0.1\n2026-11-25 04:30:20,140.0,0.28,0.12\n"
     )
     found = observed(text, ObservedMapping(load="nginx.requests", use={"cpu": "kernel.all.cpu.user"}))
+    assert found.notes == (NO_ZONE,)
     assert math.isnan(found.load[0]) and found.load[1:] == (120, 140)
     assert found.use["cpu"][1:] == (0.25, 0.28)
 

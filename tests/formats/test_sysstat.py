@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
+from loadframe.formats.observed_csv import NO_ZONE
 from loadframe.formats.observed_series import assemble
 from loadframe.formats.sysstat import is_json, is_text, parse_table
 from loadframe.model import ObservedMapping
@@ -81,3 +82,10 @@ def test_damaged_text_is_read_or_refused_with_a_remedy(at: int, text: str) -> No
             parse_table(whole[:at] + text + whole[at + len(text) :], "x")
         except SampleError as error:
             assert error.remedy
+
+
+def test_times_of_an_unknown_zone_are_said_to_be() -> None:
+    """sadf -T writes the time of the machine's place."""
+    local = "# hostname;interval;timestamp;CPU;%idle\nvm;1;2026-11-25 04:51:55{};-1;90\n"
+    assert parse_table(local.format(""), "x").notes == (NO_ZONE,)
+    assert parse_table(local.format(" UTC"), "x").notes == ()

@@ -22,6 +22,7 @@ MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
 MILLISECONDS_FROM = 1e11
 """Seconds since 1970 have ten digits for centuries yet: what is larger counts milliseconds."""
 
+NO_ZONE = "The times name no time zone, and were taken as UTC."
 REMEDY = (
     "The first line names the columns: time,load[,throughput][,response_s or latency_p95_ms][,util.NAME...]; other "
     "names are said with --load, --throughput, --response and --use."
@@ -82,7 +83,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         series,
         _usual(lower),
         _servers(series, name),
-        _notes(at is None, order, len(body) - len(kept), whole - len(body)),
+        _notes(at is None, order, len(body) - len(kept), whole - len(body), at is not None and zoneless(body[0].cells[at])),
     )
 
 
@@ -122,8 +123,8 @@ def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
     return found
 
 
-def _notes(untimed: bool, order: list[int], twice: int, timeless: int) -> tuple[str, ...]:
-    notes = []
+def _notes(untimed: bool, order: list[int], twice: int, timeless: int, zoneless: bool) -> tuple[str, ...]:
+    notes = [NO_ZONE] if zoneless else []
     if untimed:
         notes.append("There is no column of times: the rows were taken as equal steps in the order of the file.")
     if order != sorted(order):
@@ -177,3 +178,11 @@ def moment(text: str) -> float | None:
     except ValueError:
         return None
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+
+
+def zoneless(text: str) -> bool:
+    """Whether it is a date and time of an unknown zone; pmrep writes such."""
+    try:
+        return finite(text) is None and datetime.fromisoformat(text.strip()).tzinfo is None
+    except ValueError:
+        return False

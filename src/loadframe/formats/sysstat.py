@@ -14,7 +14,7 @@ from typing import Any
 
 from loadframe.errors import SampleError
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.observed_csv import MILLISECONDS_FROM, moment
+from loadframe.formats.observed_csv import MILLISECONDS_FROM, NO_ZONE, moment, zoneless
 from loadframe.formats.observed_series import MOST_CELLS, MOST_SERIES, Series, Table
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
@@ -37,12 +37,13 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 @dataclass(slots=True)
 class _Found:
-    """Values by series and time, and the restarts of the machine."""
+    """Values by series and time, the restarts of the machine, and whether times are of an unknown zone."""
 
     name: str
     values: dict[tuple[str, tuple[tuple[str, str], ...]], dict[float, float]] = field(default_factory=dict)
     cells: int = 0
     restarts: int = 0
+    zoneless: bool = False
 
     def add(self, time_s: float, column: str, labels: Mapping[str, str], value: float) -> None:
         key = (column, tuple(sorted(labels.items())))
@@ -76,7 +77,8 @@ def parse_table(text: str, name: str) -> Table:
     series = tuple(_series(column, labels, values) for (column, labels), values in found.values.items())
     busy = tuple(_busy(one) for one in series if one.name == "idle" and "cpu" in one.labels)
     told = f"The machine was restarted {found.restarts:,} time{'s' if found.restarts > 1 else ''}."
-    return Table(name, (*series, *busy), _usual(series, busy), notes=(told,) if found.restarts else ())
+    notes = (*((NO_ZONE,) if found.zoneless else ()), *((told,) if found.restarts else ()))
+    return Table(name, (*series, *busy), _usual(series, busy), notes=notes)
 
 
 def _series(column: str, labels: tuple[tuple[str, str], ...], values: Mapping[float, float]) -> Series:
@@ -134,6 +136,7 @@ def _lines(text: str, found: _Found) -> None:
 
 def _line(cells: Mapping[str, str], where: str, found: _Found) -> None:
     time_s = _time(cells["timestamp"], where)
+    found.zoneless |= zoneless(cells["timestamp"])
     labels = {LABELS[key.lower()]: _device(value) for key, value in cells.items() if key.lower() in LABELS}
     for column, text in cells.items():
         if column in ("hostname", "interval", "timestamp") or column.lower() in LABELS:
@@ -176,6 +179,7 @@ def _json(text: str, found: _Found) -> None:
                     continue
                 raise SampleError(f"{where} has no timestamp", remedy=REMEDY)
             stamp = moment_["timestamp"]
+            found.zoneless |= stamp.get("utc") != 1
             time_s = _time(f"{stamp.get('date', '')} {stamp.get('time', '')}".strip(), where)
             for key, value in moment_.items():
                 if key != "timestamp":
