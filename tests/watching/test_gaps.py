@@ -121,7 +121,7 @@ def test_a_service_that_goes_is_alarmed_once_and_its_return_closes_the_gap(tmp_p
 
 @pytest.mark.parametrize("what", ["absent", "unit-fails"])
 def test_a_service_that_crashes_again_and_again_is_one_event(tmp_path: Path, what: str) -> None:
-    """For 100 s of every 150 s it is away, or its unit of work fails; then it is well for two hours, and it dies again."""
+    """For 100 s of every 150 s it is away, or its unit of work fails; then it is well for two hours, and dies again."""
     with watched(tmp_path, every_s=10.0) as (farm, watcher):
         for hours in (1, 2, 0.1):
             for at in range(int(hours * 360)):

@@ -16,7 +16,7 @@ from loadframe.model.watch import WatchPlan
 
 FORKS = """
 import subprocess, sys
-BURNS = "import time; end = time.process_time() + 0.3\\nwhile time.process_time() < end: pass\\nprint(1, flush=True); input()"
+BURNS = "import time\\nwhile time.process_time() < 0.3: pass\\nprint(1, flush=True); input()"
 print(0, flush=True)
 for line in sys.stdin:
     worker = subprocess.Popen([sys.executable, "-c", BURNS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -35,7 +35,7 @@ Failed = Callable[[str], None]
 
 
 def say(text: str) -> None:
-    """A line for people on stderr; one that is not taken at once is lost: a terminal that was stopped holds up nothing."""
+    """A line for people on stderr; one that is not taken at once is lost: a stopped terminal holds up nothing."""
     plain = NOT_PLAIN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
@@ -45,7 +45,7 @@ def say(text: str) -> None:
 
 
 class Alarms:
-    """failed: told, in words, of an alarm that was not taken. again_s: the pauses after which a webhook is tried again."""
+    """failed: told, in words, of an alarm that was not taken. again_s: pauses after which a webhook is tried again."""
 
     def __init__(self, plan: WatchPlan, failed: Failed, *, again_s: Sequence[float] = AGAIN_S) -> None:
         self._plan, self._failed, self._again_s = plan, failed, again_s

@@ -1,6 +1,6 @@
 """Finding the service again: by its pid, its port, its control group, or its command line. Light: the lasting process
-imports it. A walk over all processes is made while the service is away, and else once a minute at most: its workers come
-and go."""
+imports it. A walk over all processes is made while the service is away, and else once a minute at most: workers come and
+go."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ WORTH = 0.1
 FULL, FULL_ROWS = 0.97, 5
 REARM_S = 86400.0
 REARM: Mapping[str, float] = {"limit-ahead": 7 * 86400.0, "absent": 3600.0, "unit-fails": 3600.0}
-"""The same alarm comes again once what it told of was over for so long, by its kind. A limit ahead is not over because a
+"""The same alarm comes again once what it told of was over for so long, by its kind. A limit ahead is not over as a
 load sleeps at night, or on a weekend; a service that crashes again and again is one event, one that dies in the morning
 and in the evening is two."""
 FAILED_IN_A_ROW = 3

@@ -83,7 +83,9 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         series,
         _usual(lower),
         _servers(series, name),
-        _notes(at is None, order, len(body) - len(kept), whole - len(body), at is not None and zoneless(body[0].cells[at])),
+        _notes(
+            at is None, order, len(body) - len(kept), whole - len(body), at is not None and zoneless(body[0].cells[at])
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""What a program says through a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports it."""
+"""What a program says through a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
+it."""
 
 from __future__ import annotations
 
