@@ -1,6 +1,6 @@
-"""Finding the service again: by its pid, its port, its control group, or its command line. Light: the lasting process
-imports it. A walk over all processes is made while the service is away, and else once a minute at most: workers come and
-go."""
+"""Finding the service again: by its pid, its port, its control group, or its command line. A walk over all processes is
+made while the service is away, and else once a minute at most: workers come and go. Light: the lasting process imports
+it."""
 
 from __future__ import annotations
 
