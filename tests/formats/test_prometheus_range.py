@@ -58,6 +58,21 @@ def test_labels_choose_and_what_matches_is_added_up() -> None:
     assert one.throughput is not None and one.throughput[1] == 2
 
 
+def test_instances_that_come_and_go_are_added_up_while_they_are_there() -> None:
+    """A deployment replaces the pods: each has a series of its own, and none is there all the time."""
+    old, new = steps(*range(0, 600, 150)), [(1.7e9 + 15 * at, 300.0 * (at - 3)) for at in range(3, 9)]
+    found = observed(
+        series("jobs", steps(*range(1, 10))),
+        series("requests_total", old, pod="old"),
+        series("requests_total", new, pod="new"),
+        load="jobs",
+        throughput="requests_total",
+    )
+    assert found.throughput is not None
+    assert found.throughput[1:] == (10, 10, 10, 20, 20, 20, 20, 20)
+    assert any("2 of the 2 series of requests_total are not there all the time" in note for note in found.notes)
+
+
 def test_a_mean_response_time_is_a_sum_over_a_count() -> None:
     found = observed(
         series("n", steps(4, 4, 4)),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -192,11 +192,46 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
-    """One column of all series that match: their sum at the times of the longest. What one of them lacks is missing."""
+    """One column of all series that match: their sum. Before its first value and after its last one a series adds
+    nothing: instances come and go, and each has a series of its own. What one lacks in between is missing."""
     columns = [_rated(one, mapping, notes) for one in series]
+    first, counted = columns[0], columns[0].counted
+    columns = [known for one in columns if (known := _alive(one)) is not None]
+    if len(series) == 1 or not columns:
+        return first
+    times = _all_times(columns)
+    totals, there = [0.0] * len(times), [False] * len(times)
+    for one in columns:
+        begin, end = bisect_left(times, one.times_s[0]), bisect_right(times, one.times_s[-1])
+        for at, value in enumerate(_at(times[begin:end], one), begin):
+            totals[at] += value
+            there[at] = True
+    some = sum(one.times_s[0] > times[0] or one.times_s[-1] < times[-1] for one in columns)
+    if some:
+        notes.append(
+            f"{some:,} of the {len(columns):,} series of {words(series[0].name, 60)} are not there all the time: "
+            "meanwhile they add nothing to the sum."
+        )
+    return _Column(times, [total if known else math.nan for total, known in zip(totals, there, strict=True)], counted)
+
+
+def _alive(one: _Column) -> _Column | None:
+    """From its first value to its last one; None where it has none."""
+    known = [at for at, value in enumerate(one.values) if math.isfinite(value)]
+    if not known:
+        return None
+    return _Column(one.times_s[known[0] : known[-1] + 1], one.values[known[0] : known[-1] + 1], one.counted)
+
+
+def _all_times(columns: Sequence[_Column]) -> list[float]:
+    """The times of all; of those that lie closer together than half a usual step the first."""
     longest = max(columns, key=lambda one: len(one.times_s))
-    total = [sum(pair) for pair in zip(*(_at(longest.times_s, one) for one in columns), strict=True)]
-    return _Column(longest.times_s, total, longest.counted)
+    least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
+    times: list[float] = []
+    for time_s in sorted({time_s for one in columns for time_s in one.times_s}):
+        if not times or time_s - times[-1] >= least_s:
+            times.append(time_s)
+    return times
 
 
 def _rated(one: Series, mapping: ObservedMapping, notes: list[str]) -> _Column:
