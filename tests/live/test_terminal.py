@@ -24,7 +24,7 @@ from textual.widgets import RichLog, Static
 from loadframe.host.environment import python
 from loadframe.live.plot import bars, curve
 from loadframe.live.terminal import READY, LiveView
-from loadframe.live.view import RunView
+from loadframe.live.view import MOST_LINES, RunView
 from loadframe.model import Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import Told
@@ -54,6 +54,20 @@ def test_what_a_run_says_is_shown_and_never_obeyed(run: RunFolder) -> None:
             assert "\\x1b]0;a stranger" in log.lines[0].text
             assert "3 steps" in str(head.render())
             assert "4" in str(app.query_one("#curve", Static).render())
+
+    asyncio.run(look())
+
+
+def test_the_log_of_a_very_long_run_goes_on(run: RunFolder) -> None:
+    async def look() -> None:
+        app = LiveView(RunView(run, "0/run"), lambda: None)
+        async with app.run_test(size=(100, 30)) as pilot:
+            for number in range(3):
+                for at in range(MOST_LINES // 2):
+                    run.tell(Told("say", f"line {number}.{at}"))
+                app.look()
+                await pilot.pause()
+                assert app.query_one("#log", RichLog).lines[-1].text.rstrip().endswith(f"line {number}.{at}")
 
     asyncio.run(look())
 

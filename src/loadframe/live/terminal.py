@@ -101,11 +101,12 @@ class LiveView(App[None]):
         uses = counting[-1]["uses"] if counting else {}
         room.update(bars(uses, view.limits, room.size.width, max(1, room.size.height // 3)))
         log = self.query_one("#log", RichLog)
-        for line in view.lines[self._logged :]:
+        new = min(view.lines_told - self._logged, len(view.lines))  # the first of very many are not kept
+        for line in view.lines[len(view.lines) - new :]:
             log.write(
                 Text(f"{line['at'][11:19]}  {words(line['words'])}", style="bold" if line["event"] == "phase" else "")
             )
-        self._logged = len(view.lines)
+        self._logged = view.lines_told
 
 
 def _head(view: RunView) -> Text:

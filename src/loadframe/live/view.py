@@ -50,6 +50,7 @@ class RunView:
         self.heading: Change = {}
         self.steps: list[Change] = []
         self.lines: list[Change] = []
+        self.lines_told = 0
         self.now: Change | None = None
         self.recorder: Change | None = None
         self.limits: dict[str, Change] = {}
@@ -172,7 +173,9 @@ class RunView:
             else:
                 told = {"at": line.at, "event": line.event, "words": line.words, "steps": line.steps}
                 found.setdefault("lines", []).append(told)
-        self.lines = [*self.lines, *found.get("lines", ())][-MOST_LINES:]
+        new = found.get("lines", ())
+        self.lines = [*self.lines, *new][-MOST_LINES:]
+        self.lines_told += len(new)
         if self.status != "running":
             self.now = None
             found.pop("now", None)
