@@ -58,6 +58,25 @@ def test_what_a_run_says_is_shown_and_never_obeyed(run: RunFolder) -> None:
     asyncio.run(look())
 
 
+def test_the_log_has_the_time_of_this_place(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page has it, and the clock on the wall."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+
+    async def look() -> None:
+        run.tell(Told("say", "noon", at="2026-11-26T06:30:00.000+00:00"))
+        app = LiveView(RunView(run, "0/run"), lambda: None)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            assert app.query_one("#log", RichLog).lines[-1].text.startswith("12:00:00  noon")
+
+    try:
+        asyncio.run(look())
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_the_log_of_a_very_long_run_goes_on(run: RunFolder) -> None:
     async def look() -> None:
         app = LiveView(RunView(run, "0/run"), lambda: None)

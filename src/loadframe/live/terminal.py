@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -104,7 +105,7 @@ class LiveView(App[None]):
         new = min(view.lines_told - self._logged, len(view.lines))  # the first of very many are not kept
         for line in view.lines[len(view.lines) - new :]:
             log.write(
-                Text(f"{line['at'][11:19]}  {words(line['words'])}", style="bold" if line["event"] == "phase" else "")
+                Text(f"{_clock(line['at'])}  {words(line['words'])}", style="bold" if line["event"] == "phase" else "")
             )
         self._logged = view.lines_told
 
@@ -125,6 +126,14 @@ def _head(view: RunView) -> Text:
         title = words(heading["treatments"].get(name, ""), 40)
         text.append(f"  ━ {name} {title}", style=COLOURS[number % len(COLOURS)])
     return text
+
+
+def _clock(at: str) -> str:
+    """The time of day here, of a moment in ISO 8601."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")
+    except (ValueError, OverflowError):
+        return words(at, 8)
 
 
 async def _show(view: RunView, open_end: int, ready: int, stop: Callable[[], None]) -> None:
