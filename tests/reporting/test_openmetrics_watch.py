@@ -41,6 +41,14 @@ def test_the_latest_of_each_kind_is_told() -> None:
     }
 
 
+def test_a_service_that_has_run_for_days_is_there() -> None:
+    """Its line `target` is of a day that is not read any more; each day begins with a line that says who is there."""
+    assert read(of_watch([Line("head", {"pids": [7]})], "shop"))["target_present", "shop"] == 1
+    gone = [Line("head", {"pids": [7]}), Line("target", {"pids": []})]
+    assert read(of_watch(gone, "shop"))["target_present", "shop"] == 0
+    assert ("target_present", "shop") not in read(of_watch([Line("head", {"pids": []})], "shop"))
+
+
 def test_every_family_has_its_unit_at_the_end_of_its_name() -> None:
     assert all(name.endswith(f"_{family.unit}") for name, family in FAMILIES.items() if family.unit)
 

@@ -61,6 +61,9 @@ def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
             last[line.kind] = line
         elif line.kind == "alarm":
             alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
+    head, target = last.get("head"), last.get("target")
+    if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
+        last["target"] = head  # at the beginning of a day it says who is there
     own = {"watch": name}
     for kind, tell in TOLD.items():
         if kind in last:
