@@ -26,6 +26,22 @@ def test_a_limit_is_told_at_its_load_with_an_interval() -> None:
     assert found["a.limit"].high - found["a.limit"].low < 30
 
 
+@pytest.mark.parametrize(("alike", "least"), [(0.0, 0.85), (0.9, 0.85), (0.97, 0.75)])
+def test_the_interval_of_a_limit_holds_also_where_deviations_last_for_hours(alike: float, least: float) -> None:
+    """Three days: a deviation that lasts moves neighbouring loads together, and their scatter does not show it."""
+    held = 0
+    for seed in range(60):
+        (loads, noise), deviation = days(seed, 864), 0.0
+        use: list[float | None] = []
+        for load in loads:
+            deviation = alike * deviation + math.sqrt(1 - alike**2) * noise.gauss(0, 0.02)
+            use.append((load or 0) / 250 + deviation)
+        found = limits_at(loads, {"a.limit": use})["a.limit"]
+        held += found.low <= 250 <= found.high
+        assert found.load == pytest.approx(250, rel=0.25)
+    assert held >= least * 60
+
+
 def test_a_use_that_does_not_follow_the_load_is_not_told() -> None:
     loads, noise = days(2)
     assert limits_at(loads, {"other": [0.5 + noise.gauss(0, 0.05) for _ in loads]}) == {}

@@ -26,6 +26,9 @@ ASSUMED_ERROR = 0.1
 
 CONFIDENCE = 0.95
 
+FEWEST_FREEDOM = 3
+"""Of rows that are alike: how many are worth one is itself not known well enough to take fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -34,7 +37,7 @@ class _Line:
     intercept: float
     slope: float
     mean_load: float
-    count: int
+    count: float
     sxx: float
     reach: float
     growth: float
@@ -79,6 +82,18 @@ def exhausted_at(
     if found is None or (highest_load is not None and found.load > highest_load):
         return None
     return found
+
+
+def crossing_of_alike(
+    loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, alike: float
+) -> LoadInterval | None:
+    """Where the line through rows in time order meets the ceiling; None where it does not rise significantly.
+
+    alike: how many rows are worth one independent row (their integrated autocorrelation time), at least 1. Raises
+    ValueError as `exhausted_at`.
+    """
+    line = _regression(*_checked(loads, uses, ceiling), ceiling, worth=1 / alike)
+    return None if line is None else _crossing(line, ceiling)
 
 
 def demand_at(loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, load: float) -> float | None:
@@ -128,8 +143,13 @@ def _in_proportion(
 
 
 def _regression(
-    loads: NDArray[np.float64], uses: NDArray[np.float64], ceiling: float, confidence: float = CONFIDENCE
+    loads: NDArray[np.float64],
+    uses: NDArray[np.float64],
+    ceiling: float,
+    confidence: float = CONFIDENCE,
+    worth: float = 1.0,
 ) -> _Line | None:
+    """worth: of a row, in independent ones."""
     below = uses < REACHED * ceiling
     loads, uses = loads[below], uses[below]
     if len(np.unique(loads)) < 2:
@@ -140,12 +160,13 @@ def _regression(
     intercept = mean_use - slope * mean_load
     freedom = len(loads) - 2
     if freedom > 0:
-        error = math.sqrt(float(((uses - intercept - slope * loads) ** 2).sum()) / freedom)
-        reach = float(student.quantile((1 + confidence) / 2, freedom)) * error
+        independent = freedom if worth == 1 else max(FEWEST_FREEDOM, round(len(loads) * worth) - 2)
+        error = math.sqrt(float(((uses - intercept - slope * loads) ** 2).sum()) * worth / independent)
+        reach = float(student.quantile((1 + confidence) / 2, independent)) * error
     else:
         reach = 1.96 * ASSUMED_ERROR * math.sqrt(float((uses**2).mean()))
     growth = slope * float(np.ptp(loads))
-    return _Line(intercept, slope, mean_load, len(loads), sxx, reach, growth)
+    return _Line(intercept, slope, mean_load, worth * len(loads), worth * sxx, reach, growth)
 
 
 def _crossing(line: _Line, ceiling: float) -> LoadInterval | None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.exhaustion import CONFIDENCE, exhausted_at
-from loadframe.model import LoadInterval
+from loadframe.analysis.exhaustion import CONFIDENCE, crossing_of_alike, exhausted_at
+from loadframe.analysis.observed_blocks import autocorrelation_time
+from loadframe.model import REACHED, LoadInterval
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
 SPREAD = 1.3
@@ -90,9 +91,30 @@ def limits_at(
             highest_load=FORESIGHT * float(averaged.loads.max()),
             confidence=EARLY if batched else CONFIDENCE,
         )
+        if crossing is not None and not batched:
+            crossing = _widened(crossing, averaged, loads, shares)
         if crossing is not None:
             found[name] = crossing
     return found
+
+
+def _widened(
+    crossing: LoadInterval, averaged: Ranges, loads: Sequence[float | None], shares: Sequence[float | None]
+) -> LoadInterval | None:
+    """The interval at least as wide as that of a line through the rows, of which as many count as are independent: a
+    deviation that lasts for hours moves the means of neighbouring ranges together, so that their scatter does not show
+    it. None where these rows do not prove that the use rises. A ceiling that was seen to be reached is told by that."""
+    if averaged.means.max() >= REACHED:
+        return crossing
+    rows = np.array([(a, b) for a, b in zip(loads, shares, strict=True) if a is not None and b is not None], float)
+    slope, intercept = np.polyfit(rows[:, 0], rows[:, 1], 1)
+    tau = autocorrelation_time(rows[:, 1] - intercept - slope * rows[:, 0])
+    by_rows = crossing_of_alike(rows[:, 0], rows[:, 1], 1.0, tau)
+    if by_rows is None:
+        return None
+    below, above = by_rows.load - by_rows.low, by_rows.high - by_rows.load
+    low = max(float(averaged.loads.max()), min(crossing.low, crossing.load - below))
+    return LoadInterval(crossing.load, min(low, crossing.load), max(crossing.high, crossing.load + above))
 
 
 def bend(loads: Sequence[float | None], responses: Sequence[float | None]) -> LoadInterval | None:
