@@ -269,12 +269,14 @@ def tune(
     trials: int | None = None,
     resume: Path | None = None,
     progress: Progress | None = None,
+    searching: tuning.Searching = tuning.one_by_one,
 ) -> Tuning:
     """Better settings for the study's target, searched in trials and proved against the start in fresh blocks.
 
     trials: their number; None: tune.trials. resume: a run of the same study that goes on; its trials begin the new
-    run. StudyError where there is nothing to vary, RunError where the run is of another study, or began with other
-    settings than are in effect now; raises as `investigate` does."""
+    run. searching: how trials are taken, one by one on this machine or over a fleet. StudyError where there is nothing
+    to vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
+    `investigate` does."""
     tuning_space.check(study)
     earlier = resuming.trials_of(resume, study) if resume is not None else []
     run = new_run(study, runs)
@@ -292,6 +294,7 @@ def tune(
             trials=study.tune.trials if trials is None else trials,
             memory_bytes=resuming.memory_bytes(book.bench, run),
             earlier=earlier,
+            searching=searching,
         )
     resumed_from = str(resume) if resume is not None else ""
     tuning_writing.save(run, replace(found, resumed_from=resumed_from))

@@ -15,6 +15,7 @@ from loadframe.errors import MissingTool
 
 if TYPE_CHECKING:
     from loadframe.experiments.frame import MakeBench
+    from loadframe.experiments.tuning import Searching
     from loadframe.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
@@ -40,6 +41,32 @@ def bench_of(fleet: Path | None, study: Study) -> Iterator[MakeBench]:
         yield made
 
 
+@contextmanager
+def searching_of(fleet: Path | None, study: Study) -> Iterator[Searching]:
+    """How a search takes its trials: one by one on this machine, or side by side on the hosts of this fleet."""
+    if fleet is None:
+        from loadframe.experiments.tuning import one_by_one
+
+        yield one_by_one
+        return
+    from loadframe.fleet.declaration import load
+
+    declared = load(fleet)
+    try:
+        from loadframe.fleet.trials_over import searching_over
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    with searching_over(declared, study, say) as searching:
+        yield searching
+
+
+def _missing(error: ModuleNotFoundError) -> MissingTool:
+    return MissingTool(
+        f"A fleet needs the Python package {error.name}, which is not installed",
+        remedy="pip install 'loadframe[fleet]'",
+    )
+
+
 @app.command()
 def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], as_json: Json = False) -> None:
     """Check a fleet: hosts, versions, clocks, links, and who is loud. It changes nothing and loads no server."""
@@ -51,10 +78,7 @@ def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], a
         try:
             from loadframe.fleet.check import check as checked
         except ModuleNotFoundError as error:
-            raise MissingTool(
-                f"A fleet needs the Python package {error.name}, which is not installed",
-                remedy="pip install 'loadframe[fleet]'",
-            ) from error
+            raise _missing(error) from error
         found = checked(declared, told=say)
         if as_json:
             emit(fleet_json(found))

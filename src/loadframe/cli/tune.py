@@ -9,6 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.fleet import searching_of
 
 
 def tune(
@@ -21,12 +22,20 @@ def tune(
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
+    over: Annotated[
+        Path | None,
+        typer.Option("--fleet", metavar="FILE", help="Run the trials side by side on the hosts of this fleet."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        found = measured(
-            as_json, lambda progress: loadframe.tune(declared, runs, trials=trials, resume=resume, progress=progress)
-        )
+        with searching_of(over, declared) as searching:
+            found = measured(
+                as_json,
+                lambda progress: loadframe.tune(
+                    declared, runs, trials=trials, resume=resume, progress=progress, searching=searching
+                ),
+            )
         tell(found, as_json)

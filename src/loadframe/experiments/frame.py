@@ -66,13 +66,15 @@ def on_bench(
 ) -> Iterator[Bookkeeping]:
     """The bench, with the target in the state that the study declares as treatment A. rounds: what is proved so
     far, for the report of an experiment that ends early. Raises as `explaining` does."""
-    with explaining(run, rounds), _bench(study, run, progress, make) as book:
+    with explaining(run, rounds), bare_bench(study, run, progress, make) as book:
         yield book
 
 
 @contextmanager
-def _bench(study: Study, run: RunFolder, progress: Progress | None, make: MakeBench) -> Iterator[Bookkeeping]:
-    """The bench, with the target in the state that the study declares as treatment A; its cost noted at the end."""
+def bare_bench(
+    study: Study, run: RunFolder, progress: Progress | None, make: MakeBench = RealBench
+) -> Iterator[Bookkeeping]:
+    """The same without a report of what ends early; what it cost is noted at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     told = TellsRun(run, progress or Silent())

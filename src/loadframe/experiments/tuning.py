@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis.undisturbed import undisturbed
@@ -59,6 +59,19 @@ def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -
     return Plan(varied.space, varied.left_out, tuple(each for each in remedies if each), levels, asked)
 
 
+Searching = Callable[[Trials, int], None]
+"""Takes trials as far as that number of them and the budget go; each is told to the search and kept."""
+
+
+def one_by_one(tuned: Trials, most: int) -> None:
+    """Trials on the bench that has measured the start."""
+    book = tuned.book
+    left = max(0, most - len(tuned.done))
+    book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
+    while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
+        tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
+
+
 def tune(
     book: Bookkeeping,
     run: RunFolder,
@@ -67,10 +80,11 @@ def tune(
     trials: int,
     memory_bytes: float | None,
     earlier: Sequence[TuningTrial] = (),
+    searching: Searching = one_by_one,
 ) -> Tuning:
     """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
     first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.
-    earlier: trials of a run to go on from."""
+    earlier: trials of a run to go on from. searching: how the trials are taken."""
     one = examined.round
     plan = planned(book, examined, memory_bytes)
     search = Search(plan.space, tries=plan.tries, seed=book.random.randrange(2**32))
@@ -78,16 +92,8 @@ def tune(
     tuned.begin(earlier)
     answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in one.findings))
     tuning_writing.save(run, answers.stopped())
-    _search(tuned, trials)
+    searching(tuned, trials)
     return _conclude(tuned, answers)
-
-
-def _search(tuned: Trials, most: int) -> None:
-    book = tuned.book
-    left = max(0, most - len(tuned.done))
-    book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
-    while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
-        tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
 
 
 def _conclude(tuned: Trials, answers: Answers) -> Tuning:

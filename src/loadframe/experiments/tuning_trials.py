@@ -68,7 +68,7 @@ class Trials:
     def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
         """A trial, from the proposal to its line in the run folder. kept_s: seconds of the budget that it must leave,
         as far as it may do without them."""
-        number = 1 + self._highest()
+        number = self.next_number
         steps: list[Step] = []
         failed = ""
         try:
@@ -84,9 +84,25 @@ class Trials:
         except UNFIT as error:
             failed = error.fact
             self.book.bench.recover(START)
-        served = not failed and all(step.throughput > 0 for step in steps)
-        value = self.start.value(steps) if served else None
-        trial = TuningTrial(
+        trial = self.judged(number, proposal, steps, failed, self.start)
+        trial = replace(trial, steps=tuple(step.number for step in steps))
+        self.add(trial)
+        self.say(trial)
+        if (
+            trial.ratio is not None
+            and self._too_good(steps)
+            and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s)
+        ):
+            self._look_at_start_again()
+
+    def judged(
+        self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: Start, host: str = ""
+    ) -> TuningTrial:
+        """What these steps of a proposal come to against a start, which that host has served. failed: why the target
+        would not work; "" where it did."""
+        served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
+        value = start.value(steps) if served else None
+        return TuningTrial(
             number=number,
             reason=proposal.reason,
             changes=self.space.changes(proposal.point),
@@ -94,14 +110,20 @@ class Trials:
             ratio=None if value is None else math.exp(value),
             ended_early=not failed and len(steps) < len(self.levels),
             failed=failed or ("" if value is not None else "no request was served"),
-            steps=tuple(step.number for step in steps),
             objective_use=within.used(self.objective, steps),
             missed=within.missed(self.objective, steps),
+            host=host,
         )
-        self.add(trial)
-        self._say(trial)
-        if served and self._too_good(steps) and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s):
-            self._look_at_start_again()
+
+    def floors(self, start: Start) -> dict[float, float]:
+        """Below which throughput (1/s, by level) a trial held against that start has no hope."""
+        best = math.exp(max(0.0, self.search.leading_value()))
+        return {level: HOPELESS * best * start.reference[level] for level in self.levels}
+
+    @property
+    def next_number(self) -> int:
+        """Of the trial to come."""
+        return 1 + self._highest()
 
     def add(self, trial: TuningTrial) -> None:
         """Learn from a trial and keep it; on the disk when this returns."""
@@ -111,9 +133,9 @@ class Trials:
     def refuse(self, point: Point, why: str) -> None:
         """A point with which the target turned out not to work, outside of a trial of it: noted before anything else
         can fail."""
-        trial = TuningTrial(1 + self._highest(), "again", self.space.changes(point), {}, None, failed=why)
+        trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
         self.add(trial)
-        self._say(trial)
+        self.say(trial)
         self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
@@ -185,14 +207,16 @@ class Trials:
             return False
         if within.missed(self.objective, steps):
             return True
-        best = math.exp(max(0.0, self.search.leading_value()))
-        return any(step.throughput < HOPELESS * best * self.start.reference[step.level] for step in steps)
+        floors = self.floors(self.start)
+        return any(step.throughput < floors[step.level] for step in steps)
 
-    def _say(self, trial: TuningTrial) -> None:
+    def say(self, trial: TuningTrial) -> None:
+        """What came of it, to who looks on."""
+        where = f" on {trial.host}" if trial.host else ""
         told = named(trial.changes) or "as given"
         came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
         came += f", but misses the objective {trial.missed}" if trial.missed else ""
-        self.book.progress.say(f"trial {trial.number}: {came} ({told})")
+        self.book.progress.say(f"trial {trial.number}{where}: {came} ({told})")
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:

@@ -10,10 +10,11 @@ from pydantic import Field, field_validator, model_validator
 
 from loadframe.connections.address import is_here
 from loadframe.errors import StudyError
-from loadframe.study.fields import Table
+from loadframe.host.processes import parse_cpus
+from loadframe.study.fields import Cpus, Table
 from loadframe.study.reading import load_as
 
-Role = Literal["target", "driver", "observer"]
+Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine", "processes"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
 MOST_HOSTS = 1000
@@ -21,6 +22,9 @@ MOST_HOSTS = 1000
 _SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*")
 """[USER@]HOST, as ssh takes it: a name of the user's own configuration, too. None can be read as an option."""
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:-]*")
+_WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SCHEDULER = re.compile(r"(tls|tcp)://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}")
+_LOOPBACK = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]):")
 
 
 class HostTable(Table):
@@ -31,6 +35,8 @@ class HostTable(Table):
     here: bool = False
     ssh: str = ""
     by: list[str] = Field([])
+    worker: str = ""
+    cpus: Cpus = None
     address: str = ""
     loadframe: str = "loadframe"
     may_change: list[Change] = Field([])
@@ -51,12 +57,31 @@ class HostTable(Table):
             raise ValueError(f"address = {address!r} is no name or number of a host, without a port")
         return address
 
+    @field_validator("worker")
+    @classmethod
+    def _is_a_worker(cls, worker: str) -> str:
+        if worker and not _WORKER.fullmatch(worker):
+            raise ValueError(f"worker = {worker!r} is no name of a worker: letters, digits, dots and dashes")
+        return worker
+
+    @field_validator("cpus")
+    @classmethod
+    def _are_cpus(cls, cpus: str | None) -> str | None:
+        if cpus is not None:
+            parse_cpus(cpus)
+        return cpus
+
     @model_validator(mode="after")
     def _one_way(self) -> HostTable:
-        ways = [name for name, given in (("here", self.here), ("ssh", self.ssh), ("by", self.by)) if given]
+        given = {"here": self.here, "ssh": self.ssh, "by": self.by, "worker": self.worker}
+        ways = [name for name, value in given.items() if value]
         if len(ways) != 1:
             told = " and ".join(ways) or "none"
-            raise ValueError(f"host {self.name!r} is reached by one of here, ssh and by; given: {told}")
+            raise ValueError(f"host {self.name!r} is reached by one of here, ssh, by and worker; given: {told}")
+        if bool(self.worker) != ("trial" in self.roles) or ("trial" in self.roles and len(self.roles) > 1):
+            raise ValueError(f'host {self.name!r}: roles = ["trial"] and worker belong together, without other roles')
+        if self.cpus is not None and not self.worker:
+            raise ValueError(f"host {self.name!r}: cpus are for a host with a worker")
         return self
 
     @property
@@ -65,11 +90,32 @@ class HostTable(Table):
         return self.authorised and bool(self.owner.strip())
 
 
+class TlsTable(Table):
+    """The files (PEM) by which a scheduler and this machine know each other."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
 class AboutFleet(Table):
-    """What the fleet is called, and the configuration of the user's SSH client for it, where it has its own."""
+    """What the fleet is called; the configuration of the user's SSH client for it, where it has its own; the dask
+    scheduler of the hosts that are workers, where one is there already."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     ssh_config: Path | None = None
+    scheduler: str = ""
+    tls: TlsTable | None = None
+
+    @model_validator(mode="after")
+    def _not_open(self) -> AboutFleet:
+        if self.scheduler and not _SCHEDULER.fullmatch(self.scheduler):
+            raise ValueError(f"scheduler = {self.scheduler!r} is no address of one: tls://HOST:PORT")
+        if self.scheduler.startswith("tcp:") and not _LOOPBACK.match(self.scheduler):
+            raise ValueError(f"scheduler = {self.scheduler!r}: whoever reaches it may run programs; use tls://")
+        if self.scheduler.startswith("tls:") != (self.tls is not None):
+            raise ValueError("a scheduler at tls://HOST:PORT and tls = { ca, certificate, key } belong together")
+        return self
 
 
 class Fleet(Table):
@@ -104,7 +150,8 @@ def load(path: Path) -> Fleet:
 def _check_consent(fleet: Fleet) -> None:
     """Before anything is sent: a host other than this machine needs the word of its owner."""
     for host in fleet.host:
-        away = not host.here or bool(host.address and not is_here(host.address))
+        begun_here = host.here or bool(host.worker and not fleet.fleet.scheduler)
+        away = not begun_here or bool(host.address and not is_here(host.address))
         if away and not host.consented:
             raise StudyError(
                 f"host {host.name!r} is not this machine, and the fleet file does not say that its owner has "

@@ -27,7 +27,8 @@ class TuningTrial:
     where the first one showed that there is no hope. ratio: against the start, over these levels; None where the target
     would not work, and `failed` says why. steps: their numbers in the run of the trial. objective_use: how much of what
     the objective allows it used, at the level where that is most (above 1: more than allowed); None where nothing is
-    asked. missed: what of the objective it clearly missed, in words; "" where it did not."""
+    asked. missed: what of the objective it clearly missed, in words; "" where it did not. host: of a fleet, on which it
+    was measured, and against whose start; "" for this machine."""
 
     number: int
     reason: TrialReason
@@ -39,6 +40,7 @@ class TuningTrial:
     steps: tuple[int, ...] = ()
     objective_use: float | None = None
     missed: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
 """What a run over a fleet leaves in its folder besides: a recording of each host, a line for each step, also for one
-that is void, and whether fewer drivers would have done."""
+that is void, whether fewer drivers would have done; of trials side by side every task, and how alike the hosts are."""
 
 from __future__ import annotations
 
 from loadframe.model.fleet_step import FleetDrivers, FleetStep
+from loadframe.model.fleet_trials import FleetAttempt, FleetHosts
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 
 STEPS, DRIVERS = "fleet.jsonl", "fleet-drivers.jsonl"
+ATTEMPTS, HOSTS = "fleet-trials.jsonl", "fleet-hosts.jsonl"
 
 
 def recording_of(host: str) -> str:
@@ -33,4 +35,25 @@ def add_drivers(run: RunFolder, found: FleetDrivers) -> None:
 def drivers(run: RunFolder) -> FleetDrivers | None:
     """The last such comparison; None where there was none. RunError."""
     found = [decode("fleet-drivers", line, FleetDrivers, where=where) for line, where in run.lines(DRIVERS)]
+    return found[-1] if found else None
+
+
+def add_attempt(run: RunFolder, attempt: FleetAttempt) -> None:
+    """One more task that has ended on a host, also one that was lost. RunError."""
+    run.append_line(ATTEMPTS, "fleet-trial", attempt)
+
+
+def attempts(run: RunFolder) -> list[FleetAttempt]:
+    """All of a run, in the order in which they ended. RunError for what is damaged."""
+    return [decode("fleet-trial", line, FleetAttempt, where=where) for line, where in run.lines(ATTEMPTS)]
+
+
+def add_hosts(run: RunFolder, found: FleetHosts) -> None:
+    """What the hosts serve beside one another. RunError."""
+    run.append_line(HOSTS, "fleet-hosts", found)
+
+
+def hosts(run: RunFolder) -> FleetHosts | None:
+    """The last such comparison; None where there was none. RunError."""
+    found = [decode("fleet-hosts", line, FleetHosts, where=where) for line, where in run.lines(HOSTS)]
     return found[-1] if found else None

@@ -79,8 +79,23 @@ class Search:
         self.outcomes.clear()
         self._fitted = None
 
-    def propose(self) -> Proposal:
-        """What to try next."""
+    def propose(self, pending: Sequence[Point] = ()) -> Proposal:
+        """What to try next. pending: points that are measured at this moment; each is taken to come out as expected, so
+        that the next one tells something else (the Kriging believer: Ginsbourger, Le Riche and Carraro 2010)."""
+        known = self.outcomes
+        try:
+            for point in pending:
+                self.outcomes = [*self.outcomes, Outcome(point, self._expected(point))]
+                self._fitted = None
+            return self._proposed()
+        finally:
+            if pending:
+                self.outcomes, self._fitted = known, None
+
+    def _expected(self, point: Point) -> float:
+        return float(self._surrogate().mean(self._scaled([point]))[0]) if self.outcomes else 0.0
+
+    def _proposed(self) -> Proposal:
         start = self.space.start
         if self._times(start) < STARTS:
             return Proposal(start, "start")

@@ -1,0 +1,117 @@
+"""How alike the hosts of a search are, before anything is compared between them: the same settings on each (A/A).
+
+In each block the start is measured on one host after another, the others at rest, in an order that is drawn; then on
+all of them at the same time, as trials are. The first says whether they differ, the second whether they disturb one
+another, which machines that share CPUs, a disk or a link do.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from loadframe.analysis import likeness
+from loadframe.errors import FleetError
+from loadframe.experiments.tuning_start import Start
+from loadframe.model import Step
+from loadframe.model.fleet_trials import FleetHosts, HostRatio, TaskPurpose
+
+TOLD = f"from {1 / likeness.MARGIN:.2f} to {likeness.MARGIN:.2f}"
+
+Measured = Mapping[str, Sequence[Step]]
+Measure = Callable[[int, TaskPurpose, Sequence[str]], Measured]
+"""Take the start on these hosts at the same time, in a block of this number: the steps of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What is known. starts: of each host, as it serves while all are loaded: what its trials are held against."""
+
+    found: FleetHosts
+    starts: Mapping[str, Start]
+
+
+def calibrate(
+    hosts: Sequence[str],
+    levels: Sequence[float],
+    measure: Measure,
+    drawn: random.Random,
+    note: Callable[[FleetHosts], None] = lambda _: None,
+    affords: Callable[[], bool] = lambda: True,
+) -> Calibrated:
+    """Blocks until all hosts are known to be alike. note: is told what is known, also before a refusal. affords:
+    whether there is time for another block. FleetError where hosts differ, disturb one another, or where that cannot be
+    told."""
+    alone: dict[str, list[list[Step]]] = {host: [] for host in hosts}
+    together: dict[str, list[list[Step]]] = {host: [] for host in hosts}
+    found: FleetHosts | None = None
+    for block in range(1, likeness.PLAN.last + 1):
+        if block > likeness.PLAN.first and not affords():
+            break
+        for host in drawn.sample(list(hosts), len(hosts)):
+            alone[host].append(list(measure(block, "alone", [host])[host]))
+        for host, steps in measure(block, "together", hosts).items():
+            together[host].append(list(steps))
+        if block < likeness.PLAN.first:
+            continue
+        found = compared(alone, together, levels)
+        likenesses = {each.likeness for each in (*found.hosts, *found.together)}
+        if likenesses == {"alike"} or "differ" in likenesses:
+            break
+    assert found is not None, "the plan has a look"
+    note(found)
+    _refuse(found)
+    starts = {host: Start.of([step for steps in together[host] for step in steps], levels) for host in hosts}
+    return Calibrated(found, starts)
+
+
+def compared(
+    alone: Mapping[str, Sequence[Sequence[Step]]],
+    together: Mapping[str, Sequence[Sequence[Step]]],
+    levels: Sequence[float],
+) -> FleetHosts:
+    """From the steps of each host, by block."""
+    mine = {host: _by_level(blocks, levels) for host, blocks in alone.items()}
+    all_at_once = {host: _by_level(blocks, levels) for host, blocks in together.items()}
+    middle = _middle(mine, levels)
+    hosts = [likeness.beside(host, middle, mine[host], mine[middle]) for host in mine if host != middle]
+    beside_itself = [likeness.beside(host, host, all_at_once[host], mine[host]) for host in mine]
+    return FleetHosts(tuple(levels), likeness.MARGIN, tuple(hosts), tuple(beside_itself))
+
+
+def _by_level(blocks: Sequence[Sequence[Step]], levels: Sequence[float]) -> dict[float, list[float]]:
+    return {level: [step.throughput for steps in blocks for step in steps if step.level == level] for level in levels}
+
+
+def _middle(mine: Mapping[str, Mapping[float, Sequence[float]]], levels: Sequence[float]) -> str:
+    """The host with the middle throughput at the first level: of three, the odd one is named."""
+    ranked = sorted(mine, key=lambda host: median(mine[host][levels[0]]))
+    return ranked[len(ranked) // 2]
+
+
+def _refuse(found: FleetHosts) -> None:
+    told = list(_differing(found.hosts)) or list(_differing(found.together))
+    if not told:
+        return
+    differ = any(each.likeness == "differ" for each in (*found.hosts, *found.together))
+    remedy = (
+        "Search with hosts that are alike: take the others out of the fleet file. Where they disturb one another, bind "
+        "each to CPUs of its own (cpus), or use separate machines."
+        if differ
+        else "Give longer windows (measure.window) or more time (measure.budget), or use hosts that are quieter."
+    )
+    raise FleetError(f"trials on these hosts cannot be compared: {'; '.join(told)}", remedy=remedy)
+
+
+def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
+    """Those that differ; where none does, those of which it is not known."""
+    of_itself = " of what it serves while the others rest"
+    differ = [each for each in ratios if each.likeness == "differ"]
+    for each in differ or [each for each in ratios if each.likeness == "unknown"]:
+        beside = of_itself if each.host == each.beside else f" of what {each.beside} serves"
+        while_ = "while all are loaded " if each.host == each.beside else ""
+        shown = f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})"
+        doubt = "" if differ else f", which does not prove that they are alike ({TOLD})"
+        yield f"{while_}host {each.host} serves {shown}{beside} with the same settings{doubt}"

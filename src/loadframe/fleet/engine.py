@@ -1,0 +1,345 @@
+"""dask.distributed as the engine of trials: a scheduler that is there already, or one of our own on this machine.
+
+Nothing of what dask does for throughput is wanted here: no result is taken from a cache (pure=False), no task is tried
+again (retries=0, allowed-failures=0), none moves to another host (stealing off, workers=..., allow_other_workers=False).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import dask
+import distributed
+
+from loadframe.errors import FleetError
+from loadframe.fleet.declaration import AboutFleet, Fleet, HostTable
+from loadframe.fleet.hosts import check_alike
+from loadframe.fleet.tasks import Came
+from loadframe.fleet.trial_task import carry_out, look
+from loadframe.formats.json_text import parse_json, write_json
+
+_dask: Any = distributed
+"""Half of it has no types."""
+CONNECTED_WITHIN_S = 20.0
+LOOKED_WITHIN_S = 30.0
+POLL_S = 0.2
+OURS = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.nanny.pre-spawn-environ": {},
+    "distributed.worker.profile.enabled": False,
+    "distributed.diagnostics.nvml": False,
+    "distributed.admin.tick.limit": "1h",
+}
+"""Of a scheduler and workers of our own. The last three: what would use CPU, or speak, beside a measurement."""
+STARTED_SO = (
+    "Start it with DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 and "
+    "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A worker that is there: its address, and the kernel that it said it runs on."""
+
+    address: str
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    host: str
+    address: str
+    future: Any
+
+
+class DaskEngine:
+    """See tasks.Engine. Enter it before anything is measured; all hosts are there then."""
+
+    def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
+        """secrets: variables that each host must have. FleetError where the fleet has fewer than two hosts for
+        trials."""
+        self._about = fleet.fleet
+        self._hosts = fleet.with_role("trial")
+        self._secrets = sorted(secrets)
+        self._say = say
+        self._stack = ExitStack()
+        self._client: Any = None
+        self._open: dict[str, _Open] = {}
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._places: dict[str, Place] = {}
+        self._foreign: set[str] = set()
+        if len(self._hosts) < 2:
+            raise FleetError(
+                f"the fleet {fleet.fleet.name!r} has {len(self._hosts)} hosts for trials side by side; it takes two",
+                remedy='Give hosts roles = ["trial"] and worker = "NAME" (docs/fleet.md).',
+            )
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(dask.config.set(OURS))
+            self._say(f"Reaching {len(self._hosts)} hosts for trials")
+            self._client = stack.enter_context(self._connected(stack))
+            self._check_scheduler()
+            self._await_hosts()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """See Engine."""
+        return tuple(host.name for host in self._hosts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For the report: who runs trials."""
+        names = ", ".join(self.hosts)
+        boots = {place.boot for place in self._places.values()}
+        together = ("Some of them run on one kernel.",) if len(boots) < len(self._places) else ()
+        return (f"Trials ran side by side on the hosts {names} of the fleet {self._about.name}.", *together)
+
+    def present(self) -> frozenset[str]:
+        """See Engine. A worker that has returned is looked at again: it must be on the same host."""
+        seen = self._seen()
+        for host in self._hosts:
+            address, known = seen.get(host.name), self._places.get(host.name)
+            if address is None or host.name in self._foreign or (known and known.address == address):
+                continue
+            place = self._looked(host, address)
+            if place is None:
+                continue
+            if known is not None and place.boot != known.boot:
+                self._foreign.add(host.name)
+                self._say(f"The worker {host.worker} has returned on another machine, which is not used.")
+                continue
+            self._places[host.name] = place
+        at = {name for name, address in seen.items() if name in self._places and self._places[name].address == address}
+        return frozenset(at - {each.host for each in self._open.values()} - self._foreign)
+
+    def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
+        """See Engine."""
+        address = self._places[host].address
+        cpus = next(each.cpus for each in self._hosts if each.name == host)
+        text = write_json({**asked, "task": task, "host": host, "cpus": cpus or ""})
+        future = self._submit(carry_out, text, task, address)
+        self._open[task] = _Open(host, address, future)
+        future.add_done_callback(lambda _: self._ended.put(task))
+
+    def came(self, within_s: float) -> Came | None:
+        """See Engine."""
+        until = time.monotonic() + within_s
+        while True:
+            try:
+                task = self._ended.get(timeout=max(0.0, min(POLL_S, until - time.monotonic())))
+            except queue.Empty:
+                if (gone := self._gone()) is not None:
+                    return gone
+                if time.monotonic() >= until:
+                    return None
+                continue
+            if task in self._open:
+                return self._answered(task)
+
+    def close(self) -> None:
+        """See Engine."""
+        for task in list(self._open):
+            self._drop(task)
+        with _quiet():
+            self._stack.close()
+
+    # --- the scheduler ----------------------------------------------------------------------------------------------
+
+    def _connected(self, stack: ExitStack) -> Any:
+        if self._about.scheduler:
+            return _client(self._about.scheduler, _security(self._about))
+        security = _dask.Security.temporary()
+        cluster = stack.enter_context(_cluster(self._hosts, security))
+        return _dask.Client(cluster, security=security, set_as_default=False)
+
+    def _check_scheduler(self) -> None:
+        """FleetError for a scheduler that would try again, or move, what is a measurement."""
+        failures, steals = self._client.run_on_scheduler(_settings_of)
+        if failures or steals:
+            told = [f"allowed-failures is {failures}"] if failures else []
+            told += ["work stealing is on"] if steals else []
+            raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(told)}", remedy=STARTED_SO)
+
+    def _seen(self) -> dict[str, str]:
+        """Addresses of the workers that are there, by host."""
+        if self._client.status != "running":
+            raise FleetError(
+                "the dask scheduler of the fleet is gone", remedy="Start it, and go on from the trials with --resume."
+            )
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        by_name = {str(worker["name"]): (address, worker) for address, worker in workers.items()}
+        return {host.name: by_name[host.worker][0] for host in self._hosts if host.worker in by_name}
+
+    # --- the hosts --------------------------------------------------------------------------------------------------
+
+    def _await_hosts(self) -> None:
+        until = time.monotonic() + CONNECTED_WITHIN_S
+        while missing := [host for host in self._hosts if host.name not in self._seen()]:
+            if time.monotonic() > until:
+                names = ", ".join(host.worker for host in missing)
+                raise FleetError(
+                    f"no worker {names} is at the scheduler within {CONNECTED_WITHIN_S:g} s",
+                    remedy="Start it there: dask worker ADDRESS --name NAME --nthreads 1 --no-dashboard.",
+                )
+            time.sleep(POLL_S)
+        self._check_slots()
+        absent = set(self.hosts) - self.present()
+        if absent:
+            raise FleetError(f"the worker of host {min(absent)!r} has gone", remedy="See why, and start it again.")
+
+    def _check_slots(self) -> None:
+        """FleetError for a worker that would take two tasks at a time, or that strangers can reach."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        for host in self._hosts:
+            address = self._seen()[host.name]
+            if workers[address]["nthreads"] != 1:
+                raise FleetError(
+                    f"the worker {host.worker} takes {workers[address]['nthreads']} tasks at a time",
+                    remedy="Start it with --nthreads 1: one trial has its host to itself.",
+                )
+            if not address.startswith(("tls://", "tcp://127.", "tcp://[::1]")):
+                raise FleetError(
+                    f"the worker {host.worker} listens at {address}, where whoever reaches it may run programs",
+                    remedy="Let scheduler and workers speak TLS.",
+                )
+
+    def _looked(self, host: HostTable, address: str) -> Place | None:
+        """What a worker says of its host; None where it has gone again. FleetError for one that cannot be used."""
+        task = f"look-{host.name}-{time.monotonic_ns()}"
+        future = self._submit(look, write_json({"secrets": self._secrets}), task, address)
+        try:
+            said = parse_json(future.result(timeout=LOOKED_WITHIN_S).encode())
+        except ModuleNotFoundError as error:
+            raise FleetError(
+                f"host {host.name!r} has no Python package {error.name}", remedy="pip install 'loadframe[fleet]' there."
+            ) from error
+        except Exception as error:  # noqa: BLE001 - dask has an exception of its own for each way of going
+            self._say(f"host {host.name!r} does not answer: {type(error).__name__}")
+            return None
+        finally:
+            future.cancel()
+        check_alike({host.name: said["facts"]})
+        if said["missing"]:
+            raise FleetError(
+                f"host {host.name!r} lacks the variables {', '.join(said['missing'])}, which the study names",
+                remedy="Set them where its worker is started: secrets are never sent through the scheduler.",
+            )
+        return Place(address, str(said["facts"]["boot"]))
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def _submit(self, work: Callable[[str], str], text: str, task: str, address: str) -> Any:
+        return self._client.submit(
+            work, text, key=task, workers=[address], allow_other_workers=False, pure=False, retries=0
+        )
+
+    def _answered(self, task: str) -> Came:
+        one = self._open[task]
+        future = one.future
+        try:
+            if future.status != "finished":
+                return self._without_answer(task, one)
+            return self._read(task, one, future.result(timeout=LOOKED_WITHIN_S))
+        except Exception as error:  # noqa: BLE001 - the same: the answer cannot be fetched
+            return Came(task, one.host, lost=f"its answer has gone ({type(error).__name__})")
+        finally:
+            self._drop(task)
+
+    def _without_answer(self, task: str, one: _Open) -> Came:
+        if one.future.status != "error":
+            return Came(task, one.host, lost=f"its worker has gone ({one.future.status})")
+        error = one.future.exception(timeout=LOOKED_WITHIN_S)
+        return Came(task, one.host, lost=f"its worker has gone ({type(error).__name__})")
+
+    def _read(self, task: str, one: _Open, text: str) -> Came:
+        answer = parse_json(text.encode())
+        if answer.get("died"):
+            return Came(task, one.host, lost=str(answer["died"]))
+        if answer.get("task") != task or answer.get("boot") != self._places[one.host].boot:
+            return Came(task, one.host, lost="the answer is of another host")
+        return Came(task, one.host, answer)
+
+    def _gone(self) -> Came | None:
+        """A task whose worker is not there any more, of which nothing else tells: dask would wait for it to return."""
+        seen = self._seen()
+        for task, one in self._open.items():
+            if seen.get(one.host) != one.address and not one.future.done():
+                self._drop(task)
+                return Came(task, one.host, lost="its worker has gone")
+        return None
+
+    def _drop(self, task: str) -> None:
+        one = self._open.pop(task)
+        with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
+            one.future.cancel()
+
+
+def _settings_of(dask_scheduler: Any) -> tuple[int, bool]:
+    """Runs in the scheduler: its allowed failures, and whether it steals."""
+    return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
+
+
+def _security(about: AboutFleet) -> Any:
+    if about.tls is None:
+        return None
+    tls = about.tls
+    return _dask.Security(
+        tls_ca_file=str(tls.ca), tls_client_cert=str(tls.certificate), tls_client_key=str(tls.key),
+        require_encryption=True,
+    )  # fmt: skip
+
+
+def _client(address: str, security: Any) -> Any:
+    try:
+        return _dask.Client(address, security=security, timeout=CONNECTED_WITHIN_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise FleetError(
+            f"no dask scheduler answers at {address}: {error}", remedy="See that it runs, and its certificates."
+        ) from error
+
+
+@contextlib.contextmanager
+def _cluster(hosts: Sequence[HostTable], security: Any) -> Iterator[Any]:
+    """Scheduler and workers on this machine, as LocalCluster has them, with names: on loopback, by TLS with keys that
+    are in memory only, without a dashboard."""
+    way = {"security": security, "protocol": "tls://", "host": "127.0.0.1"}
+    workers = {
+        host.worker: {
+            "cls": _dask.Nanny,
+            "options": {
+                **way, "name": host.worker, "nthreads": 1, "memory_limit": None, "dashboard_address": None,
+                "silence_logs": logging.CRITICAL,
+            },
+        }
+        for host in hosts
+    }  # fmt: skip
+    scheduler = {"cls": _dask.Scheduler, "options": {**way, "port": 0, "dashboard": False}}
+    with _quiet(), _dask.SpecCluster(workers=workers, scheduler=scheduler, security=security) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """dask tells of workers that go on stderr; that is ours to tell."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

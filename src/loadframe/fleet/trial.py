@@ -1,0 +1,120 @@
+"""One trial on a host: `python -P -m loadframe.fleet.trial`, at the other end of two pipes.
+
+It reads what is asked from stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once
+stdin is closed, also by `kill -9` of what has started it, it ends the load, puts everything back and answers nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from loadframe.errors import UserError
+from loadframe.experiments import within
+from loadframe.experiments.frame import alone, bare_bench, new_run
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.sizing import UNFIT
+from loadframe.experiments.tuning_trials import TRIALS_ROUND, named
+from loadframe.fleet.wire import Lines, written
+from loadframe.fleet.worker import GIVEN_UP_S, clean_up, tell
+from loadframe.host.leases import Lease
+from loadframe.host.processes import parse_cpus
+from loadframe.host.signals import ignore
+from loadframe.kinds import registry as targets
+from loadframe.model import Step
+from loadframe.runs.formats import encode
+from loadframe.study import Study, validate
+
+ASKED_WITHIN_S = 30.0
+
+
+def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """asked: study (as resolved), changes (to its settings), levels, floors (throughput by level below which there is
+    no hope), number, host, folder, cpus. The answer: steps, and failed: why the target would not work with the changes;
+    error: why this host cannot carry the study out at all."""
+    if asked.get("cpus"):
+        os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
+    if asked.get("folder") and Path(str(asked["folder"])).is_dir():
+        os.chdir(str(asked["folder"]))
+    clean_up()
+    study = alone(targets.canonical(validate(asked["study"], name="the coordinator's study")))
+    with Lease.acquire(f"trial of study {study.study.name} on host {asked['host']}") as lease:
+        return _on_bench(study, lease.folder / "runs", asked)
+
+
+def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    run = new_run(study, runs)
+    changes, steps, failed = dict(asked["changes"]), list[Step](), ""
+    with bare_bench(study, run, None) as book:
+        book.tries_remedies, book.warms = False, True
+        name = START
+        if changes:
+            state = replace(book.bench.start_state, settings={**book.bench.start_state.settings, **changes})
+            name = book.next_treatment(named(changes), state)
+        try:
+            for level in map(float, asked["levels"]):
+                if _hopeless(study, asked, steps):
+                    break
+                number = int(asked["number"])
+                steps.append(
+                    book.take(round_number=TRIALS_ROUND, block=number, treatment=name, level=level, purpose="trial")
+                )
+        except UNFIT as error:
+            if name == START:
+                raise
+            failed = error.fact
+            book.bench.recover(START)
+    run.close()
+    return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
+
+
+def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool:
+    floors = {float(level): float(value) for level, value in asked["floors"]}
+    if within.missed(within.asked(study), steps):
+        return True
+    return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
+
+
+def _end_with_owner(descriptor: int) -> None:
+    """Of another thread: until the pipe is closed; then the main thread is interrupted, and unwinds."""
+    with suppress(OSError):
+        while os.read(descriptor, 1 << 12):
+            pass
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(GIVEN_UP_S)
+    os._exit(1)
+
+
+def main() -> None:
+    """Answer one question. What a library prints goes to stderr."""
+    for each in (signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
+        signal.signal(each, ignore)
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        asked = Lines(0).message(ASKED_WITHIN_S)
+        threading.Thread(target=_end_with_owner, args=(0,), daemon=True).start()
+        answer = taken(asked)
+    except KeyboardInterrupt:
+        tell("What has asked for this trial is gone.")
+        sys.exit(1)
+    except UserError as error:
+        answer = {"error": error.fact, "remedy": error.remedy}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator is who tells of it
+        answer = {"error": f"{type(error).__name__}: {error}"[:2000], "remedy": ""}
+    data = written(answer)
+    with suppress(OSError):
+        while data:
+            data = data[os.write(sink, data) :]
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Trials side by side on the hosts of a fleet: what each task came to, and how alike the hosts are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from loadframe.model.step import Step
+from loadframe.model.target import SettingValue
+
+TaskPurpose = Literal["alone", "together", "trial"]
+"""alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of the
+search."""
+
+Likeness = Literal["alike", "differ", "unknown"]
+"""alike: the whole interval lies within the margin. differ: the ratio is beyond the margin, and its interval leaves out
+1. unknown: neither is proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAttempt:
+    """One task on a host. task: its name, which no other task has; number: of the trial, or of the block of the start.
+    attempt: 1 for the first one of this trial. boot, process: of the host and the worker that say they did it; "" and 0
+    where it was lost. began_s, ended_s: wall clock of this machine. steps: as that host measured them, by its clocks.
+    lost: why there is no answer, in words; "" where there is one. failed: why the target would not work. counted:
+    whether it is the one that counts for its number."""
+
+    task: str
+    purpose: TaskPurpose
+    number: int
+    attempt: int
+    host: str
+    changes: Mapping[str, SettingValue]
+    began_s: float
+    ended_s: float
+    boot: str = ""
+    process: int = 0
+    steps: tuple[Step, ...] = ()
+    lost: str = ""
+    failed: str = ""
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HostRatio:
+    """Throughput as given of one host beside another one, or of a host beside itself, with an interval. blocks: their
+    number."""
+
+    host: str
+    beside: str
+    ratio: float
+    low: float
+    high: float
+    blocks: int
+    likeness: Likeness
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHosts:
+    """How alike the hosts of a search are (A/A: the same settings on each). levels: at which. margin: ratios from
+    1 / margin to margin are alike. hosts: each beside the middle one, measured one after another. together: each while
+    all are loaded beside itself while the others rest."""
+
+    levels: tuple[float, ...]
+    margin: float
+    hosts: tuple[HostRatio, ...]
+    together: tuple[HostRatio, ...]
