@@ -1,7 +1,8 @@
 """dask.distributed as the engine of trials: a scheduler that is there already, or one of our own on this machine.
 
-Nothing of what dask does for throughput is wanted here: no result is taken from a cache (pure=False), no task is tried
-again (retries=0, allowed-failures=0), none moves to another host (stealing off, workers=..., allow_other_workers=False).
+Nothing of what dask does for throughput is wanted here: no result is taken from a cache (pure=False), no task is
+tried again (retries=0, allowed-failures=0), none moves to another host (stealing off, workers=...,
+allow_other_workers=False).
 """
 
 from __future__ import annotations

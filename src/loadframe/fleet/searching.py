@@ -146,7 +146,7 @@ class SideBySide:
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self._unfit) == len(self._engine.hosts):
                 self._deserted()
             came = self._engine.came(POLL_S)
-            if came is not None:
+            if came is not None and came.task in self._running:  # what comes after its loss was told counts no more
                 waiting += self._ended(came, calibrated.starts[came.host])
 
     def _proposed(self, number: int) -> Work:
@@ -206,8 +206,8 @@ class SideBySide:
         self._engine.begin(host, task, asked)
 
     def _next(self) -> tuple[Came, Work]:
-        """The next task that ends."""
-        while (came := self._engine.came(POLL_S)) is None:
+        """The next of our tasks that ends."""
+        while (came := self._engine.came(POLL_S)) is None or came.task not in self._running:
             continue
         return came, self._running.pop(came.task)[1]
 
