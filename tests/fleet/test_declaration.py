@@ -50,7 +50,7 @@ def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
         ('owner = "the operators"', 'owner = " "', "does not say that its owner has authorised"),
         ('ssh = "web.example"', 'ssh = "-oProxyCommand=x"', "is not [USER@]HOST"),
         ('ssh = "web.example"', 'ssh = "web.example; x"', "is not [USER@]HOST"),
-        ('ssh = "web.example"', "", "reached by one of here, ssh and by; given: none"),
+        ('ssh = "web.example"', "", "reached by one of here, ssh, by and worker; given: none"),
         ("here = true", 'here = true\nby = ["x"]', "given: here and by"),
         ('address = "192.0.2.7"', 'address = "-x"', "is no name or number of a host"),
         ('address = "192.0.2.7"', 'adress = "192.0.2.7"', "did you mean 'address'?"),

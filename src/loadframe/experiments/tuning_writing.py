@@ -10,6 +10,7 @@ from loadframe.experiments.writing import finish
 from loadframe.kinds import registry
 from loadframe.model import Tuning
 from loadframe.reporting.page import render_tuning_page
+from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import DAMAGED
 
@@ -47,6 +48,7 @@ def write_down(run: RunFolder) -> Tuning:
         trials=tuple(run.tuning_trials()),
         quality=end.quality,
         seconds=end.quality.seconds,
+        hosts=fleet_files.hosts(run),
         warnings=end.after(found.warnings),
     )
     run.write_record(FILE, SCHEMA, found)

@@ -81,6 +81,15 @@ def compared(
     return FleetHosts(tuple(levels), likeness.MARGIN, tuple(hosts), tuple(beside_itself))
 
 
+def likeness_sentences(found: FleetHosts) -> list[str]:
+    """For the report: what was measured of the hosts before anything was compared."""
+    return [
+        f"With the same settings, the host {each.host} serves {each.ratio:.2f} ({each.low:.2f} to {each.high:.2f}) of "
+        f"what {each.beside} serves."
+        for each in found.hosts
+    ]
+
+
 def _by_level(blocks: Sequence[Sequence[Step]], levels: Sequence[float]) -> dict[float, list[float]]:
     return {level: [step.throughput for steps in blocks for step in steps if step.level == level] for level in levels}
 

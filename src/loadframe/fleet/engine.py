@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -132,7 +133,8 @@ class DaskEngine:
         """See Engine."""
         address = self._places[host].address
         cpus = next(each.cpus for each in self._hosts if each.name == host)
-        text = write_json({**asked, "task": task, "host": host, "cpus": cpus or ""})
+        folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
+        text = write_json({**asked, "task": task, "host": host, "cpus": cpus or "", "folder": folder})
         future = self._submit(carry_out, text, task, address)
         self._open[task] = _Open(host, address, future)
         future.add_done_callback(lambda _: self._ended.put(task))

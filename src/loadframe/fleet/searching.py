@@ -11,14 +11,13 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from loadframe.errors import FleetError, RunError
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_start import Start
 from loadframe.experiments.tuning_trials import Trials
-from loadframe.fleet.calibrating import Calibrated, calibrate
+from loadframe.fleet.calibrating import Calibrated, calibrate, likeness_sentences
 from loadframe.fleet.tasks import Came, Engine
 from loadframe.model import SettingValue, Step
 from loadframe.model.fleet_trials import FleetAttempt, FleetHosts, TaskPurpose
@@ -80,6 +79,7 @@ class SideBySide:
 
         def note(found: FleetHosts) -> None:
             fleet_files.add_hosts(tuned.run, found)
+            tuned.notes.extend(likeness_sentences(found))
 
         return calibrate(
             hosts, tuned.levels, self._start_on, book.random, note, lambda: self._time_left(len(hosts) + 1)
@@ -199,7 +199,6 @@ class SideBySide:
             "levels": list(self._tuned.levels),
             "floors": list(floors.items()),
             "number": work.number,
-            "folder": str(Path.cwd()),
             "within_s": study.measure.budget,
         }
         self._running[task] = host, work

@@ -262,6 +262,7 @@ def _trials(found: Tuning) -> list[str]:
     worked = sorted((each for each in found.trials if each.ratio is not None), key=_ratio, reverse=True)
     lines = [
         f"{_ratio(each):>6.2f}  trial {each.number:<3} "
+        + (f"on {each.host}: " if each.host else "")
         + (", ".join(f"{name} = {facts.shown(value)}" for name, value in each.changes.items()) or "as given")
         for each in worked[:MOST_TRIALS]
     ]
