@@ -58,6 +58,14 @@ def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
         ('roles = ["target"]', "roles = []", "host.roles"),
         ('roles = ["target"]', 'roles = ["king"]', "host.roles"),
         ('ssh = "web.example"', "here = true", "two hosts are here"),
+        ('ssh = "web.example"', 'worker = "w"', 'roles = ["trial"] and worker belong together'),
+        ('roles = ["target"]', 'roles = ["trial"]', 'roles = ["trial"] and worker belong together'),
+        ('ssh = "web.example"', 'worker = "--w"', "is no name of a worker"),
+        ('ssh = "web.example"', 'ssh = "web.example"\ncpus = "0"', "cpus are for a host with a worker"),
+        ('name = "laboratory"', 'name = "laboratory"\nscheduler = "tcp://192.0.2.9:8786"', "use tls://"),
+        ('name = "laboratory"', 'name = "laboratory"\nscheduler = "tcp://127.example:8786"', "use tls://"),
+        ('name = "laboratory"', 'name = "laboratory"\nscheduler = "192.0.2.9:8786"', "is no address of one"),
+        ('name = "laboratory"', 'name = "laboratory"\nscheduler = "tls://192.0.2.9:1"', "belong together"),
         ("[fleet]", "[fleet", "is not valid TOML"),
     ],
 )
@@ -77,3 +85,24 @@ def test_a_program_s_path_is_one_word_of_the_other_side_s_shell(tmp_path: Path) 
 def test_no_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="there is no fleet"):
         load(tmp_path / "none.toml")
+
+
+WORKERS = """
+[fleet]
+name = "laboratory"
+{scheduler}
+[[host]]
+name = "one"
+roles = ["trial"]
+worker = "one"
+{consent}
+"""
+
+
+def test_workers_of_a_scheduler_need_the_word_of_their_owner(tmp_path: Path) -> None:
+    """Those that are started here do not."""
+    assert load(written(tmp_path, WORKERS.format(scheduler="", consent=""))).with_role("trial")
+    there = 'scheduler = "tcp://127.0.0.1:8786"'
+    with pytest.raises(StudyError, match="does not say that its owner has authorised"):
+        load(written(tmp_path, WORKERS.format(scheduler=there, consent="")))
+    assert load(written(tmp_path, WORKERS.format(scheduler=there, consent='authorised = true\nowner = "me"')))

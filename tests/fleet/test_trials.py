@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client
 from stations import LOADFRAME, await_that
 
 SERVICE = """
@@ -61,6 +63,9 @@ apply = "environment"
 name = "POOL"
 [workload]
 kind = "http"
+[[workload.request]]
+path = "/"
+headers = {{ X-Token = "{{ENV:LABORATORY_TOKEN}}" }}
 [load]
 axis = "concurrency"
 levels = [8]
@@ -79,6 +84,7 @@ worker = "{name}-worker"
 authorised = true
 owner = "this test"
 """
+TOKEN = "not-for-the-scheduler"
 AGREED = {
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
@@ -105,7 +111,10 @@ def place(folder: Path, pace_s: float) -> Path:
 
 def begun(folder: Path, *more: str) -> subprocess.Popen[str]:
     words = [LOADFRAME, "tune", "study.toml", "--fleet", "fleet.toml", "--json", *more]
-    return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "LABORATORY_TOKEN": TOKEN}
+    return subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 @pytest.fixture
@@ -170,9 +179,9 @@ def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
 
 
 @contextmanager
-def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True) -> Iterator[str]:
+def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token: str = TOKEN) -> Iterator[str]:
     """A scheduler on loopback, and a worker for each host, in a folder of its own: the address."""
-    environment = {**os.environ, **(AGREED if agreed else {})}
+    environment = {**os.environ, **(AGREED if agreed else {}), **({"LABORATORY_TOKEN": token} if token else {})}
     with ExitStack() as stack:
 
         def run(module: str, words: Sequence[str], place: Path) -> None:
@@ -194,24 +203,62 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True) -> Ite
         yield address
 
 
+def tasks_at(dask_scheduler: Any) -> list[bytes]:
+    """Runs in the scheduler: all that it holds of its tasks."""
+    import pickle
+
+    return [pickle.dumps(task.run_spec) for task in dask_scheduler.tasks.values()]
+
+
 def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with engine(tmp_path, {"one": 0.05, "two": 0.1}) as address:
         folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
         command = begin(folder)
+        asked: set[bytes] = set()
+        with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            while command.poll() is None:
+                asked |= set(client.run_on_scheduler(tasks_at))
+                time.sleep(0.5)
         out, said = command.communicate(timeout=250)
     assert command.returncode == 1, f"{out}\n{said}"
+    together = b"".join(asked)
+    assert b"{ENV:LABORATORY_TOKEN}" in together and TOKEN.encode() not in together, "secrets are in no task"
     error = json.loads(out)
     assert error["kind"] == "FleetError" and "trials on these hosts cannot be compared" in error["message"]
     assert "host one serves" in error["message"] or "host two serves" in error["message"]
     assert "take the others out of the fleet file" in error["remedy"]
     taken = attempts(folder)
     assert {each["purpose"] for each in taken} == {"alone", "together"}, "nothing was compared"
-    speed = {name: max(s["throughput"] for a in taken if a["host"] == name for s in a["steps"]) for name in paces_of}
-    assert 1.6 < speed["one"] / speed["two"] < 2.5
+    speeds = {
+        name: max(step["throughput"] for each in taken if each["host"] == name for step in each["steps"])
+        for name in ("one", "two")
+    }
+    assert 1.6 < speeds["one"] / speeds["two"] < 2.5
 
 
-paces_of = ("one", "two")
+def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    with engine(tmp_path, {"one": 0.05, "two": 0.05}, token="") as address:
+        folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
+        command = begin(folder)
+        out, said = command.communicate(timeout=120)
+    assert command.returncode == 1, f"{out}\n{said}"
+    error = json.loads(out)
+    assert "lacks the variables LABORATORY_TOKEN" in error["message"] and TOKEN not in out + said
+    assert not list(folder.glob("runs/*")), "before anything is measured"
+
+
+def test_nothing_stays_of_a_coordinator_that_was_killed(
+    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    folder = laboratory(tmp_path / "here")
+    command = begin(folder)
+    await_that(lambda: trial_processes(folder), "a task runs", 200)
+    worker = parent(trial_processes(folder)[0])
+    command.kill()
+    command.communicate()
+    await_that(lambda: not trial_processes(folder), "its trial has ended")
+    await_that(lambda: not Path(f"/proc/{worker}").exists(), "its worker has ended")
 
 
 def test_a_scheduler_that_would_try_again_is_refused(

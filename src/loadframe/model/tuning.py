@@ -133,8 +133,8 @@ class Tuning:
     blocks that decided whether the best settings (where those did not hold, the first after them that did) are better
     than the start; None where nothing was worth a proof. fresh: of the blocks that were measured once that was proved;
     None where there were none. levels and objective are of these then. failed_proofs: those that did not hold, in their
-    order. left_out: settings of the target that were not varied, and why. hosts: of a fleet, on which the trials ran, and
-    how alike they are; None for trials on this machine. file_name, file_text: the settings as the target's own file
+    order. left_out: settings of the target that were not varied, and why. hosts: how alike the hosts of a fleet are, on
+    which the trials ran; None for trials on this machine. file_name, file_text: the settings as the target's own file
     has them; empty where nothing is proved. findings: the cause found at the start, in words. objective: what the
     study asks besides throughput; None where it asks for nothing. study, host, quality: None until the run is written
     down."""
