@@ -15,6 +15,7 @@ from loadframe.errors import FleetError
 from loadframe.fleet.clocks import offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import HostTable
+from loadframe.fleet.over_agents import OverAgents
 from loadframe.fleet.wire import AGENT, LEASE_S
 from loadframe.host.environment import python
 
@@ -136,3 +137,22 @@ def test_it_ends_when_its_coordinator_is_silent_whatever_it_does() -> None:
 def test_it_ends_where_its_coordinator_is_none(line: bytes) -> None:
     _, said = started().communicate(line, timeout=20)
     assert b"is no message" in said
+
+
+def test_of_a_rack_that_is_cut_off_no_host_keeps_the_others_waiting(tmp_path: Path) -> None:
+    """Its loads go on until they are told to end: half a second for each lost host's last words is too long."""
+    words = " ".join(AGENT_COMMAND)
+    with Agent(scripted(tmp_path, f"echo $$ > {tmp_path}/pid; exec {words}")) as agent:
+        number = int((tmp_path / "pid").read_text())
+        transport = OverAgents({"h": agent})
+        os.kill(number, signal.SIGSTOP)
+        try:
+            came = transport.arrived(time.monotonic() + 60)
+            assert came is not None and "nothing has come" in came.gone
+            begun = time.monotonic()
+            numbers = {transport.ask("h", "cancel", {}) for _ in range(20)}
+            assert time.monotonic() - begun < 5.0
+        finally:
+            os.kill(number, signal.SIGCONT)
+        told = [transport.arrived(time.monotonic() + 5) for _ in numbers]
+        assert all(each is not None and each.gone for each in told), "once more for each question"

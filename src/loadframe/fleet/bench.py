@@ -183,13 +183,13 @@ class FleetBench(RealBench):
         """What was recorded since the last step, of all hosts, into the run folder. StepVoid."""
         self._watched = dict(self.hosts.coordinator.watched_clocks)
         hosts = (*driver.begun.shares, *self.hosts.coordinator.watched)
-        for host, data in self.hosts.recorded(hosts, self._offsets).items():
+        for host, piece in self.hosts.coordinator.recorded(hosts, dict(self._offsets)):
             if host not in self._descriptors:
                 self._descriptors[host] = self.run.new_recording(fleet_files.recording_of(host))
-            view = memoryview(data)
+            view = memoryview(piece)
             while view:
                 view = view[os.write(self._descriptors[host], view) :]
-            self._offsets[host] = self._offsets.get(host, 0) + len(data)
+            self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def _ticks(self, host: str, there: Loaded) -> Sequence[Tick]:
         if host not in self._descriptors:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -27,18 +28,29 @@ from loadframe.model.fleet_step import ClockInStep, VoidReason
 EXCHANGES = 12
 """With each host, before a step and after it."""
 CLOCKS_WITHIN_S = 10.0
+"""For one host; what was measured by then has its bounds."""
+PACE_S = 0.3e-3
+"""Between two questions for the time, whichever hosts they go to. A question and its answer take about half of that of
+our CPU (benchmarks/fleet.py --measured), so that none waits for another one: the bound of a clock is that of the way to
+it, however many hosts there are."""
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
-"""Between telling the first host of the start and the start, with LEAD_TRIPS round trips on top."""
+"""Between telling the first host of the start and the start, with LEAD_TRIPS round trips on top, and LEAD_TELLINGS
+times what telling all of them took before."""
 LEAD_TRIPS = 3.0
+LEAD_TELLINGS = 2.0
 LATE_S = 60.0
 """After its time a load may go on with what it has begun; the agent itself ends it long before."""
+FLUSHED_WITHIN_S = 30.0
+MOST_RECORDED_BYTES = 64 << 20
+"""Of one host since the last step."""
 READ_WITHIN_S = 60.0
+"""For any piece, while some are asked for."""
 PIECE_BYTES = 1 << 20
 """Of what is compressed, in one answer."""
-READ_AT_ONCE = 8
-"""Hosts whose logs come at the same time: what is under way is bounded."""
+READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
+"""Pieces that are under way, of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005
 """By so much more than its bound the time may be off by which a host begins: what is in between it and its clock."""
 DRIFT = 500e-6
@@ -82,6 +94,7 @@ class Coordinator:
         self._numbers: dict[int, str] = {}
         self._begun: Begun | None = None
         self._answered_s: dict[str, float] = {}
+        self._telling_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
         """Of the hosts that do not drive, in the last step that was collected."""
 
@@ -97,7 +110,9 @@ class Coordinator:
     ) -> dict[str, Mapping[str, Any]]:
         """A question to each of these hosts at the same time, and all answers. StepVoid, of that reason where the agent
         gives none, where one has none."""
+        begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
+        self._telling_s = self._transport.now_s() - begun_s
         until_s, answers = self._transport.now_s() + within_s, dict[str, Mapping[str, Any]]()
         while len(answers) < len(asked):
             came = self._transport.arrived(until_s)
@@ -111,29 +126,34 @@ class Coordinator:
         return answers
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
-        """How far the monotonic clock of each is ahead of ours. All are asked at the same time, each one question after
-        the other. StepVoid."""
-        waiting: dict[int, tuple[str, float]] = {}
+        """How far the monotonic clock of each is ahead of ours. Each is asked one question after the other, and all of
+        them in turn, PACE_S apart. StepVoid."""
         found: dict[str, list[Exchange]] = {host: [] for host in hosts}
-        for host in found:
-            sent_s = self._transport.now_s()
-            waiting[self._transport.ask(host, "clock", {})] = host, sent_s
-        until_s = self._transport.now_s() + CLOCKS_WITHIN_S
-        while waiting:
-            came = self._transport.arrived(until_s)
-            if came is None:
-                late = next(iter(waiting.values()))[0]
-                if found[late]:  # far away: what was measured has its bounds
-                    break
-                self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
+        waiting: dict[int, tuple[str, float]] = {}
+        first_s: dict[str, float] = {}
+        in_turn, ask_s = deque(found), self._transport.now_s()
+        while in_turn or waiting:
+            now_s = self._transport.now_s()
+            if in_turn and now_s >= ask_s:
+                host = in_turn.popleft()
+                first_s.setdefault(host, now_s)
+                waiting[self._transport.ask(host, "clock", {})] = host, now_s
+                ask_s = now_s + PACE_S
+                continue
+            came = self._transport.arrived(ask_s if in_turn else ask_s + CLOCKS_WITHIN_S)
+            if came is None and in_turn:
+                continue
+            if came is None:  # those that are far away have their bounds
+                break
             self._refuse_loss(came, "agent-lost", waiting)
             if came.number not in waiting or came.answer is None:
                 continue
             host, sent_s = waiting.pop(came.number)
             found[host].append(Exchange(sent_s, self._seconds(came), came.at_s))
-            if len(found[host]) < exchanges:
-                sent_s = self._transport.now_s()
-                waiting[self._transport.ask(host, "clock", {})] = host, sent_s
+            if len(found[host]) < exchanges and came.at_s - first_s[host] < CLOCKS_WITHIN_S:
+                in_turn.appendleft(host)
+        if late := next((host for host, each in found.items() if not each), None):
+            self._void(late, "agent-lost", f"host {late!r} has not told the time within {CLOCKS_WITHIN_S:g} s")
         return {host: offset(each) for host, each in found.items()}
 
     # --- one step -------------------------------------------------------------------------------------------------
@@ -155,8 +175,10 @@ class Coordinator:
             READY_WITHIN_S,
             "not-ready",
         )
+        telling_s = self._telling_s
         clocks = self.clocks((*shares, *self.watched))
-        lead_s = LEAD_S + LEAD_TRIPS * max(each.round_trip_s for each in clocks.values())
+        longest_s = max(each.round_trip_s for each in clocks.values())
+        lead_s = LEAD_S + LEAD_TRIPS * longest_s + LEAD_TELLINGS * telling_s
         start_s = self._transport.now_s() + lead_s
         told_s = self._transport.now_s()
         heard = self.ask_all(
@@ -203,31 +225,63 @@ class Coordinator:
                 "largest",
                 "Give measure.window less time, or lower the level.",
             )
-        logs, names = [], list(begun.shares)
-        for first in range(0, len(names), READ_AT_ONCE):
-            chosen = names[first : first + READ_AT_ONCE]
-            sent = self.read_all({host: ("log", 0, sizes[host][1]) for host in chosen}, "log-refused")
-            logs += [
-                LogOf(host, begun.shares[host], clocks[host], sent[host], sizes[host][0], self._ended[host])
-                for host in chosen
-            ]
-        return logs
+        sent = self.read_all({host: ("log", 0, sizes[host][1]) for host in begun.shares}, "log-refused")
+        return [
+            LogOf(host, share, clocks[host], sent[host], sizes[host][0], self._ended[host])
+            for host, share in begun.shares.items()
+        ]
 
     def read_all(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> dict[str, bytes]:
-        """What each host has under a name, from a place on to another one, in pieces. StepVoid."""
-        found = dict.fromkeys(wanted, b"")
-        while left := [host for host, (_, begin, end) in wanted.items() if len(found[host]) < end - begin]:
-            sizes = {host: min(PIECE_BYTES, wanted[host][2] - wanted[host][1] - len(found[host])) for host in left}
-            questions = {
-                host: ("read", {"what": wanted[host][0], "offset": wanted[host][1] + len(found[host]), "size": size})
-                for host, size in sizes.items()
-            }
-            for host, answer in self.ask_all(questions, READ_WITHIN_S, reason).items():
-                piece = self._piece(host, answer, reason)
-                if not 0 < len(piece) <= sizes[host]:
-                    self._void(host, reason, f"host {host!r} sent {len(piece):,} bytes instead of a piece of its log")
-                found[host] += piece
-        return found
+        """What each host has under a name, from a place on to another one. StepVoid."""
+        found: dict[str, list[bytes]] = {host: [] for host in wanted}
+        for host, piece in self.pieces(wanted, reason):
+            found[host].append(piece)
+        return {host: b"".join(each) for host, each in found.items()}
+
+    def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        """What each has recorded from its offset on, in pieces as they come: those of one host in their order. Of many
+        hosts that is more than is kept at a time. StepVoid."""
+        asked = {host: ("flush", dict[str, Any]()) for host in hosts}
+        wanted = {}
+        for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
+            begin, end = offsets.get(host, 0), answer.get("bytes")
+            if not isinstance(end, int) or not begin <= end <= begin + MOST_RECORDED_BYTES:
+                self._void(host, "recorder-failed", f"host {host!r} has recorded {end!r} bytes after {begin:,}")
+            wanted[host] = "recording", begin, end
+        yield from self.pieces(wanted, "recorder-failed")
+
+    def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
+        """As read_all, piece by piece, as many at a time as READ_AT_ONCE_BYTES hold. StepVoid."""
+        places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
+        in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
+        until_s = self._transport.now_s() + READ_WITHIN_S
+        while places:
+            while in_turn:
+                what, _, end = wanted[in_turn[0]]
+                size = min(PIECE_BYTES, end - places[in_turn[0]])
+                if under_way + size > READ_AT_ONCE_BYTES:
+                    break
+                host, under_way = in_turn.popleft(), under_way + size
+                question = {"what": what, "offset": places[host], "size": size}
+                asked[self._transport.ask(host, "read", question)] = host, size
+            came = self._transport.arrived(until_s)
+            if came is None:
+                silent = next(iter(asked.values()))[0]
+                self._void(silent, reason, f"host {silent!r} has not answered within {READ_WITHIN_S:g} s")
+            self._refuse_loss(came, reason, asked)
+            if came.number not in asked or came.answer is None:
+                continue
+            host, size = asked.pop(came.number)
+            piece, under_way = self._piece(host, came.answer, reason), under_way - size
+            if not 0 < len(piece) <= size:
+                self._void(host, reason, f"host {host!r} sent {len(piece):,} bytes instead of a piece of {size:,}")
+            places[host] += len(piece)
+            if places[host] < wanted[host][2]:
+                in_turn.appendleft(host)
+            else:
+                del places[host]
+            yield host, piece
+            until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
         """End the load on all drivers, as far as they hear it; those that do not end it by themselves once their lease

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
-from loadframe.errors import FleetError, StepVoid
+from loadframe.errors import FleetError
 from loadframe.fleet.check import MOST_AT_ONCE, links_between
 from loadframe.fleet.connection import Agent
-from loadframe.fleet.coordinator import REMEDY, Coordinator
+from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
@@ -24,9 +24,6 @@ from loadframe.model.fleet import FleetLink
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
-FLUSHED_WITHIN_S = 30.0
-MOST_RECORDED_BYTES = 64 << 20
-"""Of one host since the last step."""
 ALIKE = ("loadframe", "python")
 """Facts in which hosts that differ are refused: one of them would be a treatment that was not asked for."""
 
@@ -101,19 +98,6 @@ class Hosts:
         self.coordinator.ask_all(
             {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
         )
-
-    def recorded(self, hosts: Sequence[str], offsets: Mapping[str, int]) -> dict[str, bytes]:
-        """What each has recorded from its offset on. StepVoid."""
-        asked = {host: ("flush", dict[str, Any]()) for host in hosts}
-        sizes = self.coordinator.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed")
-        wanted = {}
-        for host, answer in sizes.items():
-            begin, end = offsets.get(host, 0), answer.get("bytes")
-            if not isinstance(end, int) or not begin <= end <= begin + MOST_RECORDED_BYTES:
-                fact = f"host {host!r} has recorded {end!r} bytes after {begin:,}"
-                raise StepVoid(host, "recorder-failed", fact, remedy=REMEDY)
-            wanted[host] = "recording", begin, end
-        return self.coordinator.read_all(wanted, "recorder-failed")
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""

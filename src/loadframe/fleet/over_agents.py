@@ -19,6 +19,9 @@ class OverAgents:
         """agents: by the names of their hosts; whoever made them closes them."""
         self._agents = dict(agents)
         self._numbers = itertools.count(1)
+        self._lost: dict[str, str] = {}
+        """Hosts that are gone, and why. To ask an agent for its last words takes it half a second: where a rack is
+        lost, the load of all others would go on for that long for each of its hosts."""
         self._came: queue.SimpleQueue[Arrived] = queue.SimpleQueue()
         for host, agent in self._agents.items():
             agent.once_lost = lambda why, host=host: self._gone(host, why)  # type: ignore[misc]
@@ -31,10 +34,12 @@ class OverAgents:
 
     def ask(self, host: str, question: str, values: Mapping[str, Any]) -> int:
         """See Transport."""
-        number, agent = next(self._numbers), self._agents[host]
-        agent.post(question, values, lambda message, at: self._came.put(_arrived(host, number, message, at)))
-        if why := agent.lost:
+        number = next(self._numbers)
+        if why := self._lost.get(host):
             self._gone(host, why)
+        else:
+            answered = self._came.put
+            self._agents[host].post(question, values, lambda message, at: answered(_arrived(host, number, message, at)))
         return number
 
     def arrived(self, until_s: float) -> Arrived | None:
@@ -45,6 +50,7 @@ class OverAgents:
             return None
 
     def _gone(self, host: str, why: str) -> None:
+        self._lost.setdefault(host, why)
         self._came.put(Arrived(host, 0, time.monotonic(), gone=why))
 
 
