@@ -23,6 +23,9 @@ from loadframe.model import (
     NextLimit,
     OutcomeKind,
     Peak,
+    Price,
+    Remedy,
+    UntriedRemedy,
     Verdict,
 )
 from loadframe.reporting import answers, facts, finding_words, reaching, rounding, verdict_words, words
@@ -346,7 +349,12 @@ def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investiga
     assert "4 requests are served at a time" in answers.answer(inv)
     assert answers.next_step(inv) == "Declare the pool."
     tried = replace(inv, outcome=replace(inv.outcome, kind="no-proven-gain"))
-    assert "has no proven gain" in answers.next_step(tried)
+    assert "has no proven gain. Declare further settings" in answers.next_step(tried)
+    pool = Remedy("service.pool.8", "pool = 8", (finding.id,), (), Price())
+    left = UntriedRemedy(pool, "too little of the budget is left to prove it; give measure.budget more time")
+    one = replace(tried, rounds=(replace(tried.rounds[0], untried=(left,)),))
+    assert "pool = 8 may confirm it, and was not tried: too little of the budget" in answers.next_step(one)
+    assert "Declare further" not in answers.next_step(one)
 
 
 def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:

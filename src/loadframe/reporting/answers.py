@@ -252,10 +252,11 @@ def _to_confirm(inv: Investigation) -> str | None:
         return None
     if inv.outcome.kind == "no-proven-gain":
         changed = ", ".join(dict.fromkeys(change.setting for one in inv.rounds for change in _tried(one)))
-        return (
-            f"{words.sentence(found[0].explanation)} Changing {changed} has no proven gain. Declare further settings "
-            "as [target.setting.NAME], or expose what the service counts of its queues and pools (target.metrics)."
+        further = _could_confirm(inv, found[0]) or (
+            "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
+            "pools (target.metrics)."
         )
+        return f"{words.sentence(found[0].explanation)} Changing {changed} has no proven gain. {further}"
     return words.sentence(found[0].explanation) if inv.outcome.kind == "limit-without-remedy" else None
 
 
@@ -268,7 +269,12 @@ def _not_tried(inv: Investigation) -> str | None:
         return None
     if reached.load > inv.rounds[0].curve.points[0].load:
         return None
-    could = [one for one in change_words.untried(inv) if found[0].id in one.remedy.addresses]
+    return _could_confirm(inv, found[0])
+
+
+def _could_confirm(inv: Investigation, finding: Finding) -> str | None:
+    """Which remedies for it were not tried, and why; None where none is left."""
+    could = [one for one in change_words.untried(inv) if finding.id in one.remedy.addresses]
     if not could:
         return None
     titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
