@@ -209,3 +209,5 @@ def test_a_setting_that_has_the_value_of_the_throughput_comes_before_those_for_w
     assert proposed(cause, asked)[0][0] == "archive_days"
     capped = replace(cause, evidence=(*cause.evidence, Evidence("throughput", 249.0, "~", 250.0, "on the plateau")))
     assert [name for name, _ in proposed(capped, asked)] == ["rate", "per_minute", "archive_days"]
+    asked = situation((POOL, Knob("rate", (250, 1000))), senders=4, rate=250)
+    assert [name for name, _ in proposed(capped, asked)] == ["rate", "senders"], "a 4 is what was found often by chance"

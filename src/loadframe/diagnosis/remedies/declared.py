@@ -108,19 +108,20 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
         return _Ranked(0, knob, after, f"{who} {finding.id}")
     if knob.layer == "application":
         return None  # what each option is for is known
+    # before what is X R: of a number in hundreds it is seldom so by chance, of a 3 often
+    if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
+        return _Ranked(1, knob, after, f"{now} is the throughput itself")
     size = _in_service(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
             many = "one request is" if size == 1 else f"{size:g} requests are"
-            return _Ranked(1, knob, larger, f"it is {now}, and {many} in service at once")
+            return _Ranked(2, knob, larger, f"it is {now}, and {many} in service at once")
         if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
-            return _Ranked(2, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
-    if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
-        return _Ranked(2, knob, after, f"{now} is the throughput itself")
+            return _Ranked(3, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
     lowers = finding.id in SAFER and knob.gives_up is not None
     why = "its name suggests it" if named else "it gives up what the disk is waited for" if lowers else UNKNOWN
-    return _Ranked((3 if named or lowers else 4) + 2 * (larger is None and amount(now) is not None), knob, after, why)
+    return _Ranked((4 if named or lowers else 5) + 2 * (larger is None and amount(now) is not None), knob, after, why)
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
