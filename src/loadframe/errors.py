@@ -5,6 +5,7 @@
     │   ├── StudyError           the study file: unknown key, wrong unit, impossible level
     │   ├── MissingTool          a binary or package that is not installed
     │   ├── TargetError          the target will not start, died, or refuses a level
+    │   │   └── NotRecovered     it answered before a load, and goes on to refuse after it
     │   ├── WorkloadError        the load driver failed
     │   ├── CageError            the machine will not grant the hardware asked for
     │   ├── ChangeError          a setting of the machine, or of an attached server, that cannot be changed or put back
@@ -66,6 +67,18 @@ class MissingTool(UserError):  # noqa: N818 - what is missing is a tool
 
 class TargetError(UserError):
     """The server under test will not start, died, or refuses what it is asked."""
+
+
+class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
+    """A server answered before a load and refuses after it, for longer than what a load uses up takes to come back.
+    path, status: what it was asked for, and how it answers. waited_s: how long it was asked again, without other
+    load."""
+
+    def __init__(self, fact: str, *, remedy: str, path: str, status: int, waited_s: float) -> None:
+        super().__init__(fact, remedy=remedy)
+        self.path = path
+        self.status = status
+        self.waited_s = waited_s
 
 
 class WorkloadError(UserError):

@@ -51,10 +51,11 @@ from loadframe.experiments.reading import (
     quality,
 )
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
+from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.trials import prove_total, try_remedies
 from loadframe.experiments.warm_restart import one_of_each_kind, try_restarts
-from loadframe.experiments.writing import finish, write_down
+from loadframe.experiments.writing import finish, partial, write_down
 from loadframe.model import (
     WORK,
     AnswersCompared,
@@ -121,7 +122,7 @@ def investigate(
 ) -> Investigation:
     """The whole loop. bench: makes another one than that of this machine. UserError where the study cannot be carried
     out, Interrupted where the user stopped it; what was measured until then is in the run folder either way, with a
-    report of it."""
+    report of it. Where the target does not recover from a step, what was measured before is concluded from."""
     run = new_run(study, runs)
     rounds: list[Round] = []
     total: Verdict | None = None
@@ -135,29 +136,30 @@ def investigate(
             rounds[one.number - 1 :] = [one]
             run.save_rounds(rounds)
 
-        measure_side_by_side(book, run, declare(book))
-        for number in range(1, MOST_ROUNDS + 1):
-            effective = read_back(book, run, treatment)
-            curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
-            paused = number == 1 and pause_tells(book, treatment)
-            curve = curve_of(book.steps, study, treatment) if paused else curve
-            examined = looked_at(book, number, treatment, state, effective, curve)
-            note(examined.round)
-            if number == 1:
-                first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
+        with concluding(book, run):
+            measure_side_by_side(book, run, declare(book))
+            for number in range(1, MOST_ROUNDS + 1):
+                effective = read_back(book, run, treatment)
+                curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
+                paused = number == 1 and pause_tells(book, treatment)
+                curve = curve_of(book.steps, study, treatment) if paused else curve
+                examined = looked_at(book, number, treatment, state, effective, curve)
                 note(examined.round)
-                drivers = beside_fewer(book, treatment, curve)
-                if drivers is not None and drivers.limit_the_curve:
+                if number == 1:
+                    first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
+                    note(examined.round)
+                    drivers = beside_fewer(book, treatment, curve)
+                    if drivers is not None and drivers.limit_the_curve:
+                        break
+                tried = try_remedies(book, examined, already, note)
+                if tried.kept is None:
                     break
-            tried = try_remedies(book, examined, already, note)
-            if tried.kept is None:
-                break
-            treatment, state = tried.kept
-        total = prove_total(book, rounds, treatment)
-        profile_after(book, first, treatment)
-        try_restarts(book, run, one_of_each_kind(run))
+                treatment, state = tried.kept
+            total = prove_total(book, rounds, treatment)
+            profile_after(book, first, treatment)
+            try_restarts(book, run, one_of_each_kind(run))
     run.close()
-    return write_down(run, rounds, total=total)
+    return write_down(run, rounds or partial(run), total=total)
 
 
 def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench) -> Measurement:

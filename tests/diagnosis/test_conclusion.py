@@ -19,6 +19,7 @@ from loadframe.model import (
     Price,
     Remedy,
     Round,
+    Stop,
     TargetState,
     Trial,
 )
@@ -167,3 +168,9 @@ def test_where_nothing_is_found_and_no_declared_setting_helps_the_limit_is_not_s
     assert told.kind == "limit-not-seen"
     assert "no setting that the study declares has a proven gain" in told.text
     assert "nothing was changed" not in told.text
+
+
+def test_a_target_that_did_not_recover_is_no_limit_that_was_not_reached() -> None:
+    told = conclusion.outcome([one_round()], interrupted=True, stop=Stop(3, 8.0, "A", "/", 503, 76.0))
+    assert told.kind == "stopped-answering"
+    assert " 8 the target refused" in told.text

@@ -25,6 +25,7 @@ from loadframe.model import (
     Peak,
     Price,
     Remedy,
+    Stop,
     UntriedRemedy,
     Verdict,
 )
@@ -470,3 +471,18 @@ def test_what_grows_up_to_the_highest_load_is_not_told_to_be_limited_from_the_lo
     )
     assert "but is held back at every load" in answers.answer(inv)
     assert "limited from" not in answers.answer(inv)
+
+
+def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: Investigation) -> None:
+    inv = of_service(farm, "stopped-answering", replace(farm.rounds[0].findings[0], status="suspected"))
+    inv = replace(inv, stop=Stop(7, 16.0, "A", "/orders", 503, 76.4))
+    said = answers.answer(inv)
+    assert said.startswith(
+        "The service stopped answering after the step at 16 active jobs: without any other load it answered /orders "
+        "with status 503 for 76.4 s, then the run was ended. That is what was seen, and no proved cause. Until then: "
+    )
+    assert "The suspected cause (not proved)" in said
+    assert "See the service's own log" in answers.next_step(inv)
+    other = replace(inv, stop=Stop(7, 16.0, "B", "/orders", 503, 76.4, "A larger pool"))
+    assert "16 active jobs in another state (A larger pool): " in answers.answer(other)
+    assert answers.stop_sentence(farm) == ""

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from answering import Sent, Service, said, serving
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Declared, Endpoint, Request, SettingValue, Think
-from loadframe.workloads import registry
+from loadframe.workloads import by_address, registry
 from loadframe.workloads.base import HasUsers, SendsRequests
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import OUTCOMES
@@ -368,6 +368,24 @@ def test_a_server_that_has_used_something_up_is_waited_for_and_that_is_told(stat
         assert re.fullmatch(
             "Before a step the server refused for [0-9.]+ s: what the step before had used up came back.", note
         )
+
+
+def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_address, "RECOVERS_WITHIN_S", 0.4)
+    broken = False
+
+    def refuses(_: Sent) -> bytes:
+        return said(b"", "503 Service Unavailable") if broken else said(b"seven items")
+
+    with serving(refuses) as service:
+        workload = registry.make("http", {}, axis="concurrency")
+        workload.install(service.endpoint())
+        broken = True
+        with pytest.raises(NotRecovered, match=r"status 503, and did so for .* after the load had ended") as caught:
+            workload.set_level(service.endpoint(), 1)
+    error = caught.value
+    assert (error.path, error.status) == ("/", 503) and 0.2 < error.waited_s < 5
+    assert "Restart it" in error.remedy
 
 
 def test_a_server_that_refuses_from_the_start_is_not_waited_for() -> None:

@@ -23,6 +23,7 @@ from loadframe.model import (
     Outcome,
     Round,
     StateSummary,
+    Stop,
     Trial,
     Verdict,
 )
@@ -121,8 +122,22 @@ def _acts_at_bend(finding: Finding, last: Round) -> bool:
     return bends and explains_bend(finding)
 
 
-def outcome(rounds: Sequence[Round], *, interrupted: bool = False, drivers: FleetDrivers | None = None) -> Outcome:
-    """The end of the investigation in one word and one sentence. drivers: all hosts that drove beside fewer."""
+def outcome(
+    rounds: Sequence[Round],
+    *,
+    interrupted: bool = False,
+    stop: Stop | None = None,
+    drivers: FleetDrivers | None = None,
+) -> Outcome:
+    """The end of the investigation in one word and one sentence. stop: where the target did not recover from a step.
+    drivers: all hosts that drove beside fewer."""
+    if stop is not None:
+        axis = rounds[-1].curve.axis.replace("_", " ")
+        return Outcome(
+            "stopped-answering",
+            f"After the step at {axis} {stop.level:g} the target refused what it was asked, and did not recover; this "
+            "is what was measured before.",
+        )
     if interrupted:
         return Outcome("interrupted", "The investigation was stopped before its end; this is what was measured.")
     if drivers is not None and drivers.limit == "drivers":

@@ -23,6 +23,7 @@ from loadframe.experiments.collecting import looks_for_a_collector, with_collect
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
 from loadframe.experiments.reading import measured_ladder, measured_tuning
+from loadframe.experiments.stopping import kept_of_a_stop
 from loadframe.experiments.writing import partial, write_down
 from loadframe.machine import check_address_space
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
@@ -88,7 +89,8 @@ def bare_bench(
             book.next_treatment("as given", bench.start_state)
             dry_run.check_alternatives(bench)
             try:
-                yield book
+                with kept_of_a_stop(book, run):
+                    yield book
             finally:
                 if bench.notes or bench.answers:
                     run.write_record("bench.json", "bench", replace(facts, notes=bench.notes, answers=bench.answers))

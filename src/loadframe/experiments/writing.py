@@ -41,7 +41,7 @@ def write_down(
     rounds = _from_all_steps(rounds, counting, study)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     end = finish(run, limits)
-    last = rounds[-1]
+    last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
     drivers = fleet_files.drivers(run)
@@ -60,7 +60,7 @@ def write_down(
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(last),
-        outcome=conclusion.outcome(rounds, interrupted=interrupted, drivers=drivers),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
         quality=end.quality,
         warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
         profiles=profiles,
@@ -71,6 +71,7 @@ def write_down(
         latencies=latencies.distributions,
         answers=end.answers,
         drivers=drivers,
+        stop=stop,
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)

@@ -101,6 +101,7 @@ OutcomeKind = Literal[
     "limit-not-seen",
     "limit-without-remedy",
     "no-proven-gain",
+    "stopped-answering",
     "interrupted",
 ]
 
@@ -109,6 +110,22 @@ OutcomeKind = Literal[
 class Outcome:
     kind: OutcomeKind
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The target went on to refuse after a step, until the run gave up. step: its number; level, treatment: what it
+    was measured at. state: what that treatment is called, "" for the one that the study declares. path, status: what
+    the target was asked for, and how it answered. waited_s: for how long it was asked again, without other load. It is
+    what was seen; why it was so is not known."""
+
+    step: int
+    level: float
+    treatment: str
+    path: str
+    status: int
+    waited_s: float
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +244,7 @@ class Investigation:
 
     latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
     runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
-    drove beside fewer of them, in the first state.
+    drove beside fewer of them, in the first state. stop: what ended it, where the target did not recover from a step.
     """
 
     run: str
@@ -254,3 +271,4 @@ class Investigation:
     latencies: tuple[LatencyDistribution, ...] = ()
     answers: tuple[AnswersCompared, ...] = ()
     drivers: FleetDrivers | None = None
+    stop: Stop | None = None

@@ -113,6 +113,7 @@ UNSETTLED = "not-settled"
 WHOLE_SECONDS = "whole-seconds"
 NO_LATENCIES = "no-latencies"
 TIME_UNIT = "time-unit"
+NOT_RECOVERED = "not-recovered"
 
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
@@ -129,6 +130,7 @@ FLAGS: Mapping[str, str] = {
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
     TIME_UNIT: "the response times that the load driver told are about 1,000 times too short, or too long, for its "
     "users and its throughput: their unit looks wrong",
+    NOT_RECOVERED: "after it the target went on to refuse, without any load",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""

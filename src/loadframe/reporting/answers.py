@@ -55,6 +55,8 @@ def _answer(inv: Investigation) -> str:
             return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
         case "no-proven-gain":
             return f"{_lead(inv)}. {words.sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
+        case "stopped-answering":
+            return _stopped_answering(inv)
         case "interrupted":
             return _interrupted(inv)
 
@@ -159,6 +161,27 @@ def _fruitless(inv: Investigation) -> str:
     return f"none of the {tried} remedies tried shows a proven gain" if tried else "no remedy was tried"
 
 
+def _stopped_answering(inv: Investigation) -> str:
+    """What was seen, then what was found before; that the load broke it is not proved."""
+    known = _gain(inv, inv.gain) if inv.gain else ""
+    before = known or f"{_lead(inv)}. {words.sentence(_untouched(inv))}"
+    return f"{stop_sentence(inv)} Until then: {before}"
+
+
+def stop_sentence(inv: Investigation) -> str:
+    """After which step the target refused, how, and for how long; "" where it did not."""
+    stop = inv.stop
+    if stop is None:
+        return ""
+    state = f" in another state ({words.strip(stop.state)})" if stop.state else ""
+    level, waited = words.load(stop.level, words.axis_unit(inv)), rounding.seconds(stop.waited_s)
+    return (
+        f"The service stopped answering after the step at {level}{state}: without any other load it answered "
+        f"{stop.path} with status {stop.status} for {waited}, then the run was ended. That is what was seen, and no "
+        "proved cause."
+    )
+
+
 _STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a change for it had helped, not confirmed"}
 
 
@@ -183,6 +206,11 @@ def next_step(inv: Investigation) -> str:
     for first in (_to_confirm(inv), _not_tried(inv)):
         if first is not None:
             return first
+    if inv.outcome.kind == "stopped-answering":
+        return (
+            "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
+            "alone, to see whether it stops there again."
+        )
     if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
         return "More CPUs, or less CPU time per request, would move it; no change of a setting was tried."
     if inv.next_limit:

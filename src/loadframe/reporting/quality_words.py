@@ -14,7 +14,10 @@ def sentences(quality: RunQuality) -> list[str]:
     """Run quality: changes not reverted, steps, counters that did not work, flags in plain words, what the recorder
     cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
-    told = [*not_reverted_sentences(quality.not_reverted), f"{quality.steps} steps were measured{again}"]
+    told = [
+        *not_reverted_sentences(quality.not_reverted),
+        f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
+    ]
     told += [
         f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from loadframe.model import WORK, AnswersCompared, Round, SettingValue, TargetState
+from loadframe.model import NOT_RECOVERED, WORK, AnswersCompared, Round, SettingValue, Step, Stop, TargetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,13 @@ class Rounds:
     """The rounds of an investigation as far as they went."""
 
     rounds: tuple[Round, ...]
+
+
+def flagged(steps: Sequence[Step], stop: Stop | None) -> list[Step]:
+    """The steps, with the one flagged after which the target went on to refuse: when its line was written, that was not
+    known."""
+    after = None if stop is None else stop.step
+    return [
+        replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number == after else step
+        for step in steps
+    ]

@@ -28,13 +28,14 @@ from loadframe.model import (
     RunQuality,
     SettingValue,
     Step,
+    Stop,
     Tuning,
     TuningTrial,
     WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.checks import check_latencies, check_rounds, check_steps
-from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment
+from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment, flagged
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told, is_locked
@@ -185,9 +186,7 @@ class RunFolder:
 
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
         """A finished step: its raw requests and histogram first, its line last, so that a line is never alone.
-
-        requests: the request log as the driver wrote it. latencies_ms: of those done inside the window.
-        """
+        requests: the request log as the driver wrote it. latencies_ms: of those done inside the window."""
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
         self.write_bytes(_requests(step.number), compressed)
@@ -238,9 +237,12 @@ class RunFolder:
 
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for one that no run can have."""
-        found = self._records("steps.jsonl", "step", Step)
-        check_steps(found)
-        return [step for step, _ in found]
+        check_steps(found := self._records("steps.jsonl", "step", Step))
+        return flagged([step for step, _ in found], self.stop())
+
+    def stop(self) -> Stop | None:
+        """After which step the target went on to refuse; None where it did not."""
+        return self._record("stop.json", "stop", Stop)
 
     def treatments(self) -> dict[str, Treatment]:
         """The states the target was in, by their short name."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from loadframe.connections.address import is_here
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import asks, sessions
@@ -130,8 +130,8 @@ class ByAddress:
 
     def check(self, endpoint: Endpoint) -> None:
         """Learn the answers, or compare one with what it was; a server that says that it cannot at the moment is asked
-        again for RECOVERS_WITHIN_S. StudyError where the load may not be; TargetError where the server does not answer,
-        or with something else."""
+        again for RECOVERS_WITHIN_S. StudyError where the load may not be; NotRecovered where it goes on to say that;
+        TargetError where the server does not answer, or with something else."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -141,8 +141,17 @@ class ByAddress:
         if page is None:
             ask(endpoint, "/")
             return
-        answer = self._recovered(endpoint, page)
+        answer, waited_s = self._recovered(endpoint, page)
         path = page.request.path
+        if answer.status in REFUSALS:
+            raise NotRecovered(
+                f"The server at {endpoint.address} answers {path} with status {answer.status}, and did so for "
+                f"{show(waited_s, 's')} after the load had ended; before it, it answered",
+                remedy="Its log says why. Restart it before it is measured again, or measure lower loads.",
+                path=path,
+                status=answer.status,
+                waited_s=waited_s,
+            )
         if answer.status != http.client.OK:
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with status {answer.status}",
@@ -188,8 +197,8 @@ class ByAddress:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _recovered(self, endpoint: Endpoint, page: _Sent) -> Answer:
-        """Its answer once it is none of REFUSALS, or the last one."""
+    def _recovered(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer, float]:
+        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked."""
         begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
         while True:
             answer = self._answer(endpoint, page, self._session(endpoint))
@@ -197,9 +206,9 @@ class ByAddress:
             if answer.status not in REFUSALS:
                 if pause_s > FIRST_PAUSE_S:
                     self._recoveries.append(waited_s)
-                return answer
+                return answer, waited_s
             if waited_s + pause_s > RECOVERS_WITHIN_S:
-                return answer
+                return answer, waited_s
             time.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
