@@ -49,7 +49,7 @@ def test_the_interval_of_the_end_holds_in_most_loads() -> None:
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0])
 def test_slow_windows_count_as_much_as_quick_ones(noise: float) -> None:
-    """As shares of what each of them took, the slow ones hardly counted: the cost came out at a seventh of the mean."""
+    """As shares of what each of them took, the slow ones hardly counted: the cost came out at a sixth of the mean."""
     found = []
     for seed in range(25):
         law = size_law.fit(load(1_000_000, noise=noise, seed=seed))

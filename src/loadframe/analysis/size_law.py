@@ -35,7 +35,7 @@ SEED = 20261125
 ROUNDS = 4
 """The noise of a window is a share of what the law says of it, which is not known before it is fitted. As a share of
 what was measured slow windows would count for less than quick ones: at a scatter of 50 % a cost came out at 0.6 of
-what it is, at one of 100 % at a seventh."""
+what it is, at one of 100 % at a sixth."""
 LEAST_NOISE = 0.01
 """Of a window, relative: timers and commits leave as much."""
 LIKELY = 0.9
