@@ -199,14 +199,3 @@ def test_the_process_that_stays_is_light(tmp_path: Path, service: tuple[int, int
     assert json.loads(answer)["samples"] >= 1
     (first, *_) = lines(tmp_path, kinds=("sample",))
     assert first.data["values"]["service.jobs"] == 7
-
-
-def test_a_unit_of_work_more_often_than_the_watch_looks_is_refused(tmp_path: Path, service: tuple[int, int]) -> None:
-    """Else it would be done less often than was said, and no word of it."""
-    study = tmp_path / "study.toml"
-    study.write_text(STUDY.format(pid=service[0], port=service[1]), encoding="utf-8")
-    words = [LOADFRAME, "watch", str(study), "--folder", str(tmp_path / "w"), "--for", "3s"]
-    refused = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert refused.returncode == 1
-    assert "due every 1 s, and the watch looks only every 10 s" in " ".join(refused.stderr.split())
-    assert "--interval 1s" in refused.stderr

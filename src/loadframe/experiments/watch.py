@@ -179,17 +179,16 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
     reads = [one for one in study.workload.request if one.method == "GET"]
     if study.workload.request and not reads:
         return {}
-    address = str(target.settings.get("address", "")) if target.kind == "url" else ""
     if target.is_running_service and (reads or study.workload.kind == "http"):
         number, port = plan.find["listen"]
         path = reads[0].path if reads else (target.paths.split() or ["/"])[0]
         host = number
-    elif address.startswith("http://"):
+    elif target.kind == "url":
         from urllib.parse import urlsplit
 
-        parts = urlsplit(address)
+        parts = urlsplit(str(target.settings["url"]))
         host, port = str(parts.hostname), parts.port or 80
-        path = reads[0].path if reads else parts.path or "/"
+        path = reads[0].path if reads else (str(target.settings.get("paths", "")).split() or ["/"])[0]
     else:
         return {}
     headers = [list(pair) for pair in reads[0].headers.items()] if reads else []
