@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from loadframe.analysis.regime import FEWEST, GUARD, Series, autoregression, widening
+from loadframe.analysis.regime import FEWEST, Series, autoregression, widening
 
 DAY = 288
 MONTH = 30 * DAY
@@ -92,8 +92,3 @@ def test_scores_that_follow_one_another_are_widened() -> None:
     assert widening(independent) < 1.3
     alike = [sum(independent[at : at + 9]) / 3 for at in range(3990)]
     assert widening(alike) > 2
-
-
-def test_ten_quiet_months_have_an_alarm_in_one_of_ten_cases_at_most() -> None:
-    """A is GUARD months of all series together, and the expected time to a false alarm is at least A."""
-    assert 1 - math.exp(-10 / GUARD) < 0.1
