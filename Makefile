@@ -71,6 +71,8 @@ bench: install servers
 	-$(BIN)/python benchmarks/watch.py --quiet 6
 	-$(BIN)/python benchmarks/watch.py --cost
 	-$(BIN)/python benchmarks/tuning_live.py --without mysqltuner
+	$(BIN)/python benchmarks/fleet.py
+	-$(BIN)/python benchmarks/fleet.py --measured
 
 planted: install servers
 	$(BIN)/python benchmarks/planted.py

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fleet
 from fleet_simulated import (
     LABORATORY,
     LOSSES,
@@ -18,7 +19,7 @@ from fleet_simulated import (
     Simulated,
     hosts_of,
 )
-from loadframe.errors import StepVoid
+from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import CLOCKS_WITHIN_S, PIECE_BYTES, Begun, Coordinator, LogOf, shares_of
 from loadframe.fleet.merging import merge
 
@@ -147,3 +148,30 @@ def test_recordings_come_in_pieces_that_are_few_at_a_time() -> None:
         sizes[host] += len(piece)
     assert sizes == dict.fromkeys(world.hosts, 3 * PIECE_BYTES + 7) | {"h3": 2 * PIECE_BYTES + 7}
     assert world.counted.most_under_way <= 16 * PIECE_BYTES
+
+
+@pytest.mark.parametrize("count", [10, 100])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_of_a_study_over_them_holds_what_the_benchmark_checks(kind: Kind, count: int) -> None:
+    found = fleet.cost(kind, count, 7, Middle(), 10_000)
+    assert found.hosts == count and found.in_bytes > count * 10_000
+
+
+def test_a_recording_that_cannot_be_read_voids_the_step() -> None:
+    assert fleet.lost(LABORATORY, 10, 1, "flush", "silent", Middle()) == ""
+
+
+def test_the_exponent_of_a_cost_is_found_with_its_interval() -> None:
+    exact = fleet.exponent([10, 100, 1000], [2 * 10**1.5, 2 * 100**1.5, 2 * 1000**1.5])
+    assert (exact.value, exact.low, exact.high) == pytest.approx((1.5, 1.5, 1.5))
+    noisy = fleet.exponent([10, 100, 1000, 10_000], [9, 120, 950, 11_000])
+    assert noisy.low < noisy.value < noisy.high and noisy.low < 1 < noisy.high
+
+
+def test_a_level_may_be_more_than_one_driver_takes() -> None:
+    _, load = fleet.load_over(Simulated(hosts_of(LABORATORY, 4, 1), Middle()))
+    assert load.check_level(4000) == 4000
+    with pytest.raises(StudyError, match="5000 over 4 drivers gives 1250 to one of them"):
+        load.check_level(5000)
+    with pytest.raises(StudyError, match="impossible"):
+        load.check_level(10.5)

@@ -63,8 +63,18 @@ class FleetLoad:
         return self._names if tuple(self._inner.judged) == tuple(self._inner.operations) else self._inner.judged
 
     def check_level(self, level: float) -> int:
-        """See Workload."""
-        return self._inner.check_level(level)
+        """See Workload. What one driver can take is a bound of each share, not of the whole."""
+        count = len(self.drivers)
+        if level <= count or not float(level).is_integer():
+            return self._inner.check_level(level)
+        share = math.ceil(level / count)
+        try:
+            self._inner.check_level(share)
+        except StudyError as error:
+            raise StudyError(
+                f"level {level:g} over {count} drivers gives {share} to one of them. {error.fact}", remedy=error.remedy
+            ) from error
+        return int(level)
 
     def trials(self) -> Sequence[Sequence[str]]:
         """None: no driver runs on this machine but as an agent's."""
@@ -101,8 +111,8 @@ class FleetLoad:
         self._inner.install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See Workload."""
-        self._inner.set_level(endpoint, level)
+        """See Workload; from here, with the largest share."""
+        self._inner.set_level(endpoint, max(shares_of(self.check_level(level), self.drivers).values()))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> FleetDriver:
         """Let all drivers begin at one instant. StepVoid."""
