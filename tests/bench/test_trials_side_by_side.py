@@ -210,3 +210,17 @@ def test_without_a_host_the_trials_so_far_are_kept(simulated: Simulated, make_st
 )
 def test_what_an_interval_says_of_two_hosts(low: float, high: float, found: str) -> None:
     assert likeness.judge(low, high) == found
+
+
+def test_a_host_that_has_changed_meanwhile_is_named(simulated: Simulated, make_step: MakeStep, tmp_path: Path) -> None:
+    book = simulated(busy, *SETTINGS)
+    speeds = {"a": 1.0, "b": 1.0}
+
+    def throttled(host: str, asked: Mapping[str, Any]) -> str:
+        speeds["b"] = 0.6 if asked["number"] in (0, 8) else 1.0
+        return ""
+
+    engine = SimulatedEngine(book, make_step, speeds, lose=throttled)
+    found = tune(book, tmp_path, trials=8, searching=SideBySide(engine))
+    assert any("After the trials host b serves 0.6" in words for words in found.warnings)
+    assert not any("After the trials host a" in words for words in found.warnings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -53,7 +54,7 @@ name = "pooled"
 question = "How many at a time?"
 [target]
 kind = "service"
-command = ["{python}", "service.py", "{{port}}"]
+command = ["python3", "service.py", "{{port}}"]
 ready = {{ http = "http://127.0.0.1:{{port}}/config", within = "60s" }}
 [target.settings]
 pool = 2
@@ -94,7 +95,7 @@ AGREED = {
 def laboratory(folder: Path, about: str = "", window: str = "500ms", budget: str = "240s") -> Path:
     """A folder of this command, with the study, the service and a fleet of two hosts."""
     place(folder, 0.05)
-    folder.joinpath("study.toml").write_text(STUDY.format(python=sys.executable, window=window, budget=budget))
+    folder.joinpath("study.toml").write_text(STUDY.format(window=window, budget=budget))
     rows = "".join(HOST.format(name=name) for name in ("one", "two"))
     folder.joinpath("fleet.toml").write_text(f'[fleet]\nname = "laboratory"\n{about}\n{rows}')
     return folder
@@ -153,13 +154,18 @@ def parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+@pytest.mark.alone
 def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
     begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     folder = laboratory(tmp_path / "here")
     command = begin(folder, "--trials", "4")
-    await_that(lambda: any(each["purpose"] == "trial" for each in attempts(folder)), "a trial has ended", 200)
-    await_that(lambda: trial_processes(folder), "another one runs")
+
+    def tried() -> bool:
+        assert command.poll() is None, command.communicate()
+        return any(each["purpose"] == "trial" for each in attempts(folder)) and bool(trial_processes(folder))
+
+    await_that(tried, "a trial has ended, and another one runs", 200)
     victim = trial_processes(folder)[0]
     os.kill(parent(victim), signal.SIGKILL)
     out, said = command.communicate(timeout=250)
@@ -203,19 +209,17 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
         yield address
 
 
-def tasks_at(dask_scheduler: Any) -> list[bytes]:
-    """Runs in the scheduler: all that it holds of its tasks."""
-    import pickle
-
-    return [pickle.dumps(task.run_spec) for task in dask_scheduler.tasks.values()]
-
-
+@pytest.mark.alone
 def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with engine(tmp_path, {"one": 0.05, "two": 0.1}) as address:
         folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
         command = begin(folder)
         asked: set[bytes] = set()
+
+        def tasks_at(dask_scheduler: Any) -> list[bytes]:
+            return [pickle.dumps(task.run_spec) for task in dask_scheduler.tasks.values()]
+
         with Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             while command.poll() is None:
                 asked |= set(client.run_on_scheduler(tasks_at))

@@ -31,10 +31,17 @@ Told = Callable[[str], None]
 
 def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
     """Look at every host, and at the link of each driver to each target. What cannot be reached is in the answer.
-    told: is given what is being done, in words."""
+    Workers of dask are not looked at; FleetError where there is nothing else. told: is given what is being done, in
+    words."""
+    agents_on = [host for host in fleet.host if not host.worker]
+    if not agents_on:
+        raise FleetError(
+            f"all hosts of the fleet {fleet.fleet.name!r} are workers of dask, which no agent reaches",
+            remedy="`loadframe tune STUDY --fleet FILE` checks them before it measures.",
+        )
     with ExitStack() as open_agents:
-        told(f"Reaching {len(fleet.host)} hosts")
-        reached = _each(fleet.host, lambda host: _reached(host, fleet.fleet.ssh_config))
+        told(f"Reaching {len(agents_on)} hosts")
+        reached = _each(agents_on, lambda host: _reached(host, fleet.fleet.ssh_config))
         agents = {agent.host.name: open_agents.enter_context(agent) for agent in reached if isinstance(agent, Agent)}
         told(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")
         seen = _each(list(agents.values()), _seen)
@@ -43,7 +50,7 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
         links = _links(fleet, agents, told)
     checked = [
         hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
-        for host, why in zip(fleet.host, reached, strict=True)
+        for host, why in zip(agents_on, reached, strict=True)
     ]
     return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links))
 

@@ -118,14 +118,9 @@ class DaskEngine:
             address, known = seen.get(host.name), self._places.get(host.name)
             if address is None or host.name in self._foreign or (known and known.address == address):
                 continue
-            place = self._looked(host, address)
-            if place is None:
-                continue
-            if known is not None and place.boot != known.boot:
-                self._foreign.add(host.name)
-                self._say(f"The worker {host.worker} has returned on another machine, which is not used.")
-                continue
-            self._places[host.name] = place
+            place = self._looked(host, address) if known is None else self._returned(host, address, known)
+            if place is not None:
+                self._places[host.name] = place
         at = {name for name, address in seen.items() if name in self._places and self._places[name].address == address}
         return frozenset(at - {each.host for each in self._open.values()} - self._foreign)
 
@@ -172,7 +167,11 @@ class DaskEngine:
 
     def _check_scheduler(self) -> None:
         """FleetError for a scheduler that would try again, or move, what is a measurement."""
-        failures, steals = self._client.run_on_scheduler(_settings_of)
+
+        def settings(dask_scheduler: Any) -> tuple[int, bool]:  # goes there by value: it may have no Loadframe
+            return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
+
+        failures, steals = self._client.run_on_scheduler(settings)
         if failures or steals:
             told = [f"allowed-failures is {failures}"] if failures else []
             told += ["work stealing is on"] if steals else []
@@ -180,13 +179,23 @@ class DaskEngine:
 
     def _seen(self) -> dict[str, str]:
         """Addresses of the workers that are there, by host."""
-        if self._client.status != "running":
-            raise FleetError(
-                "the dask scheduler of the fleet is gone", remedy="Start it, and go on from the trials with --resume."
-            )
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._workers()
         by_name = {str(worker["name"]): (address, worker) for address, worker in workers.items()}
         return {host.name: by_name[host.worker][0] for host in self._hosts if host.worker in by_name}
+
+    def _workers(self) -> Mapping[str, Any]:
+        """What the scheduler knows of its workers, by address. FleetError where it is gone."""
+        try:
+            if self._client.status == "running":
+                workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+                return workers
+            why = f"the connection is {self._client.status}"
+        except (OSError, TimeoutError, RuntimeError) as error:
+            why = str(error)
+        raise FleetError(
+            f"the dask scheduler of the fleet is gone: {why}",
+            remedy="Start it, and go on from the trials with --resume.",
+        )
 
     # --- the hosts --------------------------------------------------------------------------------------------------
 
@@ -207,9 +216,9 @@ class DaskEngine:
 
     def _check_slots(self) -> None:
         """FleetError for a worker that would take two tasks at a time, or that strangers can reach."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers, seen = self._workers(), self._seen()
         for host in self._hosts:
-            address = self._seen()[host.name]
+            address = seen[host.name]
             if workers[address]["nthreads"] != 1:
                 raise FleetError(
                     f"the worker {host.worker} takes {workers[address]['nthreads']} tasks at a time",
@@ -220,6 +229,19 @@ class DaskEngine:
                     f"the worker {host.worker} listens at {address}, where whoever reaches it may run programs",
                     remedy="Let scheduler and workers speak TLS.",
                 )
+
+    def _returned(self, host: HostTable, address: str, known: Place) -> Place | None:
+        """A worker that has come again, where it may be used; else it is not looked at any more."""
+        try:
+            place = self._looked(host, address)
+            if place is None or place.boot == known.boot:
+                return place
+            why = "it is on another machine"
+        except FleetError as error:
+            why = error.fact
+        self._foreign.add(host.name)
+        self._say(f"The worker {host.worker} has returned, and is not used: {why}.")
+        return None
 
     def _looked(self, host: HostTable, address: str) -> Place | None:
         """What a worker says of its host; None where it has gone again. FleetError for one that cannot be used."""
@@ -290,11 +312,6 @@ class DaskEngine:
         one = self._open.pop(task)
         with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
             one.future.cancel()
-
-
-def _settings_of(dask_scheduler: Any) -> tuple[int, bool]:
-    """Runs in the scheduler: its allowed failures, and whether it steals."""
-    return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
 
 
 def _security(about: AboutFleet) -> Any:

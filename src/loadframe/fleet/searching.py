@@ -7,12 +7,14 @@ its own, and only the one that a trial waits for counts.
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loadframe.analysis.likeness import MARGIN
 from loadframe.errors import FleetError, RunError
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_start import Start
@@ -29,6 +31,8 @@ RETURNS_WITHIN_S = 30.0
 """A worker that was killed: after so long without any host the search is over."""
 MOST_ATTEMPTS = 3
 """A trial that has lost its worker so often has killed it, as far as can be told."""
+PATIENCE, LEAST_PATIENCE_S = 10.0, 60.0
+"""A task that takes so many times the longest one so far, and so long, hangs."""
 POLL_S = 0.5
 
 
@@ -67,6 +71,7 @@ class SideBySide:
             calibrated = self._calibrated()
             self._tell_this_machine(calibrated)
             self._search(calibrated, most)
+            self._look_again(calibrated)
         finally:
             self._engine.close()
 
@@ -149,6 +154,26 @@ class SideBySide:
             if came is not None and came.task in self._running:  # what comes after its loss was told counts no more
                 waiting += self._ended(came, calibrated.starts[came.host])
 
+    def _look_again(self, calibrated: Calibrated) -> None:
+        """Whether the hosts still serve what they did: what has changed meanwhile has changed its trials."""
+        hosts = self._engine.hosts
+        if not self._time_left(1) or self._engine.present() != set(hosts) or self._unfit:
+            self._say("Whether the hosts still serve after the trials what they did before was not measured.")
+            return
+        try:
+            after = self._start_on(0, "together", hosts)
+        except FleetError as error:
+            self._say(f"Whether the hosts still serve what they did was not measured: {error.fact}")
+            return
+        for host, steps in after.items():
+            served = all(step.throughput > 0 for step in steps)
+            ratio = math.exp(calibrated.starts[host].value(steps)) if served else 0.0
+            if not 1 / MARGIN <= ratio <= MARGIN:
+                self._say(
+                    f"After the trials host {host} serves {ratio:.2f} of what it did before, with the same settings: "
+                    "its trials may be told wrongly. The proof does not rest on them"
+                )
+
     def _proposed(self, number: int) -> Work:
         tuned = self._tuned
         pending = [work.proposal.point for _, work in self._running.values() if work.proposal is not None]
@@ -199,7 +224,7 @@ class SideBySide:
             "levels": list(self._tuned.levels),
             "floors": list(floors.items()),
             "number": work.number,
-            "within_s": study.measure.budget,
+            "within_s": max(LEAST_PATIENCE_S, PATIENCE * self._longest_s) if self._longest_s else study.measure.budget,
         }
         self._running[task] = host, work
         self._engine.begin(host, task, asked)
