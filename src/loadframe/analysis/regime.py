@@ -35,9 +35,9 @@ SMALLEST, ERRORS = 0.35, 7.0
 """No smaller shift is looked for; ERRORS / sqrt(rows learned): the mean of the scores is known to 1 / sqrt(n), and one
 that is off by half of a shift would count as that shift (3.5 standard errors)."""
 GUARD = 100.0
-"""By which A is multiplied, for what the autoregression and the ranks do not hold exactly: with ten, 2 of 10 farms that
-only breathe gave an alarm in a month (benchmarks/watch.py --only breathing --seed 9000). It makes a change known a fifth
-later."""
+"""By which A is multiplied, for what the autoregression and the ranks do not hold exactly: with ten, 2 of 10 farms
+that only breathe gave an alarm in a month (benchmarks/watch.py --only breathing --seed 9000). It makes a change known a
+fifth later."""
 LAG = 24
 """Rows that wait before they are learned: a change must not be learned while it is being noticed."""
 STIRS, RECENT = 10.0, 12
