@@ -198,6 +198,12 @@ def test_an_option_of_the_workload_is_proposed_for_its_stage_alone_and_changed_a
     assert proposed(finding("service.parallelism", 2), asked) == []
 
 
+def test_a_setting_that_is_the_limit_itself_comes_first() -> None:
+    knobs = (Knob("cache", (64, 256)), Knob("handles", (40, 400)))
+    asked = replace(situation(knobs, cache=64, handles=40), ceilings={"process.open_files": 40.0})
+    assert proposed(finding("process.open_files"), asked)[0][0] == "handles"
+
+
 def test_a_setting_that_has_the_value_of_the_throughput_comes_before_those_for_which_nothing_speaks() -> None:
     asked = situation(
         (DECOY, Knob("rate", (250, 1000)), Knob("per_minute", (15000, 60000))),

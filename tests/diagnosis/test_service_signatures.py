@@ -141,6 +141,26 @@ def test_a_thread_that_is_nearly_full_is_suspected_where_nothing_else_is(make_st
     assert "cpu.hot_thread" not in [one.id for one in found]
 
 
+REFUSED = {"target.open_files": 36.0, "target.open_files.limit": 40.0, "workload.errors": 60.0}
+
+
+def test_files_that_are_opened_several_at_a_time_fail_before_the_last_one(make_step: StepMaker) -> None:
+    """As seen of a service that opens four for each request and answers 503: 36 of 40 were seen open."""
+    found, _ = diagnosed(make_step, REFUSED)
+    assert [one.id for one in found][:1] == ["process.open_files"]
+    trace = trace_of(found[0])
+    assert trace is not None and trace.metric == "workload.errors", "they end with the cause"
+    for other in ({"workload.errors": 0.0}, {"target.open_files": 30.0}):
+        found, _ = diagnosed(make_step, {**REFUSED, **other})
+        assert "process.open_files" not in [one.id for one in found]
+
+
+def test_files_that_are_as_many_at_low_loads_are_not_why_requests_fail(make_step: StepMaker) -> None:
+    found, cleared = diagnosed(make_step, REFUSED, BENT)
+    assert "process.open_files" not in [one.id for one in found]
+    assert any("already" in one.because for one in cleared if one.id == "process.open_files")
+
+
 def test_a_quiet_service_has_none_of_them(make_step: StepMaker) -> None:
     found, _ = diagnosed(make_step, {})
     assert not {finding.id for finding in found} & CAUSES.keys()

@@ -256,6 +256,12 @@ def _signature_finding(
             return RuledOut(
                 signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
             )
+    if signature.rises and windows.bend is not None:
+        condition, below = pairs[0][0], _value(pairs[0][0], windows.below)
+        if below is not None and condition.holds(below):
+            return RuledOut(
+                signature.id, f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
+            )
     for condition in signature.absent:
         seen = _value(condition, window)
         if seen is not None and condition.holds(seen):

@@ -9,6 +9,7 @@ FAILING = Condition("workload.errors", ">", 0.01, "more than one request in a hu
 NO_MORE_FILES = Condition(
     "target.open_files.share", ">=", REACHED, "getrlimit(2): accept and open fail with EMFILE at the soft limit"
 )
+NEARLY_ALL_FILES = 0.85
 HOT = 0.9
 """Of one CPU, as the busiest thread or a process whose threads run one at a time. Such a one waits for a CPU for less
 than a tenth of the time, however busy other programs keep the others."""
@@ -113,6 +114,28 @@ _FILES: tuple[Signature, ...] = (
         "itself cannot be seen from outside; the open files were counted, and the connections that wait.",
         explains_falling=True,
         whole=True,
+    ),
+    Signature(
+        id="process.open_files",
+        rank=Rank.FAILURES,
+        title="a process has nearly as many files open as it may, and requests fail",
+        present=(
+            Condition(
+                "target.open_files.share",
+                ">=",
+                NEARLY_ALL_FILES,
+                "open(2): EMFILE; what opens several files at a time is refused before the last one, and these are "
+                "looked at once a second",
+            ),
+            FAILING,
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Opening a file or accepting a connection fails with EMFILE at the soft limit of open files. That "
+        "itself cannot be seen from outside; the open files were counted, and the requests that fail.",
+        explains_falling=True,
+        explains=("lock.busy_errors",),
+        whole=True,
+        rises=True,
     ),
 )
 

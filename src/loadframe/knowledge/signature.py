@@ -67,6 +67,7 @@ class Signature:
     explanation: one or two sentences for the report.
     whole: every condition of `present` must have been measured.
     failing_others: it is looked for only where the curve bends and nothing else was found.
+    rises: where the curve bends, the first condition must not hold below the bend.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Signature:
     explains: tuple[str, ...] = ()
     whole: bool = False
     failing_others: bool = False
+    rises: bool = False
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")

@@ -111,6 +111,9 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
     # before what is X R: of a number in hundreds it is seldom so by chance, of a 3 often
     if any(each.metric == THROUGHPUT and rates({knob.name: now}, each.value) for each in finding.evidence):
         return _Ranked(1, knob, after, f"{now} is the throughput itself")
+    ceiling = situation.ceilings.get(finding.id)
+    if ceiling is not None and larger is not None and amount(now) == ceiling:
+        return _Ranked(1, knob, larger, f"{now} is the limit itself")
     size = _in_service(finding)
     if size is not None and larger is not None:
         if _is(amount(now), size):
