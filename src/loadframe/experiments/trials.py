@@ -13,6 +13,7 @@ from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
 from loadframe.experiments.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
 from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy, Verdict
@@ -41,9 +42,8 @@ def try_remedies(
     one, levels = examined.round, judged_levels(examined.round.curve, examined.bend)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
-    for proposed in proposed_for(one, examined.situation):
-        if proposed.id in already:
-            continue
+    untried = [each for each in proposed_for(one, examined.situation) if each.id not in already]
+    for proposed in promising_first(book, examined, untried, levels, partial(_why_not, book, examined)):
         because = _why_not(book, examined, proposed) if kept is None else KEPT_FIRST
         if because is not None:
             one = _shown(one, proposed, because)

@@ -1,0 +1,73 @@
+"""Of several remedies of which nothing is known but that they may be for a cause, the one to prove first: a look at
+each, until one shows a gain. A proof of one that does nothing costs the time of ten looks.
+
+A look decides nothing but the order: what is kept is proved in blocks of its own, of which these steps are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.diagnosis.remedies import state_after
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.sizing import UNFIT
+from loadframe.model import Remedy
+
+SHOWS = 1.2
+"""Times the throughput, in one step: more than single steps of one state differ by on a machine that is quiet."""
+
+
+def promising_first(
+    book: Bookkeeping,
+    examined: Examined,
+    remedies: Sequence[Remedy],
+    levels: Sequence[float],
+    why_not: Callable[[Remedy], str | None],
+) -> tuple[Remedy, ...]:
+    """The same remedies; of the guessed ones for the first cause that one comes first that is the first to show a gain,
+    at the highest of these levels. As they are where fewer than two may be tried, or the budget has no room for a look
+    and a proof. why_not: why one may not be tried, else None. The target is in the round's state again."""
+    guessed = _alike(remedies)
+    may = [one for one in guessed if why_not(one) is None]
+    before = _throughput(examined, levels[-1])
+    if len(may) < 2 or before <= 0:
+        return tuple(remedies)
+    found: Remedy | None = None
+    proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
+    book.progress.phase(f"a look at up to {len(may)} remedies", len(may))
+    for one in may:
+        if not book.budget.affords([levels[-1]], proof_s):
+            break
+        if _shows(book, examined, one, levels[-1], before):
+            found = one
+            break
+    book.bench.use(examined.round.treatment)
+    if found is None:
+        return tuple(remedies)
+    ahead = remedies[: remedies.index(guessed[0])]
+    return (*ahead, found, *(one for one in remedies[len(ahead) :] if one is not found))
+
+
+def _alike(remedies: Sequence[Remedy]) -> list[Remedy]:
+    """The guessed ones for the first cause for which there are any."""
+    guessed = [one for one in remedies if one.guessed]
+    return [one for one in guessed if one.addresses == guessed[0].addresses]
+
+
+def _throughput(examined: Examined, level: float) -> float:
+    points = examined.round.curve.points
+    return next((point.throughput for point in points if point.load == level), 0.0)
+
+
+def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:
+    one = examined.round
+    state = state_after(one.state, remedy)
+    name = book.next_treatment(remedy.title, state, remedy=remedy)
+    try:
+        book.bench.use(name)
+        step = book.take(round_number=one.number, treatment=name, level=level, purpose="sizing")
+    except UNFIT:
+        book.bench.recover(one.treatment)
+        return False
+    return step.throughput >= SHOWS * before
