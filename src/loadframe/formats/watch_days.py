@@ -52,7 +52,8 @@ class WatchDay:
 @dataclass(slots=True)
 class Observed:
     """What was observed, a row for each interval in which anything was: all columns have one entry per row, None where
-    it is missing. use: by the id of a limit, the share of its ceiling."""
+    it is missing. response_s: of units of work that did not fail. use: by the id of a limit, the share of its
+    ceiling."""
 
     time_s: list[float] = field(default_factory=list)
     load: list[float | None] = field(default_factory=list)
@@ -180,8 +181,10 @@ class _Gathered:
         self._sums: dict[str, list[float]] = {}
 
     def take(self, line: WatchLine) -> None:
-        for name in ("load", "throughput", "response_s"):
+        for name in ("load", "throughput"):
             self._add(name, line.data.get(name))
+        if not line.data.get("error"):  # how long it takes to be refused is no response
+            self._add("response_s", line.data.get("response_s"))
         use = line.data.get("use")
         for name, share in use.items() if isinstance(use, dict) else ():
             self._add(f"use.{name}", share)

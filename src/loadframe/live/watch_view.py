@@ -283,6 +283,8 @@ class _Minute:
 
     def take(self, line: Mapping[str, Any], shares: Mapping[str, float]) -> None:
         for name in ("load", "throughput", "response_s"):
+            if name == "response_s" and line.get("error"):  # how long it takes to be refused is no response
+                continue
             if (value := _number(line.get(name))) is not None:
                 self._values.setdefault(name, []).append(value)
         for name, share in shares.items():
