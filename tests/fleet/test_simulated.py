@@ -170,8 +170,12 @@ def test_the_exponent_of_a_cost_is_found_with_its_interval() -> None:
 
 def test_a_level_may_be_more_than_one_driver_takes() -> None:
     _, load = fleet.load_over(Simulated(hosts_of(LABORATORY, 4, 1), Middle()))
-    assert load.check_level(4000) == 4000
+    assert load.check_level(4000) == 4000 and load.check_level(2) == 2
+    _, many = fleet.load_over(Simulated(hosts_of(LABORATORY, 3000, 1), Middle()))
+    assert many.check_level(3000) == 3000
     with pytest.raises(StudyError, match="5000 over 4 drivers gives 1250 to one of them"):
         load.check_level(5000)
     with pytest.raises(StudyError, match="impossible"):
         load.check_level(10.5)
+    with pytest.raises(StudyError, match="impossible"):
+        load.check_level(0)

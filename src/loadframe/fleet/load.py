@@ -65,7 +65,7 @@ class FleetLoad:
     def check_level(self, level: float) -> int:
         """See Workload. What one driver can take is a bound of each share, not of the whole."""
         count = len(self.drivers)
-        if level <= count or not float(level).is_integer():
+        if level < 1 or not float(level).is_integer():
             return self._inner.check_level(level)
         share = math.ceil(level / count)
         try:
