@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -119,6 +120,14 @@ def begun(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that the user of the service may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
 def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Run `loadframe tune` in a folder; what still runs is ended."""
     processes: list[subprocess.Popen[str]] = []
@@ -156,9 +165,9 @@ def parent(process: int) -> int:
 
 @pytest.mark.alone
 def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
-    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:
-    folder = laboratory(tmp_path / "here")
+    folder = laboratory(open_folder / "here")
     command = begin(folder, "--trials", "4")
 
     def tried() -> bool:
@@ -210,10 +219,9 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
 
 
 @pytest.mark.alone
-def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    with engine(tmp_path, {"one": 0.05, "two": 0.1}) as address:
-        folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
+def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
+    with engine(open_folder, {"one": 0.05, "two": 0.1}) as address:
+        folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         command = begin(folder)
         asked: set[bytes] = set()
 
@@ -241,9 +249,9 @@ def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[s
     assert 1.6 < speeds["one"] / speeds["two"] < 2.5
 
 
-def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    with engine(tmp_path, {"one": 0.05, "two": 0.05}, token="") as address:
-        folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
+def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
+    with engine(open_folder, {"one": 0.05, "two": 0.05}, token="") as address:
+        folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         command = begin(folder)
         out, said = command.communicate(timeout=120)
     assert command.returncode == 1, f"{out}\n{said}"
@@ -253,9 +261,9 @@ def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Pope
 
 
 def test_nothing_stays_of_a_coordinator_that_was_killed(
-    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:
-    folder = laboratory(tmp_path / "here")
+    folder = laboratory(open_folder / "here")
     command = begin(folder)
     await_that(lambda: trial_processes(folder), "a task runs", 200)
     worker = parent(trial_processes(folder)[0])
@@ -266,10 +274,10 @@ def test_nothing_stays_of_a_coordinator_that_was_killed(
 
 
 def test_a_scheduler_that_would_try_again_is_refused(
-    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:
-    with engine(tmp_path, {}, agreed=False) as address:
-        folder = laboratory(tmp_path / "here", f'scheduler = "{address}"')
+    with engine(open_folder, {}, agreed=False) as address:
+        folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         command = begin(folder)
         out, said = command.communicate(timeout=120)
     assert command.returncode == 1, f"{out}\n{said}"
