@@ -26,12 +26,13 @@ def promising_first(
     why_not: Callable[[Remedy], str | None],
 ) -> tuple[Remedy, ...]:
     """The same remedies; of the guessed ones for the first cause that one comes first that is the first to show a gain,
-    at the highest of these levels. As they are where fewer than two may be tried, or the budget has no room for a look
-    and a proof. why_not: why one may not be tried, else None. The target is in the round's state again."""
-    guessed = _alike(remedies)
+    at the highest of these levels. As they are where one that is known to be for the cause is the first, where fewer
+    than two may be tried, or the budget has no room for a look and a proof. why_not: why one may not be tried, else
+    None. The target is in the round's state again."""
+    guessed = [one for one in remedies if one.guessed and one.addresses == remedies[0].addresses]
     may = [one for one in guessed if why_not(one) is None]
     before = _throughput(examined, levels[-1])
-    if len(may) < 2 or before <= 0:
+    if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
         return tuple(remedies)
     found: Remedy | None = None
     proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
@@ -45,14 +46,7 @@ def promising_first(
     book.bench.use(examined.round.treatment)
     if found is None:
         return tuple(remedies)
-    ahead = remedies[: remedies.index(guessed[0])]
-    return (*ahead, found, *(one for one in remedies[len(ahead) :] if one is not found))
-
-
-def _alike(remedies: Sequence[Remedy]) -> list[Remedy]:
-    """The guessed ones for the first cause for which there are any."""
-    guessed = [one for one in remedies if one.guessed]
-    return [one for one in guessed if one.addresses == guessed[0].addresses]
+    return (found, *(one for one in remedies if one is not found))
 
 
 def _throughput(examined: Examined, level: float) -> float:
