@@ -485,6 +485,31 @@ def test_a_helper_begins_before_the_service_and_ends_after_it(make: Make, lease:
     assert left(lease) == ()
 
 
+def test_a_setting_in_the_command_of_a_helper_starts_that_again(make: Make, lease: Lease) -> None:
+    helper = {**DATABASE, "command": [*COMMAND, "--threads={threads}"]}
+    target = make(setting={"threads": {**THREADS, "read_back": None}}, **{"with": [helper]})
+    target.start(TargetState({"threads": 7}))
+
+    def threads_of_helper() -> Any:
+        (pid,) = target.processes()["database"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port_of(pid)}/config", timeout=10) as answer:
+            return json.load(answer)["threads"]
+
+    first = target.processes()["database"]
+    assert threads_of_helper() == 7
+    assert config(target)["threads"] != 7, "the command of the service has no place for it, and gets none"
+    target.stop()
+    target.start(TargetState({"threads": 9}))
+    assert threads_of_helper() == 9 and target.processes()["database"] != first
+    target.destroy()
+    assert left(lease) == ()
+
+
+def test_what_stands_in_braces_of_a_helper_must_be_known() -> None:
+    with pytest.raises(StudyError, match=r"target.with.database: \{desks\} is not known"):
+        registry.canonical(study_of({"command": COMMAND, "with": [{**DATABASE, "command": [*COMMAND, "{desks}"]}]}))
+
+
 def port_of(pid: int) -> int:
     (port,) = listening.ports_of([pid])
     return port

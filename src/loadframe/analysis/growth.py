@@ -26,6 +26,7 @@ from loadframe.analysis import student
 
 Numbers = NDArray[np.float64]
 By = Literal["requests", "time"]
+Of = Literal["response", "cpu"]
 
 ERROR = 0.025
 """Of each of the two explanations, one-sided."""
@@ -52,13 +53,15 @@ GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
 @dataclass(frozen=True, slots=True)
 class Growth:
     """by: what the cost follows. times: the cost at the last step over that at the first. told_apart: whether the other
-    explanation is much less likely. first, last: the requests served, or seconds, at the first and the last step."""
+    explanation is much less likely. first, last: the requests served, or seconds, at the first and the last step. of:
+    the cost, a request's response time or its CPU time."""
 
     by: By
     times: float
     told_apart: bool
     first: float
     last: float
+    of: Of = "response"
 
 
 @dataclass(frozen=True, slots=True)

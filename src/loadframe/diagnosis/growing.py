@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
-from loadframe.analysis.growth import LEAST, Growth, growth
+from loadframe.analysis.growth import LEAST, Growth, Of, growth
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step
 from loadframe.units import show
 
@@ -22,6 +23,13 @@ LOOK = (
     "without an end.",
     " for what grows by itself: a timer that adds up, data that a feed brings, memory that leaks.",
 )
+COSTS: tuple[Of, ...] = ("response", "cpu")
+WHAT: Mapping[Of, str] = {"response": "response time", "cpu": "CPU time of a request"}
+TOLD: Mapping[Of, tuple[str, str]] = {
+    "response": ("costs {:.2g} times as much", "longer"),
+    "cpu": ("takes {:.2g} times as much CPU time", "more CPU time"),
+}
+"""In words, how much a request costs more, and what it took more of."""
 PER = {"requests": 1000.0, "time": 60.0}
 
 
@@ -37,8 +45,17 @@ def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
     return _judged(axis, steps)[1]
 
 
+def cost_ms(step: Step, of: Of) -> float:
+    """What a request cost in a step, in ms; 0 where that is not known. CPU time: of the target's processes."""
+    if of == "response":
+        return step.latency.mean_ms
+    cores = step.metrics.get("target.cpu.cores", 0.0)
+    return 1000 * cores / step.throughput if step.throughput > 0 else 0.0
+
+
 def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
-    """The steps that tell, and the growth that they show."""
+    """The steps that tell, and the growth that they show: of the response time; else of the CPU time of a request, as
+    most of its response time may be something else."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = _without_gap(sorted(steps, key=lambda step: step.number))
@@ -49,13 +66,15 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     middles = [(step.window_start_s + step.window_end_s) / 2 - began for step, _ in rows]
     often = [step.level for step, _ in rows]
     kept = [index for index, level in enumerate(often) if often.count(level) >= 2]
-    found = growth(
-        [often[i] for i in kept],
-        [rows[i][0].latency.mean_ms for i in kept],
-        [rows[i][1] for i in kept],
-        [middles[i] for i in kept],
-    )
-    return [rows[i][0] for i in kept], found
+    told = [rows[i][0] for i in kept]
+    for of in COSTS:
+        costs = [cost_ms(step, of) for step in told]
+        if not all(cost > 0 for cost in costs):
+            continue
+        found = growth([often[i] for i in kept], costs, [rows[i][1] for i in kept], [middles[i] for i in kept])
+        if found is not None:
+            return told, replace(found, of=of)
+    return told, None
 
 
 def _without_gap(ordered: Sequence[Step]) -> list[Step]:
@@ -94,19 +113,20 @@ def _finding(found: Growth, steps: Sequence[Step]) -> Finding:
         what = f"either {what} or {other}"
     apart = "" if found.told_apart else " From these steps the two cannot be told apart."
     look = " Or look".join(LOOK if not found.told_apart else LOOK[:1] if requests else LOOK[1:])
+    costs, took = TOLD[found.of]
     return Finding(
         id=REQUESTS if requests else TIME,
         status="suspected",
-        title=f"a request costs {found.times:.2g} times as much at the end as at first, and its cost follows {what}, "
+        title=f"a request {costs.format(found.times)} at the end as at first, and its cost follows {what}, "
         "not the load",
         reached_at=None,
         evidence=(
-            Evidence(GROWS, found.times, ">=", LEAST, where, "response time at equal levels, last over first"),
+            Evidence(GROWS, found.times, ">=", LEAST, where, f"{WHAT[found.of]} at equal levels, last over first"),
             *_each_level(steps),
         ),
         ruled_out=(),
         score=SCORE,
-        explanation=f"At every level requests took longer the later they were measured, {span}: each {unit} added "
+        explanation=f"At every level requests took {took} the later they were measured, {span}: each {unit} added "
         f"{_share(per)} the cost of a request at first.{apart} This is no limit of the load: under any load the cost "
         f"goes on growing, and the curve shows the service at different costs. Look{look} A restart that makes "
         "requests cheap again confirms it.",
@@ -125,4 +145,6 @@ def _each_level(steps: Sequence[Step]) -> list[Evidence]:
     lowest = [step.latency.mean_ms for step in steps if step.level == min(each.level for each in steps)]
     half = max(1, len(lowest) // 2)
     first, last = fmean(lowest[:half]), fmean(lowest[-half:])
+    if last <= first:
+        return []
     return [Evidence("workload.response_ms", last, ">", first, "at the lowest level, its last steps against its first")]

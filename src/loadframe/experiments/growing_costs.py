@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from loadframe.analysis.growth import Growth
+from loadframe.analysis.growth import Growth, Of
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.diagnosis.growing import GROWS, GROWTH, grown
+from loadframe.diagnosis.growing import GROWS, GROWTH, WHAT, cost_ms, grown
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.sweep import measure_block
@@ -105,8 +105,9 @@ def _orders(before: Sequence[Step], levels: Sequence[float]) -> list[list[float]
 def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
     """What a restart shows of a growth, from the steps before it, those of the block after it and of the next block;
     the costs of a level against its own. receded: requests were as cheap as at first, and became dearer again."""
-    first, last = _by_level(before, first=True), _by_level(before)
-    one, two = _by_level(back), _by_level(again)
+    of = found.of
+    first, last = _by_level(before, of, first=True), _by_level(before, of)
+    one, two = _by_level(back, of), _by_level(again, of)
     levels = sorted(first.keys() & one.keys() & two.keys())
     left = [one[level] / last[level] for level in levels]
     wanted = [(first[level] / last[level]) ** CAME_BACK for level in levels]
@@ -115,7 +116,7 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     grows = bool(levels) and all(each >= AGAIN for each in dearer)
     lowest = levels[0] if levels else 0.0
     said = (
-        f"response time at level {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, "
+        f"{WHAT[of]} at level {lowest:g}: {last[lowest]:.3g} ms before a restart without any change, "
         f"{one[lowest]:.3g} ms after it, {two[lowest]:.3g} ms in the block that followed"
         if levels
         else "no level was measured on both sides of a restart"
@@ -136,7 +137,7 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
     )
 
 
-def _by_level(steps: Sequence[Step], *, first: bool = False) -> dict[float, float]:
-    """The response time (ms) of the last step at each level, or of the first one."""
+def _by_level(steps: Sequence[Step], of: Of, *, first: bool = False) -> dict[float, float]:
+    """What a request cost (ms) in the last step at each level, or in the first one."""
     ordered = sorted(steps, key=lambda step: step.started_s, reverse=first)
-    return {step.level: step.latency.mean_ms for step in ordered if step.latency.mean_ms > 0}
+    return {step.level: cost_ms(step, of) for step in ordered if cost_ms(step, of) > 0}

@@ -87,7 +87,7 @@ workload.bytes                    | bytes/s | bytes of the bodies that arrived
 workload.offered                  | 1/s   | requests that should have begun, in an open loop
 workload.concurrency              | count | requests in progress, average
 workload.in_service               | count | requests in service at once: throughput x response time at the lowest load
-workload.cost_growth              | count | response time at equal levels, at the end as times that at first
+workload.cost_growth              | count | cost of a request at equal levels, at the end as times that at first
 workload.response_ms              | ms    | mean response time
 workload.at_peer_ms               | ms    | time a request spends at a peer: busy connections to it / throughput
 workload.silence_ms               | ms    | longest time in which no request was done

@@ -11,6 +11,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.behind import family
 from loadframe.kinds.service.finding import Found, find
 from loadframe.kinds.service.server import Server, started_by
+from loadframe.kinds.service.words import places, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import WithTable
@@ -25,6 +26,7 @@ class Company:
         self._servers: dict[str, Server] = {}
         self._tables = {each.name: each for each in target.with_}
         self._found: dict[str, Found] = {}
+        self._given: dict[str, dict[str, str]] = {}
         for name, table in self._tables.items():
             if table.command and lease is not None:
                 self._servers[name] = Server(lease, self._allowed(table).user, as_target(table), name)
@@ -38,12 +40,17 @@ class Company:
         for server in self._servers.values():
             server.create()
 
-    def start(self) -> None:
-        """Those that do not run yet, one after the other, each until it is ready; find the others. TargetError."""
+    def start(self, settings: Mapping[str, str] | None = None) -> None:
+        """Those that do not run yet, one after the other, each until it is ready; again those that were started with
+        other values of the settings (by name) that stand in their braces; find the others. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
+            given = {each: value for each, value in (settings or {}).items() if each in places(texts_of(table))}
+            if server is not None and server.started and self._given[name] != given:
+                server.stop()
             if server is not None and not server.started:
-                server.start(TargetState(), self._allowed(table), self.places())
+                self._given[name] = given
+                server.start(TargetState(), self._allowed(table), {**given, **self.places()})
             elif server is None and name not in self._found:
                 self._found[name] = find(as_target(table))
 

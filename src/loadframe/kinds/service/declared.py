@@ -18,7 +18,7 @@ from loadframe.kinds.service.read_back import FORM, place_of
 from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
-from loadframe.kinds.service.words import PLACE, places
+from loadframe.kinds.service.words import PLACE, places, texts_of
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
@@ -158,6 +158,8 @@ def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
     ready = target.ready
     if ready is not None:
         yield "ready", [ready.http, ready.tcp, *ready.command]  # a log may have braces of its own
+    for each in target.with_:
+        yield f"with.{each.name}", texts_of(each)
     for name, table in target.setting.items():
         yield f"setting.{name}.command", table.command
         if table.read_back is not None:

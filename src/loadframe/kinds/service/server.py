@@ -23,7 +23,7 @@ from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.passing import not_passed, passed
 from loadframe.kinds.service.readiness import Readiness, accepts
 from loadframe.kinds.service.settings import shown
-from loadframe.kinds.service.words import filled, places
+from loadframe.kinds.service.words import filled, places, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable
@@ -240,9 +240,10 @@ class Server(PrivateServer):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings in it: those of which it has no place in braces are put at its end."""
+        """The command with its settings in it: those that have no place in braces, nor one in the command of a helper,
+        are put at its end."""
         words = [filled(word, values) for word in self._target.command]
-        placed = places(self._target.command)
+        placed = places([*self._target.command, *(text for each in self._target.with_ for text in texts_of(each))])
         for name, table in self._target.setting.items():
             if table.apply == "argument" and name in state.settings and name not in placed:
                 value = values[name]

@@ -19,7 +19,7 @@ from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server, started_by
-from loadframe.kinds.service.settings import KIND
+from loadframe.kinds.service.settings import KIND, shown
 from loadframe.kinds.service.words import filled
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
@@ -53,8 +53,7 @@ class ServiceTarget(PrivateTarget[Server]):
 
     def start(self, state: TargetState) -> None:
         """Its helpers first."""
-        self._wanted(state)
-        self._company.start()
+        self._company.start({name: shown(value) for name, value in self._wanted(state).settings.items()})
         super().start(state)
 
     def destroy(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from loadframe.study.service_tables import WithTable
+
 PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
 """Not `${name}`, which is a shell's."""
 
@@ -17,3 +19,9 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def places(texts: Iterable[str]) -> tuple[str, ...]:
     """The names that stand in braces, each once."""
     return tuple(dict.fromkeys(name for text in texts for name in PLACE.findall(text)))
+
+
+def texts_of(helper: WithTable) -> list[str]:
+    """Where the braces of a helper are filled."""
+    ready = [] if helper.ready is None else [helper.ready.http, helper.ready.tcp, *helper.ready.command]
+    return [*helper.command, *helper.environment.values(), *ready]
