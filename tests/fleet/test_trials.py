@@ -143,7 +143,9 @@ def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def attempts(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in folder.glob("runs/*/fleet-trials.jsonl") for line in path.open()]
+    return [
+        json.loads(line) for path in folder.glob("runs/*/fleet-trials.jsonl") for line in path.read_text().splitlines()
+    ]
 
 
 def trial_processes(folder: Path) -> list[int]:

@@ -37,11 +37,14 @@ OURS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
     "distributed.nanny.pre-spawn-environ": {},
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     "distributed.worker.profile.enabled": False,
     "distributed.diagnostics.nvml": False,
     "distributed.admin.tick.limit": "1h",
 }
-"""Of a scheduler and workers of our own. The last three: what would use CPU, or speak, beside a measurement."""
+"""Of a scheduler and workers of our own. They serve no pages: whoever is on this machine could read those. The last
+three: what would use CPU, or speak, beside a measurement."""
 STARTED_SO = (
     "Start it with DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 and "
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False."
@@ -348,7 +351,10 @@ def _cluster(hosts: Sequence[HostTable], security: Any) -> Iterator[Any]:
         }
         for host in hosts
     }  # fmt: skip
-    scheduler = {"cls": _dask.Scheduler, "options": {**way, "port": 0, "dashboard": False}}
+    scheduler = {
+        "cls": _dask.Scheduler,
+        "options": {**way, "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"},
+    }
     with _quiet(), _dask.SpecCluster(workers=workers, scheduler=scheduler, security=security) as cluster:
         yield cluster
 

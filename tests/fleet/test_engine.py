@@ -1,0 +1,140 @@
+"""dask as the engine of trials: workers of this machine, one of which is killed. No server is started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from stations import await_that
+
+from loadframe.errors import FleetError
+from loadframe.fleet.declaration import Fleet, load
+from loadframe.fleet.engine import DaskEngine
+from loadframe.fleet.tasks import Came
+
+HOST = '[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "{name}"\n'
+ASKED: dict[str, Any] = {
+    "study": {"no": "study"}, "changes": {}, "levels": [1.0], "floors": [], "number": 1, "within_s": 60.0,
+}  # fmt: skip
+"""Its answer is an error, after the second or two in which its process begins."""
+
+
+def fleet(folder: Path, *names: str) -> Fleet:
+    path = folder / "fleet.toml"
+    path.write_text('[fleet]\nname = "laboratory"\n' + "".join(HOST.format(name=name) for name in names))
+    return load(path)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[DaskEngine]:
+    with DaskEngine(fleet(tmp_path, "one", "two")) as entered:
+        yield entered
+
+
+def next_of(engine: DaskEngine) -> Came:
+    until = time.monotonic() + 60
+    while (came := engine.came(1.0)) is None:
+        assert time.monotonic() < until, "no task ends"
+    return came
+
+
+def trials_of(worker: int | None = None) -> dict[int, int]:
+    """Processes of trials that our own workers have, and their workers."""
+    found = {}
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (each / "cmdline").read_bytes().split(b"\0")
+            fields = (each / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if b"loadframe.fleet.trial" in words and worker in (None, int(fields[1])):
+            found[int(each.name)] = int(fields[1])
+    return found
+
+
+def ours(worker: int) -> bool:
+    """Whether a process descends from this one."""
+    while worker > 1:
+        if worker == os.getpid():
+            return True
+        try:
+            worker = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def worker_of_a_trial() -> int:
+    return next((worker for worker in trials_of().values() if ours(worker)), 0)
+
+
+def test_a_task_is_answered_by_its_host_alone(engine: DaskEngine) -> None:
+    assert engine.present() == {"one", "two"}
+    engine.begin("two", "a-task", ASKED)
+    assert engine.present() == {"one"}, "one slot per host"
+    came = next_of(engine)
+    assert (came.task, came.host, came.lost) == ("a-task", "two", "")
+    assert came.answer is not None and "study" in came.answer["error"]
+    assert engine.present() == {"one", "two"}
+
+
+def test_a_killed_worker_loses_its_task_once_and_comes_again(engine: DaskEngine) -> None:
+    engine.begin("one", "lost", ASKED)
+    await_that(worker_of_a_trial, "a trial begins")
+    victim = worker_of_a_trial()
+    os.kill(victim, signal.SIGKILL)
+    came = next_of(engine)
+    assert came.task == "lost" and came.answer is None and "its worker has gone" in came.lost
+    await_that(lambda: not trials_of(victim) and not worker_of_a_trial(), "its trial has ended itself")
+    await_that(lambda: engine.present() == {"one", "two"}, "the worker has come again")
+    engine.begin("one", "again", ASKED)
+    came = next_of(engine)
+    assert (came.task, came.host, came.lost) == ("again", "one", ""), "the lost one does not come again"
+    assert engine.came(1.0) is None
+
+
+def test_what_is_closed_leaves_no_process(tmp_path: Path) -> None:
+    with DaskEngine(fleet(tmp_path, "one", "two")) as engine:
+        engine.begin("one", "cut-short", ASKED)
+        await_that(worker_of_a_trial, "a trial begins")
+        worker = worker_of_a_trial()
+    await_that(lambda: not Path(f"/proc/{worker}").exists() and not worker_of_a_trial(), "nothing is left")
+
+
+def test_a_stranger_gets_nothing(engine: DaskEngine) -> None:
+    """Whatever listens does so on loopback, and tells one without a certificate nothing."""
+    me = psutil.Process()
+    own = [me, *me.children(recursive=True)]
+    ends = [each.laddr for one in own for each in one.net_connections() if each.status == psutil.CONN_LISTEN]
+    assert len(ends) >= 5 and {end.ip for end in ends} == {"127.0.0.1"}
+    for end in ends:
+        for page in (b"/health", b"/info/main/workers.html"):
+            assert b"200" not in told(end.port, b"GET %b HTTP/1.0\r\n\r\n" % page).partition(b"\r\n")[0]
+        assert told(end.port, b"hello", tls=True) == b""
+
+
+def told(port: int, asked: bytes, *, tls: bool = False) -> bytes:
+    """What comes back, without a certificate of ours."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", port), timeout=2) as stranger:
+        try:
+            with context.wrap_socket(stranger) if tls else stranger as spoken:
+                spoken.sendall(asked)
+                return spoken.recv(1 << 12)
+        except OSError:
+            return b""
+
+
+def test_one_host_is_no_fleet_for_trials(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match="it takes two") as refused:
+        DaskEngine(fleet(tmp_path, "one"))
+    assert refused.value.remedy
