@@ -126,7 +126,7 @@ def started(tables: Tables, settings: Settings, files: int | None = None) -> Ite
         names: dict[str, Any] = {}
         for helper in target.get("with", ()):
             place = {"port": free_port(), "data": stack.enter_context(_folder())}
-            stack.enter_context(_process(helper, place, os.environ, None))
+            stack.enter_context(_process(helper, {**place, **settings}, os.environ, None))
             names[f"{helper['name']}_port"] = place["port"]
         names |= {"port": free_port(), "data": stack.enter_context(_folder())}
         for source in {spec["file"] for spec in specs.values() if spec["apply"] == "file"}:
