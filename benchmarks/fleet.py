@@ -43,7 +43,7 @@ from fleet_simulated import (
 )
 from loadframe.analysis.student import quantile
 from loadframe.errors import StepVoid
-from loadframe.fleet.coordinator import Coordinator
+from loadframe.fleet.coordinator import EXCHANGES, PACE_S, Coordinator
 from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
 from loadframe.host.processes import Allowance
@@ -61,6 +61,8 @@ KINDS = {"laboratory": LABORATORY, "wide": WIDE}
 LOST_AT = ("prepare", "clock", "start", "ended", "read", "flush")
 LOST_OF = (10, 100, 1000)
 LINKS = {"10 Gbit/s": 1.25e9, "1 Gbit/s": 125e6, "100 Mbit/s": 12.5e6, "10 Mbit/s": 1.25e6}
+ASKED_AFTER = 5
+"""Questions to each host after its load, beside the clock: its log, twice what it counted, its recording twice."""
 BRANCHES = 100
 """Hosts of each coordinator in the tree that is modelled."""
 STUDY = {
@@ -230,9 +232,9 @@ def exponent(hosts: Sequence[int], costs: Sequence[float]) -> Exponent:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """The model of a link: from so many hosts on, what comes after a window takes longer than the window.
-    simulated_s: what the real code took after the load of so many hosts through this link, 0 where these are too many
-    to simulate; window_s: what the model says of it."""
+    """The model of a link alone, or of messages alone: from so many hosts on, what comes after a window takes longer
+    than the window. simulated_s: what the real code took after the load of so many hosts, with both, 0 where these are
+    too many to simulate; window_s: what the model says of it."""
 
     link: str
     hosts: int
@@ -241,10 +243,13 @@ class Full:
 
 
 def full(kind: Kind, of: Cost, middle: Middle, recorded: int, most: int) -> list[Full]:
-    """Of each link. Bytes that come per host do not depend on the number of hosts."""
+    """Of messages, and of each link. Bytes that come per host do not depend on the number of hosts, nor do messages."""
     found = []
-    for name, rate in LINKS.items():
-        hosts = math.floor(WINDOW_S * rate / (of.in_bytes / of.hosts))
+    each_s = EXCHANGES * PACE_S + 2 * ASKED_AFTER * middle.message_s
+    bounds = {"messages": (math.inf, WINDOW_S / each_s)}
+    bounds |= {name: (rate, WINDOW_S * rate / (of.in_bytes / of.hosts)) for name, rate in LINKS.items()}
+    for name, (rate, bound) in bounds.items():
+        hosts = math.floor(bound)
         simulated_s = 0.0
         if hosts <= most:
             simulated_s = cost(kind, hosts, 1, Middle(middle.message_s, rate), recorded).after_s
@@ -361,7 +366,7 @@ def say_models(grown: dict[str, Exponent], links: Sequence[Full], wide: Sequence
     print("  Model: what comes after the load takes as long as its window from so many hosts on:")
     for link in links:
         seen = f"; the real code took {link.simulated_s:.1f} s" if link.simulated_s else ""
-        print(f"    {link.link}: {link.hosts:,} hosts ({link.window_s:g} s{seen})")
+        print(f"    {link.link} alone: {link.hosts:,} hosts ({link.window_s:g} s{seen})")
     print(f"  Model: coordinators of {BRANCHES} hosts each under one, {wide[0].hosts:,} hosts in all:")
     for tree in wide:
         print(f"    {tree.way}: {tree.messages:,} messages, {tree.in_bytes / 1e6:.1f} MB in, {tree.seconds:.1f} s "

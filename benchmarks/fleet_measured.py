@@ -148,7 +148,8 @@ def measured(count: int, folder: Path) -> tuple[Point, Mapping[str, float]]:
         endpoint = Endpoint("url", f"{address}:{port}", {}, attached=True)
         told = {"study": study.resolved(), "folder": "/", "drives": True, "environment": {}}
         first = Coordinator(transport, names)
-        first.ask_all({name: ("set_up", {**told, "name": name}) for name in names}, SET_UP_WITHIN_S, "not-ready")
+        for name in names:  # one machine has all of them: at once they would keep each other from beating
+            first.ask_all({name: ("set_up", {**told, "name": name})}, SET_UP_WITHIN_S, "not-ready")
         step(study, Noted(transport), first, endpoint, "warm")
         offsets = dict.fromkeys(names, 0)
         for name, piece in first.recorded(names, offsets):
@@ -199,6 +200,7 @@ def beside(*, as_json: bool) -> int:
         if not alone:
             alone, message_s = of_them, found.message_s
         points.append((found, simulated(count, alone, message_s)))
+        print(f"{count} measured", file=sys.stderr, flush=True)
     if as_json:
         rows = [{"measured": asdict(one), "simulated": asdict(other)} for one, other in points]
         print(json.dumps({"schema": "loadframe.fleet-measured/1", "alone": alone, "message_s": message_s, "of": rows}))
