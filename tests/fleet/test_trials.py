@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,8 @@ from typing import Any
 import pytest
 from distributed import Client
 from stations import LOADFRAME, await_that
+
+from loadframe.host.environment import python
 
 SERVICE = """
 import json, os, sys, threading, time
@@ -203,7 +204,7 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
 
         def run(module: str, words: Sequence[str], place: Path) -> None:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{module}", *words], cwd=place, env=environment,
+                python(f"distributed.cli.{module}", *words), cwd=place, env=environment,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             stack.callback(process.wait)

@@ -239,6 +239,7 @@ _NEARLY_ONE_CPU = Signature(
             NEARLY,
             "Kleinrock 1975 (M/M/1): busy three quarters of the time, it makes a request take four times as long",
         ),
+        Condition("target.cpu.hottest_thread", "<", HOT, "one thread can use one CPU at most, and this one does not"),
     ),
     absent=(ALL_OF_ITS_CPUS, OWN_CPU_BUSY),
     explanation="Nothing else was found that is nearly used up. Its work cannot be spread over several CPUs, and where "
