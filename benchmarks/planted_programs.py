@@ -116,6 +116,13 @@ class Running:
             return said
 
 
+def own(tables: Tables, settings: Settings) -> dict[str, Any]:
+    """These settings of a study but for those of its helpers, which the service does not tell."""
+    specs: Mapping[str, Tables] = tables["target"].get("setting", {})
+    asked = {name: spec.get("read_back", {}).get("json", "") for name, spec in specs.items()}
+    return {name: value for name, value in settings.items() if "_port}" not in asked.get(name, "")}
+
+
 @contextmanager
 def started(tables: Tables, settings: Settings, files: int | None = None) -> Iterator[Running]:
     """A service and its helpers as a study says. files: its limit of open files. RuntimeError where it does not

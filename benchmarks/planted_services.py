@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planted_programs import Running, Settings, Tables, build, lacking, started, studies
+from planted_programs import Running, Settings, Tables, build, lacking, own, started, studies
 
 LIMIT = "RLIMIT_NOFILE"
 PLENTY_OF_FILES = 4096
@@ -86,12 +86,12 @@ def checked(tables: Tables, seconds: int) -> Row:
 
     def at_most(settings: Settings, limit: int | None) -> Load:
         with started(tables, settings, limit) as other:
-            _agree(other, settings)
+            _agree(other, own(tables, settings))
             load(other.port, levels[-1], WARM_UP_S, short=short)
             return load(other.port, levels[-1], seconds, short=short)
 
     with started(tables, given, files) as running:
-        _agree(running, given)
+        _agree(running, own(tables, given))
         load(running.port, levels[-1], WARM_UP_S, short=short)
         one = load(running.port, levels[0], seconds, short=short)
         most = load(running.port, levels[-1], seconds, short=short)

@@ -28,13 +28,13 @@ def here(name: str) -> dict[str, Any]:
 )
 def test_a_service_answers_and_has_the_settings_that_it_was_given(name: str) -> None:
     tables = here(name)
-    given, specs = tables["target"].get("settings", {}), tables["target"].get("setting", {})
+    given = tables["target"].get("settings", {})
     other, files = planted_services.changed(tables, lifted=True)
     for settings, limit in ((given, tables.get("cage", {}).get("open_files")), (other, files)):
         with planted_programs.started(tables, settings, limit) as running:
             said = running.config()
-            own = {key: str(settings[key]) for key, spec in specs.items() if "{port}" in spec["read_back"]["json"]}
-            assert {key: str(said[key]) for key in own} == own, "others are of a helper"
+            own = planted_programs.own(tables, settings)
+            assert {key: str(said[key]) for key in own} == {key: str(value) for key, value in own.items()}
             with urllib.request.urlopen(f"http://127.0.0.1:{running.port}/", timeout=20) as answer:
                 assert answer.status == 200
                 assert answer.read()
