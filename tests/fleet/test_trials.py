@@ -167,6 +167,7 @@ def parent(process: int) -> int:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(600)
 def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path
 ) -> None:
@@ -222,6 +223,7 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(600)
 def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
     with engine(open_folder, {"one": 0.05, "two": 0.1}) as address:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
