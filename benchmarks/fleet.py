@@ -149,7 +149,7 @@ def step(world: Simulated) -> FleetDriver:
 
 
 def cost(kind: Kind, count: int, seed: int, middle: Middle, recorded: int, *, memory: bool = False) -> Cost:
-    """Of a step over so many hosts. AssertionError where what must hold does not."""
+    """Of a step over that number of hosts. AssertionError where what must hold does not."""
     hosts = hosts_of(kind, count, seed)
     for host in hosts:
         host.recorded_bytes = recorded
@@ -232,8 +232,8 @@ def exponent(hosts: Sequence[int], costs: Sequence[float]) -> Exponent:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """The model of a link alone, or of messages alone: from so many hosts on, what comes after a window takes longer
-    than the window. simulated_s: what the real code took after the load of so many hosts, with both, 0 where these are
+    """The model of a link alone, or of messages alone: from `hosts` on, what comes after a window takes longer
+    than the window. simulated_s: what the real code took after the load of these hosts, with both, 0 where these are
     too many to simulate; window_s: what the model says of it."""
 
     link: str
@@ -363,7 +363,7 @@ def say_models(grown: dict[str, Exponent], links: Sequence[Full], wide: Sequence
     """What was fitted, and what is modelled."""
     for what, each in grown.items():
         print(f"  {what} ~ hosts ^ {each.value:.2f} (95 % interval {each.low:.2f} to {each.high:.2f}, from {FROM} on)")
-    print("  Model: what comes after the load takes as long as its window from so many hosts on:")
+    print("  Model: what comes after the load takes as long as its window from this number of hosts on:")
     for link in links:
         seen = f"; the real code took {link.simulated_s:.1f} s" if link.simulated_s else ""
         print(f"    {link.link} alone: {link.hosts:,} hosts ({link.window_s:g} s{seen})")

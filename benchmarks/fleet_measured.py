@@ -135,7 +135,7 @@ def point(noted: Noted, driver: FleetDriver, message_s: float) -> Point:
 
 
 def measured(count: int, folder: Path) -> tuple[Point, Mapping[str, float]]:
-    """A step over so many agents, and what the simulation is to be told of them."""
+    """A step over that number of agents, and what the simulation is to be told of them."""
     names = [f"h{number}" for number in range(count)]
     with ExitStack() as stack:
         lan = stack.enter_context(Network(["target", *names])) if possible() else None

@@ -32,7 +32,7 @@ RETURNS_WITHIN_S = 30.0
 MOST_ATTEMPTS = 3
 """A trial that has lost its worker so often has killed it, as far as can be told."""
 PATIENCE, LEAST_PATIENCE_S = 10.0, 60.0
-"""A task that takes so many times the longest one so far, and so long, hangs."""
+"""A task hangs that takes this many times as long as the longest one so far, and at least this many seconds."""
 POLL_S = 0.5
 
 
@@ -258,7 +258,7 @@ class SideBySide:
         return steps
 
     def _time_left(self, tasks: int) -> bool:
-        """Whether so many tasks one after another leave the time that the proof needs."""
+        """Whether that number of tasks, one after another, leaves the time that the proof needs."""
         book = self._tuned.book
         return book.budget.left_s() - kept_s(book, self._tuned.levels) >= tasks * self._longest_s
 
