@@ -48,10 +48,18 @@ def test_the_title_states_the_fact(farm: Investigation) -> None:
 
 def test_the_title_says_one_shape_once(farm: Investigation) -> None:
     first, last = farm.rounds[0], farm.rounds[-1]
-    flat = [replace(one.curve, shape="plateau", knee=None, cliff=None) for one in (first, last)]
+    flat = []
+    for curve in (first.curve, last.curve):
+        points = tuple(replace(point, throughput=curve.peak.throughput) for point in curve.points)
+        flat.append(replace(curve, points=points, shape="plateau", knee=None, cliff=None))
     rounds = tuple(replace(one, curve=curve) for one, curve in zip((first, last), flat, strict=True))
     inv = replace(farm, rounds=rounds)
     assert plots.proof_title(inv) == "Flat at 2,050/s; after the change flat at 2,110/s"
+    rises = replace(
+        flat[1], points=(replace(flat[1].points[0], throughput=1500.0, throughput_high=1600.0), *flat[1].points[1:])
+    )
+    inv = replace(inv, rounds=(rounds[0], replace(rounds[1], curve=rises)))
+    assert plots.proof_title(inv) == "Flat at 2,050/s; after the change at most 2,110/s", "as its other words say"
     assert plots.proof_note(inv) == "Shaded: 95 % interval."
     same = replace(last, curve=replace(first.curve, peak=last.curve.peak))
     assert plots.proof_title(replace(farm, rounds=(first, same))) == (

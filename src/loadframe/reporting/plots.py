@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from loadframe.diagnosis.plateau import is_flat
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
@@ -53,7 +54,8 @@ def proof_title(inv: Investigation) -> str:
         return f"Throughput {before}; after the change it {then}"
     peaks = [f"{rounding.plain(curve.peak.throughput)}/s" for curve in (first, after)]
     if first.knee is None and first.shape == "plateau":
-        return f"Flat at {peaks[0]}; after the change flat at {peaks[1]}"
+        flat = ["flat at" if is_flat(curve) else "at most" for curve in (first, after)]
+        return f"{flat[0].capitalize()} {peaks[0]}; after the change {flat[1]} {peaks[1]}"
     return f"Throughput {before}: at most {peaks[0]} before, {peaks[1]} after the change"
 
 
