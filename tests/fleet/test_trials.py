@@ -144,8 +144,12 @@ def begin() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def attempts(folder: Path) -> list[dict[str, Any]]:
+    """Those of which the whole line is written."""
     return [
-        json.loads(line) for path in folder.glob("runs/*/fleet-trials.jsonl") for line in path.read_text().splitlines()
+        json.loads(line)
+        for path in folder.glob("runs/*/fleet-trials.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if line.endswith("\n")
     ]
 
 
@@ -214,8 +218,8 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
         file = folder / "scheduler.json"
         own = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
         run("dask_scheduler", own, folder)
-        await_that(file.exists, "a scheduler")
-        address = json.loads(file.read_text())["address"]
+        await_that(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("}"), "a scheduler")
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
         for name, pace_s in paces.items():
             words = [address, "--name", f"{name}-worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
             run("dask_worker", [*words, "--host", "127.0.0.1"], place(folder / name, pace_s))
