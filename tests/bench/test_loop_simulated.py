@@ -33,6 +33,17 @@ def table_cache(state: TargetState, level: float) -> tuple[float, dict[str, floa
     }
 
 
+def test_a_target_that_takes_a_minute_after_each_step_is_measured_for_twice_the_budget(simulated: Simulated) -> None:
+    book = simulated(table_cache, "measure.budget=75s", step_s=61.0)
+    curve = sweep(book, "A", round_number=1)
+    assert len(book.steps) == 3 and len(curve.points) == 3, "not twelve"
+
+
+def test_a_curve_has_two_levels_whatever_the_budget(simulated: Simulated) -> None:
+    book = simulated(table_cache, "measure.budget=10s", step_s=61.0)
+    assert len(sweep(book, "A", round_number=1).points) == 2
+
+
 def examined(book: Bookkeeping, curve: Curve) -> Examined:
     return examine(
         book.of("A"),

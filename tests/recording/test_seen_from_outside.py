@@ -272,9 +272,11 @@ for number in range(60):
 open_yet = [connect(listeners[0]) for _ in range(5)]
 writer = FrameWriter(Path(sys.argv[1]), Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9))
 sampler = SocketSampler(Path("/"), writer)
-writer.begin_sample(0.0, 1e9)
-sampler.sample(0.0, [])
-writer.end_record()
+for at_s in (0.5 * tick for tick in range(9)):
+    writer.begin_sample(at_s, 1e9 + at_s)
+    sampler.sample(at_s, [])
+    writer.end_record()
+    open_yet += [connect(listeners[0]) for _ in range(3)]
 writer.close()
 """
 
@@ -285,5 +287,7 @@ def test_local_ports_are_counted_for_the_destination_that_takes_most_of_them(tmp
     path = tmp_path / "a.lfr"
     subprocess.run([sys.executable, "-c", PORTS, str(path)], check=True)
     with RecordingReader(path) as reader:
-        (tick,) = reader.all_ticks()
-    assert tick.entries["system:local-ports"] == b"45\n"
+        ticks = list(reader.all_ticks())
+    counted = [tick.entries[name] for tick in ticks if (name := "system:local-ports") in tick.entries]
+    assert counted[0] == b"45\n"
+    assert len(counted) > 1 and int(counted[1]) > 45, "a few are counted often"

@@ -15,12 +15,18 @@ from loadframe.bench.settling import MOST_TIMES
 from loadframe.model import CLIENT_AXES, Curve, Step, by_block
 from loadframe.progress import counted
 from loadframe.study import Study
+from loadframe.units import show
 
 RESOLUTION = 0.15
 """A cliff is bracketed until the two levels around it are no further apart than this share."""
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
+OVERDRAWN = 2.0
+"""No step of a sweep begins when this many times the budget is spent, and as many times what its fewest blocks should
+take: a target that takes a minute to serve again after each step would be measured for a quarter of an hour."""
+FEWEST_LEVELS = 2
+"""Of a curve that ends there."""
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
@@ -109,6 +115,14 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
             or _precise(_curve(book, treatment), study.measure.precision)
         ):
             break
+        if _overdrawn(book, treatment):
+            steps = len(book.of(treatment))
+            book.progress.say(
+                f"The budget of {show(book.budget.total_s, 's')} is spent {OVERDRAWN:g} times over after "
+                f"{counted(steps, 'step')}: this is concluded from them. A target that takes long to serve again after "
+                "a step needs a larger measure.budget."
+            )
+            break
         measure_block(book, treatment, levels, block, round_number=round_number)
     _settle(book, treatment, round_number)
     return _bisect(book, treatment, round_number, _curve(book, treatment))
@@ -143,8 +157,16 @@ def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], bl
     """A step at each of these levels that this block does not have yet, in random order."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     for level in book.random.sample(list(levels), len(levels)):
-        if level not in done:
+        if level not in done and not _overdrawn(book, treatment):
             book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+
+
+def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
+    """Whether the budget is spent several times over, and there is something to conclude from."""
+    least_s = book.budget.guessed_s(FEWEST_BLOCKS * len(book.bench.study.levels))
+    if book.budget.spent_s() < OVERDRAWN * max(book.budget.total_s, least_s):
+        return False
+    return len({step.level for step in book.of(treatment)}) >= FEWEST_LEVELS
 
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:

@@ -39,9 +39,10 @@ MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are looked through at most this often."""
 MOST_SOCKETS = 70_000
 """Of one look; a kernel with more of them is listed no further. A range of local ports has fewer."""
-PORTS_EVERY_S = 4.5
+PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and that only where sockets in TIME_WAIT could fill a quarter of their range:
-every connection of the last minute is listed for it."""
+every connection of the last minute is listed for it. Where that takes longer than this share of the time, it is done
+less often, down to the second of these: a small range is used up, and free again, between two seldom looks."""
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
@@ -130,8 +131,10 @@ class SocketSampler:
         for network in {owner.network for owner in self._owners.values() if not owner.denied}:
             self._look(network, now_s)
         if now_s >= self._ports_due_s:
-            self._ports_due_s = now_s + PORTS_EVERY_S
+            counting_s = time.thread_time()
             self._count_ports()
+            cost_s = (time.thread_time() - counting_s) / PORTS_SHARE
+            self._ports_due_s = now_s + min(max(cost_s, PORTS_EVERY_S), PORTS_AT_MOST_S)
         self.schedule.looked(now_s, time.thread_time() - began_s)
 
     def _follow(self, processes: Iterable[Followed]) -> None:
