@@ -10,7 +10,7 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.proof import judged_levels, prove
+from loadframe.experiments.proof import judged_levels, look_around, prove
 from loadframe.experiments.sweep import measure_block, sweep
 from loadframe.experiments.trials import try_remedies
 from loadframe.model import Curve, Round, TargetState
@@ -42,6 +42,17 @@ def test_a_target_that_takes_a_minute_after_each_step_is_measured_for_twice_the_
 def test_a_curve_has_two_levels_whatever_the_budget(simulated: Simulated) -> None:
     book = simulated(table_cache, "measure.budget=10s", step_s=61.0)
     assert len(sweep(book, "A", round_number=1).points) == 2
+
+
+@pytest.mark.parametrize(("next_s", "steps"), [(0.0, 6), (60.0, 4)])
+def test_a_third_block_beside_a_kept_change_is_not_worth_the_next_proof(
+    simulated: Simulated, next_s: float, steps: int
+) -> None:
+    book = simulated(table_cache, "measure.budget=66s")
+    book.take(round_number=1, block=1, treatment="A", level=4)
+    after = book.next_treatment("more", TargetState({"table_open_cache": 640}))
+    taken = look_around(book, "A", after, [4], round_number=1, next_s=next_s)
+    assert len(taken) == steps
 
 
 def examined(book: Bookkeeping, curve: Curve) -> Examined:

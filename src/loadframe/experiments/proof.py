@@ -148,10 +148,11 @@ def look_around(
     *,
     round_number: int,
     reserve_s: float = 0.0,
+    next_s: float = 0.0,
 ) -> list[Step]:
     """Both treatments alternately at further levels, so that the knee after a change is seen against the knee before
     it, measured in the same minutes. As many blocks as the study's least if the budget allows it beside a
-    reserve; none where it does not allow two."""
+    reserve, and beside what comes next; none where it does not allow two beside the reserve."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -162,7 +163,7 @@ def look_around(
     )
     taken: list[Step] = []
     for block, order in zip(range(1, blocks + 1), orders(book.random, (before, after), levels), strict=False):
-        if block > FEWEST_BLOCKS and not book.budget.affords(per_block, reserve_s):
+        if block > FEWEST_BLOCKS and not book.budget.affords(per_block, reserve_s + next_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block, purpose="curve")
     return taken

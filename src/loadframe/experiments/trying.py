@@ -202,11 +202,12 @@ def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
 
 def beside(book: Bookkeeping, one: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0) -> Trial:
     """The trial of a kept remedy with the ratios at the levels at which it was not judged, too, where the budget has
-    room for them beside a reserve."""
+    room for them beside a reserve; in more than the fewest blocks where it has room for a next remedy, too."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, one, levels) if level not in done]
-    further = look_around(book, before, after, others, round_number=one.number, reserve_s=reserve_s)
+    next_s = book.remedy_s(FEWEST_BLOCKS)
+    further = look_around(book, before, after, others, round_number=one.number, reserve_s=reserve_s, next_s=next_s)
     around = [*unloaded, *further]
     ratios = (*trial.levels, *level_ratios(around, before, after))
     return replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
