@@ -10,6 +10,7 @@ import pytest
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import registry
+from loadframe.workloads.base import TellsTimes
 from loadframe.workloads.own_output import OutputDriver
 from loadframe.workloads.own_program import OwnProgram
 
@@ -24,6 +25,11 @@ class Own(User):
     def work(self):
         time.sleep(0.01)
         BODY
+"""
+SHAPE = """
+class Shape(LoadTestShape):
+    def tick(self):
+        return 2, 100
 """
 FIRE = (
     "events.request.fire(request_type='queue', name=f'job {NAME}', response_time=TIME, response_length=7, exception=E)"
@@ -101,3 +107,44 @@ def test_a_study_names_a_locustfile_that_is_there(name: str) -> None:
     with pytest.raises(StudyError, match=r"workload\.options\.file") as caught:
         registry.make("locust", {"file": name}, declared=Declared())
     assert caught.value.remedy
+
+
+WAITING = """
+class Tasks(TaskSet):
+    wait_time = between(1, 2)
+
+    @task
+    def work(self):
+        pass
+
+class Other(User):
+    tasks = [Tasks]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "axis", "judged"),
+    [
+        (QUITE, "users", True),
+        (QUITE.replace("    @task", "    wait_time = constant(0.001)\n\n    @task", 1), "users", False),
+        (QUITE + WAITING, "users", False),
+        (QUITE.replace("Own(User)", "Own(HttpUser)"), "users", False),  # locust's own clients know their unit
+        (QUITE, "size", False),
+    ],
+)
+def test_times_are_judged_where_users_ask_all_the_time_and_the_file_tells_the_times(
+    text: str, axis: str, judged: bool, tmp_path: Path
+) -> None:
+    file = locustfile(tmp_path)
+    imports = (
+        "import time\nfrom locust import HttpUser, LoadTestShape, TaskSet, User, between, constant, events, task\n"
+    )
+    file.write_text(
+        imports + text.replace("BODY", FIRE.replace("{NAME}", "{1}").replace("TIME", "9.0").replace("E)", "None)"))
+    )
+    if axis != "users":
+        file.write_text(file.read_text() + SHAPE)
+    driver, made = run(tmp_path, file, axis=axis)
+    assert len(driver.requests()) > 0
+    assert isinstance(made, TellsTimes)
+    assert made.users(2) == (2 if judged else None)

@@ -55,7 +55,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
         remedy = "say the histograms' `unit`"
     else:
         looks = f"response times look like {'seconds' if too_short else 'microseconds'}, not milliseconds"
-        remedy = "print `latency_ms` in milliseconds"
+        remedy = "tell them in milliseconds (`latency_ms`; locust: `response_time`)"
     yield (
         f"time-unit: the {looks}: {users} / {rate:,.4g} per s = {show(right_ms, 'ms')}, and the driver told "
         f"{show(told_ms, 'ms')} ({len(marked)} of {len(steps)} steps). Nothing was converted: {remedy}"

@@ -65,12 +65,17 @@ class Locust(OwnProgram[LocustOptions]):
         """axis: users, or what the locustfile's own shape makes of the level. StudyError for no locustfile."""
         super().__init__(options, allowance)
         self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
+        self._unjudged: list[str] = []
         self._file = file_at(self.options.file) if self.options.file else None
         if self._file is not None and "," in str(self._file):
             raise StudyError(
                 f"workload.options.file = {self.options.file!r} has a comma, by which locust separates files.",
                 remedy="Rename it.",
             )
+
+    def users(self, level: float) -> float | None:
+        """See TellsTimes: of users who do not wait between two tasks, and whose times a locustfile tells."""
+        return level if self.axes == {USERS} and not self._unjudged else None
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
@@ -103,14 +108,15 @@ class Locust(OwnProgram[LocustOptions]):
 
     def reader(self, folder: Path, level: int) -> Reader:
         """See OwnProgram."""
-        return partial(_read, folder, self.names)
+        return partial(_read, folder, self.names, self._unjudged)
 
 
-def _read(folder: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
-    """The request log, its operations as the workload numbers them."""
+def _read(folder: Path, names: list[str], unjudged: list[str], life: Life, *, cut_off: bool) -> Output:
+    """The request log, its operations as the workload numbers them. unjudged: why the times are not judged, as the
+    step says it."""
     from loadframe.workloads.command_output import Output, numbered
 
-    told, errors = _told(step_files.read(folder / f"{LOG}.names"))
+    told, errors, unjudged[:] = _told(step_files.read(folder / f"{LOG}.names"))
     records = request_log.array_of(step_files.read(folder / LOG))
     if not len(records):
         return Output(request_log.from_bytes(b""))
@@ -118,17 +124,19 @@ def _read(folder: Path, names: list[str], life: Life, *, cut_off: bool) -> Outpu
     return numbered(records, told, names, step_files.read(folder / f"{LOG}.sizes"), errors)
 
 
-def _told(text: bytes) -> tuple[list[str], tuple[str, ...]]:
-    """The names of its operations and the errors, each in the order in which they came. LineError."""
+def _told(text: bytes) -> tuple[list[str], tuple[str, ...], list[str]]:
+    """The names of its operations, the errors, each in the order in which they came, and why its times are not judged.
+    LineError."""
     operations: list[str] = []
     errors: list[str] = []
+    unjudged: list[str] = []
     for number, line in enumerate(text[: text.rfind(b"\n") + 1].splitlines(), 1):
         try:
             ((what, word),) = parse_json(line).items()
-            {"operation": operations, "error": errors}[what].append(words(word))
+            {"operation": operations, "error": errors, "unjudged": unjudged}[what].append(words(word))
         except (JsonError, ValueError, AttributeError, KeyError) as error:
             raise LineError(number, f"the names of the requests are spoilt ({words(error)})") from error
-    return operations, tuple(errors)
+    return operations, tuple(errors), unjudged
 
 
 def _check(records: NDArray[Any], operations: int, life: Life) -> None:

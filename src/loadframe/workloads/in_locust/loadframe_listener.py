@@ -1,8 +1,8 @@
 """Loaded by locust beside the user's locustfile, in locust's process: writes each request into the request log.
 
 It has a folder of its own, because locust looks there for modules too. Files, beside LOADFRAME_OUTPUT: `.names`, a line
-of JSON for each new kind of request ({"operation": ...}) and for each new error ({"error": ...}); `.sizes`, the bytes
-of each answer (uint64).
+of JSON for each new kind of request ({"operation": ...}), for each new error ({"error": ...}), and one where Little's
+law says nothing of the times that are told ({"unjudged": why}); `.sizes`, the bytes of each answer (uint64).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import signal
 import struct
 import sys
 import time
+from collections.abc import Sequence
 from io import BufferedWriter, FileIO
 from typing import Any
 
 import gevent
-from locust import events
+from locust import FastHttpUser, HttpUser, TaskSet, User, events
 
 from loadframe.workloads.request_log import RECORD
 
@@ -55,6 +56,10 @@ class Log:
         self._begun = True
         return max(self._duration_s + STOP_S - latency_ms / 1000.0, 0.0)
 
+    def leave_unjudged(self, why: str) -> None:
+        """Users are no requests in progress, or times are measured by locust itself."""
+        self._say(unjudged=why)
+
     def flush(self) -> None:
         """So that a locust that is killed has lost little."""
         for file in (self._names, self._sizes, self._records):
@@ -90,6 +95,8 @@ def check(environment: Any, **_: Any) -> None:
 def begin(environment: Any, **_: Any) -> None:
     """One who is asked to end by another does not pass for one who has done its work."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if why := unjudged(environment.user_classes):
+        log.leave_unjudged(why)
 
     def note(
         request_type: str, name: str, response_time: float, response_length: int, exception: Any, **_: Any
@@ -104,6 +111,19 @@ def begin(environment: Any, **_: Any) -> None:
 
 def end(**_: Any) -> None:
     log.flush()
+
+
+def unjudged(classes: Sequence[Any]) -> str:
+    """Why N = X R says nothing of the unit of the times of these users; "" where it does."""
+    if any(own_wait(each, User) for each in classes):
+        return "users wait between tasks"
+    return "clients of locust" if all(issubclass(each, HttpUser | FastHttpUser) for each in classes) else ""
+
+
+def own_wait(of: Any, base: Any) -> bool:
+    """Whether a class of users, or of tasks in it, has a wait_time of its own."""
+    tasks = [each for each in getattr(of, "tasks", ()) if isinstance(each, type)]
+    return of.wait_time is not base.wait_time or any(own_wait(each, TaskSet) for each in tasks if each is not of)
 
 
 def _flush() -> None:
