@@ -71,14 +71,15 @@ class TargetError(UserError):
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
     """A server answered before a load and refuses after it, for longer than what a load uses up takes to come back.
-    path, status: what it was asked for, and how it answers. waited_s: how long it was asked again, without other
-    load."""
+    path, status: what it was asked for, and how it answers; 0 where it takes no connection, with `why` in words.
+    waited_s: how long it was asked again, without other load."""
 
-    def __init__(self, fact: str, *, remedy: str, path: str, status: int, waited_s: float) -> None:
+    def __init__(self, fact: str, *, remedy: str, path: str, status: int, waited_s: float, why: str = "") -> None:
         super().__init__(fact, remedy=remedy)
         self.path = path
         self.status = status
         self.waited_s = waited_s
+        self.why = why
 
 
 class WorkloadError(UserError):

@@ -42,8 +42,8 @@ def said(body: bytes = b"", status: str = "200 OK", *headers: str) -> bytes:
 
 
 @contextmanager
-def serving(answer: Callable[[Sent], bytes], *, silent_s: float | None = None) -> Iterator[Service]:
-    """silent_s: after which a connection without a request is closed."""
+def serving(answer: Callable[[Sent], bytes], *, silent_s: float | None = None, port: int = 0) -> Iterator[Service]:
+    """silent_s: after which a connection without a request is closed. port: 0: any that is free."""
     service = Service(answer)
 
     class Handler(socketserver.StreamRequestHandler):
@@ -73,8 +73,9 @@ def serving(answer: Callable[[Sent], bytes], *, silent_s: float | None = None) -
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
         request_queue_size = 128
+        allow_reuse_address = True
 
-    with Server(("127.0.0.1", 0), Handler) as listening:
+    with Server(("127.0.0.1", port), Handler) as listening:
         threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True).start()
         service.address = f"127.0.0.1:{listening.server_address[1]}"
         try:

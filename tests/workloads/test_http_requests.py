@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -365,9 +367,7 @@ def test_a_server_that_has_used_something_up_is_waited_for_and_that_is_told(stat
         refused = 2
         workload.set_level(service.endpoint(), 1)
         (note,) = workload.notes()
-        assert re.fullmatch(
-            "Before a step the server refused for [0-9.]+ s: what the step before had used up came back.", note
-        )
+        assert re.match("Before a step the server refused for [0-9.]+ s, and then answered: what the step", note)
 
 
 def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,6 +386,38 @@ def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monke
     error = caught.value
     assert (error.path, error.status) == ("/", 503) and 0.2 < error.waited_s < 5
     assert "Restart it" in error.remedy
+
+
+def test_a_server_that_takes_no_connection_any_more_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_address, "RECOVERS_WITHIN_S", 0.4)
+    workload = registry.make("http", {}, axis="concurrency")
+    with serving(lambda _: said(b"seven items")) as service:
+        endpoint = service.endpoint()
+        workload.install(endpoint)
+    with pytest.raises(NotRecovered, match=r"takes no connection \(Connection refused\), and took none for ") as caught:
+        workload.set_level(endpoint, 1)
+    error = caught.value
+    assert (error.path, error.status, error.why) == ("/", 0, "Connection refused") and 0.2 < error.waited_s < 5
+    assert "whether it has ended" in error.remedy
+    with pytest.raises(TargetError, match="does not answer /") as first:
+        registry.make("http", {}, axis="concurrency").install(endpoint)
+    assert not isinstance(first.value, NotRecovered), "it has never answered"
+
+
+def test_a_server_that_starts_again_is_waited_for_and_that_is_told() -> None:
+    workload = registry.make("http", {}, axis="concurrency")
+    with serving(lambda _: said(b"seven items")) as service:
+        endpoint = service.endpoint()
+        workload.install(endpoint)
+    with ExitStack() as stack:
+        again = serving(lambda _: said(b"seven items"), port=int(endpoint.address.rpartition(":")[2]))
+        later = threading.Timer(0.3, lambda: stack.enter_context(again))
+        later.start()
+        workload.set_level(endpoint, 1)
+        later.join()
+        assert isinstance(workload, SendsRequests)
+        (note,) = workload.notes()
+    assert "or it was started again" in note
 
 
 def test_a_server_that_refuses_from_the_start_is_not_waited_for() -> None:

@@ -43,6 +43,6 @@ def note(book: Bookkeeping, run: RunFolder, error: NotRecovered) -> None:
     last = book.steps[-1]
     first = next(iter(states := run.treatments()), last.treatment)
     state = "" if last.treatment == first else states[last.treatment].title
-    stop = Stop(last.number, last.level, last.treatment, error.path, error.status, error.waited_s, state)
+    stop = Stop(last.number, last.level, last.treatment, error.path, error.status, error.waited_s, state, error.why)
     run.write_record("stop.json", "stop", stop)
     book.steps[-1] = replace(last, flags=tuple(dict.fromkeys((*last.flags, NOT_RECOVERED))))

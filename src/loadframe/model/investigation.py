@@ -117,7 +117,7 @@ class Stop:
     """The target went on to refuse after a step, until the run gave up. step: its number; level, treatment: what it
     was measured at. state: what that treatment is called, "" for the one that the study declares. path, status: what
     the target was asked for, and how it answered. waited_s: for how long it was asked again, without other load. It is
-    what was seen; why it was so is not known."""
+    what was seen; why it was so is not known. status is 0 where it took no connection; why: what was seen of that."""
 
     step: int
     level: float
@@ -126,6 +126,7 @@ class Stop:
     status: int
     waited_s: float
     state: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

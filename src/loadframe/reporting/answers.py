@@ -175,10 +175,10 @@ def stop_sentence(inv: Investigation) -> str:
         return ""
     state = f" in another state ({words.strip(stop.state)})" if stop.state else ""
     level, waited = words.load(stop.level, words.axis_unit(inv)), rounding.seconds(stop.waited_s)
+    how = f"answered {stop.path} with status {stop.status}" if stop.status else f"took no connection ({stop.why})"
     return (
-        f"The service stopped answering after the step at {level}{state}: without any other load it answered "
-        f"{stop.path} with status {stop.status} for {waited}, then the run was ended. That is what was seen, and no "
-        "proved cause."
+        f"The service stopped answering after the step at {level}{state}: without any other load it {how} for {waited}"
+        ", then the run was ended. That is what was seen, and no proved cause."
     )
 
 

@@ -3,6 +3,7 @@ in first."""
 
 from __future__ import annotations
 
+import errno
 import http.client
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from loadframe.connections.address import is_here
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
 from loadframe.errors import NotRecovered, StudyError, TargetError
+from loadframe.formats.said import words
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import asks, sessions
@@ -29,6 +31,8 @@ WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
 """Statuses of a server that cannot at the moment (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
+"""There is no port for another connection to it (connect(2))."""
 RECOVERS_WITHIN_S = 75.0
 """What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
@@ -130,8 +134,8 @@ class ByAddress:
 
     def check(self, endpoint: Endpoint) -> None:
         """Learn the answers, or compare one with what it was; a server that says that it cannot at the moment is asked
-        again for RECOVERS_WITHIN_S. StudyError where the load may not be; NotRecovered where it goes on to say that;
-        TargetError where the server does not answer, or with something else."""
+        again for RECOVERS_WITHIN_S, and so is one that takes no connection. StudyError where the load may not be;
+        NotRecovered where it goes on like that; TargetError where it does not answer, or with something else."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -190,27 +194,40 @@ class ByAddress:
         if not self._recoveries:
             return ()
         longest = show(max(self._recoveries), "s")
+        back = "and then answered: what the step before had used up came back, or it was started again."
         if len(self._recoveries) == 1:
-            return (f"Before a step the server refused for {longest}: what the step before had used up came back.",)
-        steps = f"{len(self._recoveries)} steps"
-        return (f"Before {steps} the server refused, for {longest} at most: what a step had used up came back.",)
+            return (f"Before a step the server refused for {longest}, {back}",)
+        return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _recovered(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer, float]:
-        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked."""
+        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where it
+        still takes no connection then."""
         begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
         while True:
-            answer = self._answer(endpoint, page, self._session(endpoint))
+            answer, unmet = self._met(endpoint, page)
             waited_s = time.monotonic() - begun_s
-            if answer.status not in REFUSALS:
+            if answer is not None and answer.status not in REFUSALS:
                 if pause_s > FIRST_PAUSE_S:
                     self._recoveries.append(waited_s)
                 return answer, waited_s
             if waited_s + pause_s > RECOVERS_WITHIN_S:
+                if answer is None:
+                    raise _gone(endpoint, page.request.path, unmet, waited_s)
                 return answer, waited_s
             time.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+
+    def _met(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer | None, str]:
+        """Its answer; None, and why, where it takes no connection: it may have ended, or be starting again."""
+        try:
+            return self._answer(endpoint, page, self._session(endpoint)), ""
+        except TargetError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and (isinstance(cause, ConnectionError) or cause.errno in NO_PORTS):
+                return None, words(cause.strerror or cause) or type(cause).__name__
+            raise
 
     def _refuse_two_sessions(self) -> None:
         """StudyError where a request has a header that the login sets."""
@@ -264,6 +281,19 @@ class ByAddress:
     @staticmethod
     def _answer(endpoint: Endpoint, one: _Sent, session: sessions.Headers) -> Answer:
         return ask(endpoint, one.request.path, one.request.method, (*one.headers, *session), one.content)
+
+
+def _gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
+    return NotRecovered(
+        f"The server at {endpoint.address} takes no connection ({why}), and took none for {show(waited_s, 's')} after "
+        "the load had ended; before it, it answered",
+        remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
+        "Start it before it is measured again, or measure lower loads.",
+        path=path,
+        status=0,
+        waited_s=waited_s,
+        why=why,
+    )
 
 
 def _is_page(request: Request) -> bool:
