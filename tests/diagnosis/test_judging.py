@@ -274,7 +274,15 @@ def test_more_at_a_time_is_confirmed_where_one_more_is_in_service(
     ("cause", "size", "setting", "guessed", "status", "why"),
     [
         ("service.parallelism", 4.0, 4, True, "confirmed", ""),
-        ("service.parallelism", 4.0, 2, True, "confirmed", ""),  # held for half of a request's time
+        (
+            "service.parallelism",
+            4.0,
+            2,
+            True,
+            "confirmed",
+            "one for 50 % of its time, or it is a rate, of 2 in 20",
+        ),
+        ("service.parallelism", 4.0, 2, False, "confirmed", ""),
         ("service.parallelism", 4.0, 100, True, "helped", "is the throughput itself, in requests per second"),
         ("service.serial", 1.0, 101, True, "helped", "is the throughput itself, in requests per second"),
         ("service.parallelism", 4.0, 6000, True, "helped", "in requests per minute"),
@@ -297,6 +305,7 @@ def test_a_rate_that_is_raised_shows_no_number_at_a_time(
     (judged_so,) = judge([found], remedy, gain(2.0), one, two)
     assert judged_so.status == status
     assert judged_so.mechanism is not None and why in judged_so.mechanism.because
+    assert ("its time" in judged_so.mechanism.because) == ("its time" in why)
 
 
 def test_without_a_response_time_at_the_lowest_load_nothing_is_confirmed(make_step: StepMaker) -> None:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from loadframe.analysis import failing
 from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
-from loadframe.diagnosis.numbers import is_another
+from loadframe.diagnosis.numbers import is_another, other_reading
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.metrics.pipelines import STAGES
-from loadframe.model import Finding, Remedy, Step, Verdict, by_block
+from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this did not move the curve: its finding is refuted. One whose ratio stays
@@ -97,7 +97,9 @@ def judge(
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     return tuple(
-        _settled(each, seen[each.id], first, why_not or other[each.id]) if each in aimed_at else each
+        _settled(each, seen[each.id], first, why_not or other[each.id], other_reading(each, remedy, before))
+        if each in aimed_at
+        else each
         for each in findings
     )
 
@@ -107,13 +109,13 @@ def _stands(finding: Finding) -> bool:
     return finding.id in OPERATIONAL or finding.id.startswith(STAGES)
 
 
-def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str) -> Finding:
+def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
     """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
-    confirms none."""
+    confirms none. open_: what it leaves open where it confirms this one."""
     twice = first is not None and (is_told_twice(first, finding) or is_one(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
     if same and not why_not:
-        return replace(finding, status="confirmed", mechanism=seen.mechanism)
+        return replace(finding, status="confirmed", mechanism=_told(seen.mechanism, open_))
     if finding.status == "confirmed":
         return finding
     if not why_not and first is not None and seen.mechanism.receded:
@@ -121,9 +123,12 @@ def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str)
     return only_helped(replace(finding, mechanism=seen.mechanism), why_not)
 
 
+def _told(mechanism: Mechanism, more: str) -> Mechanism:
+    return replace(mechanism, because=f"{mechanism.because}; {more}") if more else mechanism
+
+
 def only_helped(finding: Finding, because: str = "") -> Finding:
     """A cause that a change helped against and that is not confirmed, with the reason, where its evidence is none."""
     mechanism = finding.mechanism
-    if mechanism is not None and because:
-        mechanism = replace(mechanism, because=f"{mechanism.because}; {because}")
-    return replace(finding, status="helped", mechanism=mechanism)
+    told = None if mechanism is None else _told(mechanism, because)
+    return replace(finding, status="helped", mechanism=told)

@@ -17,6 +17,10 @@ from loadframe.units import show
 IN_SERVICE, THROUGHPUT = "workload.in_service", "throughput"
 NEAR = 0.1
 """X R and a throughput are measured, and the one may be told as a number that is not whole."""
+WELL_BELOW = 0.75
+"""Of X R: less than what X R is known to, and what of a request's time may lie outside of what limits."""
+TIMES_ANOTHER = "times another setting is"
+"""In why a setting is tried of which a product is the number in service."""
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
@@ -38,6 +42,25 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
         if value > most:
             law = f"by Little's law {show(most, 'count')} at most are served at a time"
             return f"{change.setting} = {change.before} counts something else: {law}"
+    return ""
+
+
+def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
+    """In words, what else a number below the requests in service may be that a gain shows to limit them: each request
+    holds one for a part of its time (n = X W), or it is a rate per short time. "" where it is that number, or a product
+    of it and another setting is, or the study says what it raises."""
+    most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
+    throughput = fmean(step.throughput for step in before) if before else 0.0
+    if most is None or not remedy.guessed or throughput <= 0:
+        return ""
+    for change in remedy.changes:
+        value = None if change.before is None or not change.needed else amount(change.before)
+        if value is not None and 0 < value < WELL_BELOW * most and TIMES_ANOTHER not in change.why:
+            return (
+                f"{change.setting} = {change.before} is less than {show(most, 'count')}: either each request holds one "
+                f"for {show(value / most, 'share')} of its time, or it is a rate, of {show(value, 'count')} in "
+                f"{show(1000 * value / throughput, 'ms')}; that it limits is shown, and not which of the two it is"
+            )
     return ""
 
 

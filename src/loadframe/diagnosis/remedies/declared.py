@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, is_near, rates
+from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, TIMES_ANOTHER, is_near, rates
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.model import (
@@ -120,7 +120,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
             many = "one request is" if size == 1 else f"{size:g} requests are"
             return _Ranked(2, knob, larger, f"it is {now}, and {many} in service at once")
         if any(_is((amount(now) or 0.0) * each, size) for each in _amounts(situation, knob)):
-            return _Ranked(3, knob, larger, f"{now} times another setting is {size:g}, the requests in service at once")
+            return _Ranked(3, knob, larger, f"{now} {TIMES_ANOTHER} {size:g}, the requests in service at once")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
     lowers = finding.id in SAFER and knob.gives_up is not None
     why = "its name suggests it" if named else "it gives up what the disk is waited for" if lowers else UNKNOWN
