@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.kinds.service.formats import found, numbers
+from loadframe.kinds.service.formats import edited, found, numbers
 
 TEXTS = {
     "toml": "retries = 0\nname = '4'\n[pool]\nsize = 4\nidle = 1.5\non = true\n",
@@ -33,3 +33,25 @@ def test_what_is_not_of_the_format_is_refused(format_: str, text: str) -> None:
 def test_what_has_no_keys_has_no_numbers(format_: str, text: str) -> None:
     if not (format_ == "json" and not text):
         assert numbers(text, format_) == {}
+
+
+@pytest.mark.parametrize(
+    ("format_", "key", "before", "after"),
+    [
+        ("ini", "pool.size", "[pool]\r\nsize = 4\r\nidle = 1\r\n", "[pool]\r\nsize = 9\r\nidle = 1\r\n"),
+        ("ini", "pool.size", "[pool]\r\nidle = 1\r\n[b]\r\n", "[pool]\r\nidle = 1\r\nsize = 9\r\n[b]\r\n"),
+        ("ini", "pool.size", "[pool]\nnote = a\x0cb\u2028c\nsize=4", "[pool]\nnote = a\x0cb\u2028c\nsize=9"),
+        ("ini", "pool.size", "[pool]\r\nsize =\r\n", "[pool]\r\nsize =9\r\n"),
+        ("ini", "size", "", "size = 9\n"),
+        ("properties", "size", "a=1\r\nsize=4\r\n", "a=1\r\nsize=9\r\n"),
+        ("properties", "size", "a=1\r\n", "a=1\r\nsize=9\r\n"),
+        ("properties", "size", "size=1\\\n  2\\\n  3\nb=2\n", "size=9\nb=2\n"),
+        ("properties", "size", "path=C:\\\\\nsize=4\n", "path=C:\\\\\nsize=9\n"),
+        ("properties", "size", "text=one \\\n  size=3\nsize=4\n", "text=one \\\n  size=3\nsize=9\n"),
+        ("properties", "size", "# say \\\nsize=4\n", "# say \\\nsize=9\n"),
+        ("properties", "size", "size=2\nsize=4\n", "size=2\nsize=9\n"),
+    ],
+)
+def test_one_key_is_set_and_every_other_byte_stays(format_: str, key: str, before: str, after: str) -> None:
+    assert edited(before, format_, key, 9) == after
+    assert found(after, format_, key) == "9"

@@ -202,12 +202,41 @@ def test_a_value_is_read_back_by_a_command_and_from_a_file(make: Make, open_fold
     target.start(TargetState({"said": 1}))
     assert target.effective()["said"] == 2
     target.destroy()
-    file = open_folder / "used.json"
+    file = open_folder / "used.now"
     file.write_text('{"pool": {"size": 7}}', encoding="utf-8")
     used = {"from": 1, "to": 9, "apply": "environment", "read_back": {"file": str(file), "key": "pool.size"}}
     target = make(setting={"used": used})
+    with pytest.raises(TargetError, match=r"what format used\.now has is not known; give `format`"):
+        target.start(TargetState({"used": 1}))
+    target.destroy()
+    used["read_back"] = {"file": str(file), "key": "pool.size", "format": "json"}
+    target = make(setting={"used": used})
     target.start(TargetState({"used": 1}))
     assert target.effective()["used"] == 7
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ({"json": "http://127.0.0.1:{port}/broken", "field": "pool"}, "/broken answers with status 503"),
+        ({"json": "http://127.0.0.1:{port}/any", "field": "pool"}, "/any answers with what is no JSON"),
+        ({"json": "http://127.0.0.1:9/config", "field": "pool"}, "gave no answer .*refused"),
+        ({"command": ["false"]}, "`false` ended with exit status 1"),
+        ({"command": ["sh", "-c", "kill -9 $$"]}, "was killed .signal 9"),
+        ({"command": ["printf", "4\nhello"]}, "printed '4.nhello'"),
+    ],
+)
+def test_what_cannot_be_read_back_is_told_with_its_setting(where: dict[str, Any], why: str, make: Make) -> None:
+    target = make(setting={"pool": {**POOL, "read_back": where}})
+    with pytest.raises(TargetError, match=rf"^target\.setting\.pool\.read_back: .*{why}") as caught:
+        target.start(TargetState({"pool": 4}))
+    assert "orrect" in caught.value.remedy and "last lines" not in caught.value.remedy
+
+
+def test_a_program_that_is_not_there_is_told_with_its_setting(make: Make) -> None:
+    target = make(setting={"pool": {**POOL, "read_back": {"command": ["no-such-program"]}}})
+    with pytest.raises(MissingTool, match=r"^target\.setting\.pool\.read_back: .*no-such-program"):
+        target.start(TargetState({"pool": 4}))
 
 
 def test_what_is_not_read_back_is_said() -> None:
@@ -247,11 +276,24 @@ def test_what_does_not_fit_together_is_refused(target: dict[str, Any], said: str
         ({"restart": False}, "takes a restart"),
         ({"file": "a"}, "belongs to"),
         ({"read_back": {"json": "http://x/"}}, "takes `field`"),
+        ({"read_back": {"json": "http://x/", "field": "a", "format": "toml"}}, "`format` is of a file"),
+        ({"apply": "file", "name": "", "file": "a", "key": "b", "format": "template"}, "a template has {NAME}"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(table: dict[str, Any], said: str) -> None:
     with pytest.raises(StudyError, match=said):
         study_of({"command": COMMAND, "setting": {"pool": {**POOL, **table}}})
+
+
+def test_numbers_beside_words_are_words_and_are_taken_as_they_are_declared() -> None:
+    for value, values in ((4, ["auto", 4, 8]), (4, [4, "auto"]), (True, [True, "auto"]), ("auto", ["auto", 4])):
+        study = study_of(
+            {"command": COMMAND, "settings": {"pool": value}, "setting": {"pool": {**POOL, "values": values}}}
+        )
+        row = registry.of_study(study)
+        taken = row.check_settings(study.target.settings)["pool"]
+        assert taken in row.knobs[0].values and str(taken) == str(value).replace("T", "t")
+    assert registry.of_study(study).knobs[0].above("auto") == ("4",)
 
 
 def test_a_setting_has_a_name_that_stands_in_braces() -> None:

@@ -30,6 +30,8 @@ def user_of(pid: int) -> int:
 def read_as(user: int, path: Path, most: int) -> bytes:
     """A regular file's first bytes, one more than `most` where it has more, read with the rights of `user` where we are
     root and that user is not. OSError where that cannot be done."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
     if not path.is_file():
         raise OSError(errno.EINVAL, f"{path} is not a regular file")
     if user == 0 or os.geteuid() != 0:

@@ -192,10 +192,15 @@ def as_shown(text: str) -> SettingValue:
 
 
 def _text(spec: SettingSpec, value: SettingValue) -> str | None:
-    word = value if isinstance(value, str) else ("on" if value else "off") if isinstance(value, bool) else ""
+    words = [value] if isinstance(value, str) else _SWITCH[value] if isinstance(value, bool) else [str(value)]
     if not spec.choices:
-        return word or None
-    return next((str(one) for one in spec.choices if str(one).lower() == word.strip().lower()), None)
+        return None if isinstance(value, int | float) and not isinstance(value, bool) else words[0] or None
+    among = {word.strip().lower() for word in words}
+    return next((str(one) for one in spec.choices if str(one).lower() in among), None)
+
+
+_SWITCH = {True: ["on", "true"], False: ["off", "false"]}
+"""How a switch is written among words."""
 
 
 def _duration(spec: SettingSpec, value: SettingValue) -> float | None:

@@ -12,7 +12,8 @@ from loadframe.study.exposed_tables import ExposedKeys
 from loadframe.study.fields import Duration, Table
 
 Apply = Literal["environment", "argument", "file", "command"]
-Format = Literal["", "toml", "yaml", "json", "ini", "properties", "template"]
+KeyFormat = Literal["toml", "yaml", "json", "ini", "properties"]
+Format = KeyFormat | Literal["", "template"]
 Command = list[str]
 
 
@@ -57,6 +58,7 @@ class ReadBackTable(Table):
     command: Command = Field(default_factory=list, description="a command that prints the value alone")
     file: str = Field("", description="a file that has the value under `key`")
     key: str = Field("", description="file: the key, with dots between its parts")
+    format: KeyFormat | Literal[""] = Field("", description="file: its format, where its name does not end with it")
     json_: str = Field("", alias="json", description="an address whose JSON has the value at `field`")
     field: str = Field("", description="json: the field, with dots between its parts")
 
@@ -68,6 +70,8 @@ class ReadBackTable(Table):
             raise ValueError("read_back takes exactly one of command, file and json")
         if bool(self.file) != bool(self.key) or bool(self.json_) != bool(self.field):
             raise ValueError("read_back: a file takes `key`, a json address takes `field`")
+        if self.format and not self.file:
+            raise ValueError("read_back: `format` is of a file")
         return self
 
 
@@ -99,6 +103,8 @@ class SettingTable(Table):
             raise ValueError("`gives_up` takes `values`: the first of them gives nothing up")
         if (self.apply == "file") != bool(self.file):
             raise ValueError('`file` belongs to apply = "file", which takes it')
+        if self.key and self.format == "template":
+            raise ValueError("a template has {NAME} in it and no `key`")
         if (self.apply == "command") != bool(self.command):
             raise ValueError('`command` belongs to apply = "command", which takes it')
         if self.apply in ("environment", "argument") and self.restart is False:

@@ -15,7 +15,7 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.toml_text import TomlError, parse_toml
-from loadframe.kinds.service.settings import shown
+from loadframe.kinds.service.knobs import shown
 from loadframe.model import SettingValue
 
 ENDINGS = {
@@ -167,25 +167,25 @@ def _json(text: str) -> Any:
 ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
 """What ruamel.yaml raises besides its own errors for text that is no YAML."""
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
-LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:]\s*)(.*)")
+LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
 def _edit_ini(text: str, key: str, value: SettingValue) -> str:
     """SECTION.KEY, or KEY before the first section; a key that is not there is added to its section."""
     section, _, name = key.rpartition(".")
-    lines, at = text.splitlines(), ""
+    lines, at = _lines(text), ""
     end = None if section else 0
     for number, line in enumerate(lines):
         if heading := SECTION.fullmatch(line):
             at = heading[1].strip()
         elif at == section and (parts := LINE.fullmatch(line)) and parts[2].strip() == name:
-            lines[number] = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}"
-            return _joined(lines)
+            lines[number] = _with_value(parts, value)
+            return _joined(lines, text)
         if at == section:
             end = number + 1
     if end is None:
-        return _joined([*lines, f"[{section}]", f"{name} = {_line(value)}"])
-    return _joined([*lines[:end], f"{name} = {_line(value)}", *lines[end:]])
+        return _joined([*lines, _added(f"[{section}]", text), _added(f"{name} = {_line(value)}", text)], text)
+    return _joined([*lines[:end], _added(f"{name} = {_line(value)}", text), *lines[end:]], text)
 
 
 def _ini(text: str, key: str) -> str | None:
@@ -200,22 +200,36 @@ def _ini(text: str, key: str) -> str | None:
 
 
 def _edit_properties(text: str, key: str, value: SettingValue) -> str:
-    """The whole key, dots and all, as Java has it."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        parts = LINE.fullmatch(line)
-        if parts is not None and not line.lstrip().startswith("!") and parts[2].strip() == key:
-            lines[number] = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}"
-            return _joined(lines)
-    return _joined([*lines, f"{key}={_line(value)}"])
+    """The whole key, dots and all, as Java has it: of several the last one counts, and a line whose end is escaped goes
+    on in the next."""
+    lines = _lines(text)
+    for number, parts in reversed(_pairs(lines)):
+        if parts[2].strip() == key:
+            last = number
+            while _goes_on(lines[last]) and last + 1 < len(lines):
+                last += 1
+            return _joined([*lines[:number], _with_value(parts, value), *lines[last + 1 :]], text)
+    return _joined([*lines, _added(f"{key}={_line(value)}", text)], text)
 
 
 def _properties(text: str, key: str) -> str | None:
-    for line in text.splitlines():
-        parts = LINE.fullmatch(line)
-        if parts is not None and not line.lstrip().startswith("!") and parts[2].strip() == key:
-            return parts[4].strip()
-    return None
+    return next((parts[4].strip() for _, parts in reversed(_pairs(_lines(text))) if parts[2].strip() == key), None)
+
+
+def _pairs(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
+    """The lines of a properties file that begin a key with its value, by their places."""
+    found = []
+    for number, line in enumerate(lines):
+        begins = not line.lstrip().startswith("!") and (number == 0 or not _goes_on(lines[number - 1]))
+        if begins and (parts := LINE.fullmatch(line)) is not None:
+            found.append((number, parts))
+    return found
+
+
+def _goes_on(line: str) -> bool:
+    """Whether the end of this line is escaped. A comment ends with its line."""
+    text = line.rstrip("\r")
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1 and not text.lstrip().startswith(("#", "!"))
 
 
 def _line(value: SettingValue) -> str:
@@ -225,8 +239,25 @@ def _line(value: SettingValue) -> str:
     return told
 
 
-def _joined(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _with_value(parts: re.Match[str], value: SettingValue) -> str:
+    """The line with another value; it ends as it did."""
+    return f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}" + ("\r" if parts[4].endswith("\r") else "")
+
+
+def _lines(text: str) -> list[str]:
+    """Without the newlines alone: other characters at which Python would part lines are text."""
+    lines = text.split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _added(line: str, text: str) -> str:
+    """A line that the text has not, which ends as its own do."""
+    return f"{line}\r" if "\r\n" in text else line
+
+
+def _joined(lines: list[str], before: str) -> str:
+    """With a newline at the end where the text before had one."""
+    return "\n".join(lines) + ("\n" if not before or before.endswith("\n") else "")
 
 
 _EDITORS: Mapping[str, Callable[[str, str, SettingValue], str]] = {

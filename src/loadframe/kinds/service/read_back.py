@@ -69,17 +69,18 @@ def read(
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()
-        if not said or len(said) > 1000:
+        if not said or len(said) > 1000 or len(said.splitlines()) > 1:
             raise _unread(name, f"`{words(' '.join(command), 200)}` printed {words(repr(said), 80)}")
         return words(said)
     if table.file:
-        return _of_file(name, Path(fill(table.file)), table.key, text_of)
+        return _of_file(name, Path(fill(table.file)), table, text_of)
     return _of_json(name, fill(table.json_), table.field)
 
 
-def _of_file(name: str, path: Path, key: str, text_of: Callable[[Path], str]) -> SettingValue:
+def _of_file(name: str, path: Path, table: ReadBackTable, text_of: Callable[[Path], str]) -> SettingValue:
+    key = table.key
     try:
-        value = formats.found(text_of(path), formats.of_name(path.name), key)
+        value = formats.found(text_of(path), table.format or formats.of_name(path.name), key)
     except ValueError as error:
         raise _unread(name, f"{path}: {error}") from error
     if value is None:
@@ -90,11 +91,14 @@ def _of_file(name: str, path: Path, key: str, text_of: Callable[[Path], str]) ->
 def _of_json(name: str, url: str, field: str) -> SettingValue:
     try:
         status, text = get(url)
-        found: Any = parse_json(text)
-    except (*ERRORS, JsonError) as error:
-        raise _unread(name, f"{url} answers {words(error) or type(error).__name__}") from error
+    except ERRORS as error:
+        raise _unread(name, f"{url} gave no answer ({words(error) or type(error).__name__})") from error
     if status != http.client.OK:
         raise _unread(name, f"{url} answers with status {status}")
+    try:
+        found: Any = parse_json(text)
+    except JsonError as error:
+        raise _unread(name, f"{url} answers with what is no JSON ({words(error)})") from error
     return picked(name, found, field, url)
 
 

@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.errors import TargetError
+from loadframe.errors import MissingTool, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, runnable, unreachable
-from loadframe.kinds.private_server import PrivateServer
+from loadframe.kinds.private_server import CHECK_TIMEOUT_S, PrivateServer
 from loadframe.kinds.private_target import run_by
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
+from loadframe.kinds.service.knobs import shown
 from loadframe.kinds.service.passing import not_passed, passed
 from loadframe.kinds.service.readiness import Readiness, accepts
-from loadframe.kinds.service.settings import shown
 from loadframe.kinds.service.words import filled, places, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
@@ -34,6 +34,7 @@ MOST_LOG_BYTES, TAIL_BYTES = 64 << 20, 1 << 16
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
+NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (signal {})"
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 """Between two looks at whether it is ready."""
@@ -187,12 +188,17 @@ class Server(PrivateServer):
         return {**settings, **self._beside, **self.files.places(), "port": str(self.port), "data": str(self.data)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command that the study gives, as the service's user, to its end; what it prints. TargetError."""
-        status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
+        """Run a command that the study gives, as the service's user, to its end; what it prints. fact: what it is for.
+        MissingTool, TargetError."""
+        try:
+            status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
+        except MissingTool as error:
+            raise MissingTool(f"{fact}: {error.fact}", remedy=error.remedy) from error
         if status != 0:
+            ended = f"ended with exit status {status}" if status > 0 else NOT_ENDED.format(CHECK_TIMEOUT_S, -status)
             raise TargetError(
-                f"{fact}: `{' '.join(command)}` ended with exit status {status}",
-                remedy="Its last lines say why; correct the command in the study.",
+                f"{fact}: `{' '.join(command)}` {ended}",
+                remedy=f"{'Its last lines say why; correct' if said else 'Correct'} the command in the study.",
                 details=said[-2000:],
             )
         return said

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
 from loadframe.kinds.tunable import Tunable
-from loadframe.model import Knob, SettingValue
+from loadframe.model import Knob
 
 KIND = "service"
 SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
@@ -61,8 +61,3 @@ def tunable(knob: Knob) -> Tunable:
 def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
     """Of what a study declares; each with whether it is dynamic."""
     return Catalogue(kind=KIND, source=SOURCE, specs=tuple(spec(knob, dynamic=dynamic) for knob, dynamic in knobs))
-
-
-def shown(value: SettingValue) -> str:
-    """A value as the service is given it."""
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)

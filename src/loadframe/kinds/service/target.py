@@ -16,10 +16,11 @@ from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.kinds.service.company import Company
+from loadframe.kinds.service.knobs import shown
 from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server, started_by
-from loadframe.kinds.service.settings import KIND, shown
+from loadframe.kinds.service.settings import KIND
 from loadframe.kinds.service.words import filled
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
@@ -126,13 +127,19 @@ class ServiceTarget(PrivateTarget[Server]):
         """After a start or a change: remember what is in use. TargetError where that cannot be read."""
         self._effective = dict(state.settings)
         values = self._server.values(state)
-        run = functools.partial(self._server.run, allowance=self._allowed(state), fact="A setting was not read back")
+        run = functools.partial(self._server.run, allowance=self._allowed(state))
         for name, table in self._target.setting.items():
             if table.read_back is not None:
                 fill = functools.partial(filled, values=values)
-                found = read(name, table.read_back, run, fill, self._server.files.text_of)
+                found = read(
+                    name, table.read_back, functools.partial(run, fact=_where(name)), fill, self._server.files.text_of
+                )
                 self._effective[name] = self.catalogue.shown(name, _told(found))
         self._state = replace(state)
+
+
+def _where(name: str) -> str:
+    return f"target.setting.{name}.read_back"
 
 
 def _told(value: SettingValue) -> str:
