@@ -73,7 +73,7 @@ def plant(tree: Path) -> None:
     with (odd / "sparse").open("wb") as file:
         file.seek(1 << 40)
         file.write(b"end")
-    for number, when in enumerate((0, 1, -1, 2**31, 2**33)):
+    for number, when in enumerate((0, 1, -1, 2**31, 2**33, 2**33 + 2**32, -(2**31))):
         (odd / f"time {number}").touch()
         os.utime(odd / f"time {number}", (when, when))
 

@@ -17,7 +17,7 @@ from loadframe.errors import MissingTool, WorkloadError
 from loadframe.host.environment import located
 from loadframe.indexing.answers import Wanted, find, usage
 from loadframe.indexing.beneath import joined, shown
-from loadframe.indexing.entries import id_of
+from loadframe.indexing.entries import id_of, in_64_bits
 from loadframe.indexing.store import Store, as_signed
 
 PATIENCE_S = 3600.0
@@ -141,9 +141,9 @@ def _digest(told: tuple[object, ...]) -> bytes:
 
 
 def _ns(seconds: bytes) -> int:
-    """As find prints a time: with a fraction of ten digits, of which the last is 0."""
+    """As find prints a time, with a fraction of ten digits, of which the last is 0; as the database keeps it."""
     whole, _, fraction = seconds.partition(b".")
-    return int(whole) * 1_000_000_000 + int((fraction + bytes(9).replace(b"\0", b"0"))[:9])
+    return in_64_bits(int(whole) * 1_000_000_000 + int((fraction + bytes(9).replace(b"\0", b"0"))[:9]))
 
 
 def _full(root: Path, path: bytes) -> bytes:

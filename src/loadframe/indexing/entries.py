@@ -31,12 +31,14 @@ FORMAT = 0o170000
 """Of a mode: the type (inode(7), S_IFMT)."""
 BLOCK_BYTES = 512
 """Of st_blocks (stat(3type))."""
+EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
+"""The databases have 64 bits for a time in nanoseconds: the years 1677 to 2262. A file system may have any."""
 
 
 class Entry(NamedTuple):
     """One name in a directory. device, inode: of what the name leads to, the same for hard links. type: of TYPES.
-    size: bytes. blocks: of 512 bytes on the disk. atime_ns, mtime_ns, ctime_ns: since the epoch. A plain tuple of the
-    same values may stand for one: millions of them flow."""
+    size: bytes. blocks: of 512 bytes on the disk. atime_ns, mtime_ns, ctime_ns: since the epoch, in 64
+    bits. A plain tuple of the same values may stand for one: millions of them flow."""
 
     path: bytes
     parent: bytes
@@ -76,9 +78,17 @@ _known = attrgetter("st_dev", "st_ino", "st_mode", "st_size", "st_blocks", "st_n
 _times = attrgetter("st_atime_ns", "st_mtime_ns", "st_ctime_ns")
 
 
+def in_64_bits(time_ns: int) -> int:
+    """The time that is kept of this one."""
+    return max(EARLIEST_NS, min(LATEST_NS, time_ns))
+
+
 def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
     """The entry of this name in the directory `parent`; (b"", b"") is the root."""
     device, inode, mode, size, blocks, links, uid, gid = _known(status)
+    read, written, changed = _times(status)
+    if max(read, written, changed) > LATEST_NS or min(read, written, changed) < EARLIEST_NS:
+        read, written, changed = in_64_bits(read), in_64_bits(written), in_64_bits(changed)
     return Entry(
         parent + b"/" + name if parent else name,
         parent,
@@ -92,5 +102,7 @@ def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
         uid,
         gid,
         mode & 0o7777,
-        *_times(status),
+        read,
+        written,
+        changed,
     )
