@@ -29,6 +29,8 @@ ROOT, FIRST = 1, 2
 KEPT_S = 3600
 """The kernel may keep directories, and looks files up each time."""
 MOST_BYTES = 1 << 17
+SIDE_BY_SIDE = 1 << 18
+"""FUSE_PARALLEL_DIROPS: a look at a file does not wait until a page of its directory is there."""
 LAZILY = 2
 """MNT_DETACH of umount2(2)."""
 
@@ -36,12 +38,13 @@ LAZILY = 2
 @dataclass(frozen=True, slots=True)
 class SlowTree:
     """directories: in the root, each with so many files. look_s, list_s: what a look at a file and the listing of a
-    directory take. at_once: answered side by side."""
+    directory take; page_s: each page of a listing. at_once: answered side by side."""
 
     directories: int
     files: int
     look_s: float = 0.0
     list_s: float = 0.0
+    page_s: float = 0.0
     at_once: int = 8
 
     def answer(self, operation: int, node: int, body: bytes) -> bytes | int | None:
@@ -49,7 +52,7 @@ class SlowTree:
         if operation in (FORGET, BATCH_FORGET, INTERRUPT):
             return None
         if operation == INIT:
-            return struct.pack("<IIIIHHIIHH", *VERSION, 0, 0, 64, 48, MOST_BYTES, 1, 0, 0) + bytes(32)
+            return struct.pack("<IIIIHHIIHH", *VERSION, 0, SIDE_BY_SIDE, 64, 48, MOST_BYTES, 1, 0, 0) + bytes(32)
         if operation == LOOKUP:
             return self._looked_up(node, body.rstrip(b"\0"))
         if operation == GETATTR:
@@ -90,6 +93,8 @@ class SlowTree:
         kind = (stat.S_IFDIR if node == ROOT else stat.S_IFREG) >> 12
         if not offset and node != ROOT:
             time.sleep(self.list_s)
+        if node != ROOT:
+            time.sleep(self.page_s)
         listed = bytearray()
         for number in range(offset, count):
             name = letter + b"%d" % number

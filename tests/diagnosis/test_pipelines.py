@@ -4,6 +4,7 @@ and the one with the longest queue."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -159,7 +160,9 @@ def _metrics(stages: list[Stage]) -> dict[str, float]:
             "idle_share": stage.idle,
             "blocked_share": stage.blocked,
             "workers": stage.workers,
-            "busy": (stage.busy or 0.0) * (stage.workers or 1.0),
+            "busy": (stage.busy or 0.0) * (stage.workers or 1.0) if stage.at_work is None else stage.at_work,
+            "current": stage.current,
+            "current_most": stage.most_current,
             "entries": stage.entries,
             "waiting": stage.waiting,
             "queue_share": stage.room,
@@ -228,6 +231,42 @@ ONE_THREAD = [
     _stage("DB_APPLY", 0.69, idle=0.31, workers=1, waiting=0),
 ]
 """The reader of a change log at its highest rate: one thread looks a batch up and writes it, in turns."""
+
+
+ONE_DIRECTORY = [
+    _stage("SCAN", 0.25, idle=0.75, workers=4, at_work=1.0, current=1.0, most_current=1.0),
+    _stage("GET_INFO_FS", 0.1, idle=0.9, workers=4, waiting=0),
+    _stage("DB_APPLY", 0.3, idle=0.7, workers=1, waiting=0),
+]
+"""All files are in one directory of a slow file system: one thread lists it, the other three have none to list."""
+
+
+def test_a_stage_with_one_operation_at_a_time_limits_though_most_of_its_workers_are_idle() -> None:
+    assert limiting(ONE_DIRECTORY) == Limiting("single", 0, ("behind",))
+    slow_source = replace(ONE_DIRECTORY[0], most_current=3.0)
+    assert limiting([slow_source, *ONE_DIRECTORY[1:]]) == Limiting("source", 0)
+    between = replace(ONE_DIRECTORY[0], at_work=0.6)
+    assert limiting([between, *ONE_DIRECTORY[1:]]) == Limiting("source", 0), "nothing is in work much of the time"
+
+
+def test_one_operation_at_a_time_is_a_finding_that_more_workers_cannot_help(make_step: StepMaker) -> None:
+    alone = [_stage("SCAN", 0.98, workers=1), *ONE_DIRECTORY[1:]]
+    rows = [(1.0, 1000.0, alone), (2.0, 1000.0, ONE_DIRECTORY), (4.0, 1000.0, ONE_DIRECTORY)]
+    first = _diagnosed(make_step, rows)[0][0]
+    assert first.id == "pipeline.SCAN"
+    assert first.reached_at is not None and first.reached_at.load == 1.0
+    assert "one operation at a time" in first.title
+    assert "More workers cannot help" in first.explanation
+    assert any(each.metric == "pipeline.SCAN.current_most" for each in first.evidence)
+
+
+def test_processes_of_which_one_has_no_entries_are_said(make_step: StepMaker) -> None:
+    apply = replace(CLOGGED[2], workers=2, at_work=0.98)
+    rows = [(1.0, 1000.0, CLOGGED), (2.0, 1000.0, [*CLOGGED[:2], apply, CLOGGED[3]])]
+    first = _diagnosed(make_step, rows)[0][0]
+    assert first.id == "pipeline.DB_APPLY"
+    assert "in the processes that entries pass through" in first.title
+    assert "hardly any entries" in first.explanation
 
 
 def test_of_stages_that_take_turns_the_one_that_takes_most_limits() -> None:

@@ -74,6 +74,12 @@ def test_levels_are_averaged_and_their_growth_is_told() -> None:
     assert found["pipeline.S.queue_share"] == pytest.approx(0.35)
 
 
+def test_the_most_operations_at_once_are_told_of_what_is_seen_often() -> None:
+    often = [(0.5 + second, _stage(current=1 + (second == 3))) for second in range(6)]
+    assert _window(often)["pipeline.S.current_most"] == 2
+    assert "pipeline.S.current_most" not in _window(often[:4])
+
+
 def test_a_lag_that_grows_is_a_log_that_is_not_followed() -> None:
     found = _window([(float(at), {"changelog.changes.lag_s": 0.25 * at}) for at in range(11)])
     assert found["changelog.changes.follow"] == pytest.approx(0.75)

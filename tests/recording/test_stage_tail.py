@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.analysis.stages import Limiting, limiting
+from loadframe.diagnosis.pipelines import stages_in
+from loadframe.recording.metrics import of_readings
 from loadframe.recording.stage_tail import StageTail
 
 
@@ -176,3 +179,83 @@ def test_other_lines_of_a_large_log_are_not_kept(tmp_path: Path) -> None:
             _append(path, b"a line of a log that says something else\n" * 50_000 + _line(done=number))
     assert tail.missing() == ()
     assert tail.readings()[-1].counters["pipeline.APPLY.done"] == 19
+
+
+def test_a_process_that_begins_again_without_a_word_keeps_what_it_had_done(tmp_path: Path) -> None:
+    """kill -9 of a worker that is started again: what only grows would have gone back, and told nothing."""
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic() - 5
+        told = [(100, 1.0), (200, 2.0), (10, 0.1), (110, 1.1)]
+        for number, (done, busy_s) in enumerate(told):
+            _append(path, _line(time=at_s + number, process=1, workers=1, done=done, busy_s=busy_s))
+            _append(path, _line(time=at_s + number, process=2, workers=1, done=1000 * number, busy_s=float(number)))
+    done = [reading.counters["pipeline.APPLY.done"] for reading in tail.readings()]
+    assert done == [100, 1200, 2210, 3310]
+
+
+def test_a_sum_that_trembles_is_no_new_process(tmp_path: Path) -> None:
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        at_s = time.monotonic() - 5
+        for number, busy_s in enumerate((2.0, 1.9999)):
+            _append(path, _line(time=at_s + number, done=10, busy_s=busy_s))
+    assert [reading.counters["pipeline.APPLY.done"] for reading in tail.readings()] == [10, 10]
+
+
+def test_a_log_that_is_rotated_is_read_from_its_begin(tmp_path: Path) -> None:
+    """The new file may be longer than what was read of the old one."""
+    path, tail = tmp_path / "log", StageTail()
+    _append(path, b"before\n")
+    with tail.watching([path]):
+        path.rename(tmp_path / "log.1")
+        _append(path, _line(waiting=5) + b"x" * 1000 + b"\n")
+    assert [reading.counters["pipeline.APPLY.waiting"] for reading in tail.readings()] == [5]
+
+
+SPENT = ("busy_s", "idle_s", "blocked_s")
+CLOGGED = {"READ": (1000, 0.1, 0.0, 0.9), "APPLY": (1000, 0.98, 0.02, 0.0), "ACK": (1000, 0.05, 0.95, 0.0)}
+IDLE = dict.fromkeys(CLOGGED, (0, 0.0, 1.0, 0.0))
+SLOWER = {"READ": (100, 1.0, 0.0, 0.0), "APPLY": (100, 0.1, 0.9, 0.0), "ACK": (100, 0.05, 0.95, 0.0)}
+"""Of each stage what one worker does in a second: entries, and its seconds at work, idle and blocked."""
+
+
+def _told(tmp_path: Path, *processes: dict[str, tuple[float, ...]]) -> dict[str, float]:
+    """The metrics of a window of four seconds in which these processes print, one soon after the other."""
+    path, tail = tmp_path / "stages.jsonl", StageTail()
+    with tail.watching([], [path]):
+        begin_s = time.monotonic() - 6
+        for second in range(6):
+            for process, stages in enumerate(processes):
+                for stage, (entries, *spent) in stages.items():
+                    values = {name: second * value for name, value in zip(SPENT, spent, strict=True)}
+                    fields = {"stage": stage, "process": process, "workers": 1, "done": second * entries, **values}
+                    at_s = begin_s + second + 0.01 * process
+                    queued = {"waiting": 4 if values["busy_s"] > 0.9 * second > 0 else 0, "queue": 4}
+                    _append(path, json.dumps({**fields, **queued, "time": at_s}).encode() + b"\n")
+    readings = [(one.at_s, one.counters) for one in tail.readings()]
+    return of_readings(readings, begin_s + 1, begin_s + 5.5, tail.counter_specs)
+
+
+@pytest.mark.parametrize(("other", "busy"), [(CLOGGED, 0.98), (IDLE, 0.98), (SLOWER, 0.90)])
+def test_a_process_with_hardly_any_entries_does_not_hide_the_stage_that_limits(
+    tmp_path: Path, other: dict[str, tuple[float, ...]], busy: float
+) -> None:
+    metrics = _told(tmp_path, CLOGGED, other)
+    assert metrics["pipeline.APPLY.busy_share"] == pytest.approx(busy, abs=0.02)
+    stages = stages_in(metrics)
+    found = limiting(stages)
+    assert isinstance(found, Limiting) and (found.kind, stages[found.at].name) == ("stage", "APPLY")
+    assert stages[found.at].is_uneven == (other is not CLOGGED)
+
+
+def test_the_workers_at_work_stay_what_they_are_in_all_processes(tmp_path: Path) -> None:
+    metrics = _told(tmp_path, CLOGGED, IDLE)
+    assert metrics["pipeline.APPLY.busy"] == pytest.approx(0.98, abs=0.02)
+    assert metrics["pipeline.APPLY.workers"] == 2
+    assert metrics["pipeline.APPLY.queue_share"] == pytest.approx(1.0, abs=0.02)
+
+
+def test_where_no_entry_passes_all_workers_count_alike(tmp_path: Path) -> None:
+    metrics = _told(tmp_path, IDLE, IDLE)
+    assert metrics["pipeline.APPLY.idle_share"] == pytest.approx(1.0)

@@ -37,15 +37,15 @@ IN_TURNS = 0.1
 """Of the time of workers, by which stages that take turns may be off: those before the one at work are blocked, those
 behind it idle."""
 
-Kind = Literal["stage", "source", "pool", "quota", "turns"]
+Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What a stage did, on average. busy, idle, blocked: shares of its workers, None where that is not told; at_work:
     workers at work. waiting: operations before it, growth: of these per second; room: of these as a share of what may
-    wait. server: of the time at work, that in which its server is waited for. pool_idle: idle workers of one pool that
-    works on all stages."""
+    wait. most_current: the most operations in work of all that were seen. server: of the time at work, that in which
+    its server is waited for. pool_idle: idle workers of one pool that works on all stages."""
 
     name: str
     busy: float | None = None
@@ -60,6 +60,7 @@ class Stage:
     growth: float | None = None
     room: float | None = None
     current: float | None = None
+    most_current: float | None = None
     ms_per_op: float | None = None
     server: float | None = None
     pool_idle: float | None = None
@@ -68,6 +69,20 @@ class Stage:
     def is_full(self) -> bool:
         """Whether its workers are at work all the time."""
         return self.busy is not None and self.busy >= FULL and not self.is_blocked
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one operation is in work all the time and never two, although there are workers for more."""
+        several = self.workers is not None and self.workers > MANY
+        one = self.most_current is not None and 0.5 <= self.most_current < MANY
+        return several and one and (self.at_work or 0.0) >= FULL and not self.is_blocked
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its workers are at work where its entries are, and others of it, of another process, are not."""
+        if self.busy is None or self.at_work is None or not self.workers:
+            return False
+        return self.busy - self.at_work / self.workers >= SOME
 
     @property
     def is_blocked(self) -> bool:
@@ -116,7 +131,8 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Limiting:
     """What limits. kind: "stage", the workers of one; "source", all stages wait for entries; "pool", the workers that
-    all stages share; "quota", a stage that takes no more at once although workers are idle; "turns", the stage in which
+    all stages share; "quota", a stage that takes no more at once although workers are idle; "single", a stage that has
+    one operation at a time, whatever its workers; "turns", the stage in which
     workers are most of the time that pass an entry through all stages themselves. at: the place of the stage
     among the stages. seen: what of the others bears it out: "queue", "before" (blocked), "behind" (idle). also: another
     stage whose workers are all at work."""
@@ -144,6 +160,7 @@ def stage_of(name: str, ends: Mapping[str, float]) -> Stage:
         growth=ends.get("waiting_growth"),
         room=ends.get("queue_share"),
         current=ends.get("current"),
+        most_current=ends.get("current_most"),
         ms_per_op=ends.get("ms_per_op"),
         pool_idle=ends.get("pool_idle"),
     )
@@ -195,7 +212,11 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
-    """Where no stage is at work all the time: the source, or nothing that is seen."""
+    """Where no stage is at work all the time: one of which an operation is, the source, or nothing that is seen."""
+    single = [place for place, stage in enumerate(stages) if stage.is_single]
+    if single:
+        most = max(single, key=lambda place: stages[place].at_work or 0.0)
+        return Limiting("single", most, _seen(stages, most))
     held = [stage.name for stage in stages if stage.is_blocked]
     if held and _in_turns(stages):
         most = max(range(len(stages)), key=lambda place: stages[place].busy or 0.0)

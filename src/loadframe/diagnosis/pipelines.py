@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.analysis.stages import ANY_IDLE, FULL, SOME, Limiting, Stage, limiting, stage_of
+from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Limiting, Stage, limiting, stage_of
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
 from loadframe.metrics import pipelines
@@ -126,6 +126,12 @@ def _title(found: Limiting, stages: Sequence[Stage]) -> str:
         return f"the workers of the pipeline are in one stage at a time, most of the time in {stage.name}"
     if found.kind == "quota":
         return f"entries wait before {stage.name} while workers are idle: it takes no more at once"
+    if found.kind == "single":
+        return f"the stage {stage.name} has one operation at a time, all the time, and no work for its other workers"
+    if stage.is_uneven:
+        return (
+            f"the workers of the stage {stage.name} are at work all the time in the processes that entries pass through"
+        )
     many = "" if stage.workers is None else f" {show(stage.workers, 'count')}"
     if stage.workers is not None and round(stage.workers) == 1:
         return f"the only worker of the stage {stage.name} is at work all the time"
@@ -141,6 +147,11 @@ def _evidence(found: Limiting, stages: Sequence[Stage], where: Window) -> list[E
         told += [
             Evidence(f"{prefix}busy", stage.at_work, ">", 0.0, where.words, "most of all stages"),
             Evidence(f"{prefix}pool_idle", stage.pool_idle, "<", ANY_IDLE, where.words, "no worker is idle"),
+        ]
+    if found.kind == "single" and stage.at_work is not None and stage.most_current is not None:
+        told += [
+            Evidence(f"{prefix}busy", stage.at_work, ">=", FULL, where.words, "an operation is in work"),
+            Evidence(f"{prefix}current_most", stage.most_current, "<", MANY, where.words, "never two at once"),
         ]
     if found.kind == "turns":
         in_all = sum(each.busy or 0.0 for each in stages)
@@ -173,6 +184,15 @@ def _explanation(found: Limiting, stages: Sequence[Stage], where: Window, window
         ]
     first, last = found.at == 0, found.at == len(stages) - 1
     told = [flow] if (flow := _flow(found, stages)) else []
+    if found.kind == "single":
+        told.append(
+            "More workers cannot help: what it does cannot be divided among them, or is given to it one at a time. "
+            "Shorter operations do."
+        )
+    if stage.is_uneven:
+        told.append(
+            "Of its processes one at least has hardly any entries; they count by the entries that pass through."
+        )
     if not found.seen and not (first and last):
         told.append("No other stage shows it: nothing is told of a queue before it or of idle workers behind it.")
     if found.also is not None:
@@ -233,7 +253,11 @@ def _from(found: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInt
     for window in windows.each:
         seen, level = stages_in(window.metrics), window.levels[0]
         one = limiting(seen)
-        same = isinstance(one, Limiting) and one.kind == found.kind and seen[one.at].name == name
+        same = (
+            isinstance(one, Limiting)
+            and (one.kind == "source") == (found.kind == "source")
+            and seen[one.at].name == name
+        )
         if not same:
             begins = None
         elif begins is None:

@@ -1,7 +1,7 @@
 """What the processes of a pipeline know of one another: a file that all of them have in memory.
 
 All numbers are float64. Each has one writer, so none needs a lock; only a directory that one process gives to another
-is written under one. The statistics lines (docs/pipelines.md) are sums over the board.
+is written under one. The statistics lines (docs/pipelines.md) are sums over the workers of a process.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ class Board:
         """Where the words of a worker begin."""
         return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
 
-    def workers(self, stage: int) -> Iterator[int]:
-        """Where the words of each worker of a stage begin, in all processes."""
-        for process in range(self.shape.processes):
+    def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
+        """Where the words of each worker of a stage begin, in one process or in all."""
+        for each in range(self.shape.processes) if process is None else (process,):
             for number in range(self.shape.workers[stage]):
-                yield self.of_worker(process, stage, number)
+                yield self.of_worker(each, stage, number)
 
-    def sum(self, stage: int, word: int) -> float:
-        """Over all workers of a stage."""
-        return sum(self.words[at + word] for at in self.workers(stage))
+    def sum(self, stage: int, word: int, process: int | None = None) -> float:
+        """Over all workers of a stage, in one process or in all."""
+        return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
         """Of every process."""

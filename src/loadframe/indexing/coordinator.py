@@ -55,7 +55,7 @@ class Coordinator:
         self._lines = os.open(config.path(configs.STATISTICS), flags, 0o600)
         self._began_s = self._scan_began_s = self._line_s = time.monotonic()
         self._scan_began_ns = 0
-        self._last = [(0.0, 0.0, 0.0)] * len(STAGES)
+        self._last: dict[tuple[int, int], tuple[float, float, float]] = {}
         self._scanning = False
         self._scans: list[dict[str, float]] = []
         self._forgotten = self._failed = 0
@@ -109,26 +109,27 @@ class Coordinator:
 
     def _print(self) -> None:
         now = self._line_s = time.monotonic()
-        lines = [json.dumps(self._line(stage, now)) for stage in range(len(STAGES))]
+        processes = range(self._config.scanners)
+        lines = [json.dumps(self._line(stage, one, now)) for stage in range(len(STAGES)) for one in processes]
         os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
 
-    def _line(self, stage: int, now: float) -> dict[str, object]:
-        """See docs/pipelines.md."""
-        board, workers = self._board, list(self._board.workers(stage))
+    def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
+        """See docs/pipelines.md. Of each process: one may have nothing to do while another one is clogged."""
+        board, workers = self._board, list(self._board.workers(stage, process))
         spent = [sum(board.words[at + word] for at in workers) for word in (IDLE_S, BUSY_S, BLOCKED_S)]
         for at in workers:
             spent[int(board.words[at + STATE])] += max(0.0, now - board.words[at + SINCE_S])
-        done, entries, busy_s = board.sum(stage, DONE), board.sum(stage, ENTRIES), spent[BUSY]
-        before = self._last[stage]
+        done, entries, busy_s = board.sum(stage, DONE, process), board.sum(stage, ENTRIES, process), spent[BUSY]
+        before = self._last.get((stage, process), (0.0, 0.0, 0.0))
         more, more_entries, more_s = done - before[0], entries - before[1], busy_s - before[2]
-        self._last[stage] = (done, entries, busy_s)
-        taken = board.sum(stage, TAKEN)
-        given = board.sum(stage - 1, GIVEN) if stage else board.sum(SCAN, FOUND) + board.words[SCANS]
+        self._last[stage, process] = (done, entries, busy_s)
+        taken = board.sum(stage, TAKEN, process)
         return {
             "stage": STAGES[stage],
             "time": now,
+            "process": process,
             "order": stage,
-            "waiting": int(max(0.0, given - taken)),
+            "waiting": self._waiting(stage, process, taken),
             "current": int(max(0.0, taken - done)),
             "done": int(done),
             "ms_per_op": round(1e3 * max(0.0, more_s) / more, 4) if more else None,
@@ -136,12 +137,21 @@ class Coordinator:
             "entries": int(entries),
             "idle": sum(board.words[at + STATE] == IDLE for at in workers),
             "workers": len(workers),
-            "queue": self._config.waiting * self._config.scanners if stage else None,  # each process has its own
+            "queue": self._config.waiting if stage else None,
             "idle_s": round(spent[IDLE], 4),
             "blocked_s": round(spent[2], 4),
             "busy_s": round(spent[BUSY], 4),
             "server_s": round(self._in_server(workers, now), 4) if stage in ASKING else None,
         }
+
+    def _waiting(self, stage: int, process: int, taken: float) -> int | None:
+        """Directories go from process to process: how many wait to be listed is known of all together."""
+        if stage:
+            return int(max(0.0, self._board.sum(stage - 1, GIVEN, process) - taken))
+        if process:
+            return None
+        found = self._board.sum(SCAN, FOUND) + self._board.words[SCANS]
+        return int(max(0.0, found - self._board.sum(SCAN, TAKEN)))
 
     def _in_server(self, workers: Sequence[int], now: float) -> float:
         words = self._board.words

@@ -79,11 +79,9 @@ class Lister:
             self.meter.turn(BUSY)
             self.meter.add(TAKEN)
             try:
-                found = self._list(directory)
+                self._list(directory)
             except OSError as error:
                 self._passed(directory, error)
-            else:
-                self.meter.add(ENTRIES, found)
             self.meter.add(DONE)
             self.meter.turn(IDLE)
             self.frontier.done()
@@ -97,25 +95,23 @@ class Lister:
             ) from error
         self.board.count_passed(error)
 
-    def _list(self, directory: Directory) -> int:
-        """How many names it has."""
+    def _list(self, directory: Directory) -> None:
         listing = self.tree.listing(directory.path)
         try:
             status = os.fstat(listing)
             here = status.st_dev << DEVICE_SHIFT | status.st_ino
             if here in directory.above:
                 self.board.count("loops")
-                return 0
-            if status.st_dev != self.tree.status.st_dev:
+            elif status.st_dev != self.tree.status.st_dev:
                 self.board.count("elsewhere")
-                return 0
-            return self._names(listing, directory.path, (*directory.above, here))
+            else:
+                self._names(listing, directory.path, (*directory.above, here))
         finally:
             os.close(listing)
 
-    def _names(self, listing: int, path: bytes, above: tuple[int, ...]) -> int:
+    def _names(self, listing: int, path: bytes, above: tuple[int, ...]) -> None:
         names: list[bytes] = [] if path else [b""]  # the root is in no other directory
-        prefix, total, found_s = path + b"/" if path else b"", 0, self.meter.turn(BUSY)
+        prefix, found_s = path + b"/" if path else b"", self.meter.turn(BUSY)
         with os.scandir(listing) as found:
             below: list[Directory] = []
             for each in found:
@@ -124,21 +120,19 @@ class Lister:
                 if each.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
-                    total += len(names)
                     self._hand_on(Piece(path, names, found_s))
                     names, found_s = [], self.meter.turn(BUSY)
         if names:
-            total += len(names)
             self._hold(Piece(path, names, found_s))
             if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
                 self._flush()
         self.meter.add(FOUND, len(below))
         self.frontier.hand_over(self.board, below)
-        return total
 
     def _hold(self, piece: Piece) -> None:
         self._pieces.append(piece)
         self._held += len(piece.names)
+        self.meter.add(ENTRIES, len(piece.names))
         self.meter.set(HELD, self._held)
 
     def _hand_on(self, piece: Piece) -> None:

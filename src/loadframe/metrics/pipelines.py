@@ -20,6 +20,7 @@ wait_ms          | ms       | wait of an operation in the queue before {of} (Lit
 queue            | count    | most operations that may wait before {of}
 queue_share      | share    | operations that wait before {of}, of those that may
 current          | count    | operations in work in {of}, average
+current_most     | count    | operations in work in {of}, most of all that were seen
 done             | 1/s      | operations of {of}
 entries          | 1/s      | entries that {of} is done with
 batch            | count    | entries per operation of {of}
@@ -32,6 +33,10 @@ busy_s           | s/s      | worker-seconds per second in which {of} works
 idle_s           | s/s      | worker-seconds per second in which {of} has nothing to do
 blocked_s        | s/s      | worker-seconds per second in which {of} cannot hand on its entries
 server_s         | s/s      | worker-seconds per second in which {of} waits for an answer of its server
+busy_weighted    | s/s      | workers of {of} at work, of all that it has, each process by the entries that pass through
+idle_weighted    | s/s      | workers of {of} with nothing to do, of all, each process by the entries that pass through
+blocked_weighted | s/s      | workers of {of} that cannot hand on, of all, each process by the entries that pass through
+queue_weighted   | share    | operations that wait before {of}, of those that may, each process by its entries
 busy             | count    | workers of {of} at work, average
 busy_share       | share    | workers of {of} at work, of all that it has
 idle_share       | share    | workers of {of} with nothing to do, of all that it has
@@ -49,9 +54,14 @@ follow           | share    | log time over real time of {of}: below 1 it falls 
 behind           | share    | how far {of} is not followed: 1 less log time over real time
 """
 """End of the name | unit | what."""
-CUMULATIVE = frozenset({"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"})
+CUMULATIVE = frozenset(
+    {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"}
+    | {"busy_weighted", "idle_weighted", "blocked_weighted"}
+)
 GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
 """Levels of which the growth in a window is told, too."""
+SEEN_OFTEN = 5
+"""Readings of a window, from which on the most operations in work that were seen say how many there are at once."""
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
 
 
@@ -100,6 +110,14 @@ def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, fl
     return {f"{prefix}.{GROWING[end]}": (last - first) / (last_s - first_s)}
 
 
+def most(metric: str, values: Sequence[float]) -> dict[str, float]:
+    """Of the operations in work the most of what was seen in a window, where that was often."""
+    prefix, _, end = metric.rpartition(".")
+    if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
+        return {}
+    return {f"{prefix}.current_most": max(values)}
+
+
 def derived(metrics: Mapping[str, float]) -> dict[str, float]:
     """What follows from what the stages and logs of a window, or of a moment, have told."""
     found: dict[str, float] = {}
@@ -143,12 +161,13 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
     if done and "waiting" in own:
         found["wait_ms"] = 1000 * own["waiting"] / done
     if own.get("queue") and "waiting" in own:
-        found["queue_share"] = own["waiting"] / own["queue"]
+        found["queue_share"] = own.get("queue_weighted", own["waiting"] / own["queue"])
     return found
 
 
 def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
-    """Of the workers of a stage: those at work, those with nothing to do, those that are blocked."""
+    """Of the workers of a stage: those at work, those with nothing to do, those that are blocked. Where several
+    processes work on it, as its entries find them (recording/stage_flow.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")
     blocked = own.get("blocked_s")
@@ -160,7 +179,9 @@ def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
     if busy is None and idle is not None:
         busy = workers - idle - (blocked or 0.0)
     shares = {"busy_share": busy, "idle_share": idle, "blocked_share": blocked}
-    return {name: min(1.0, max(0.0, value / workers)) for name, value in shares.items() if value is not None}
+    found = {name: value / workers for name, value in shares.items() if value is not None}
+    found |= {name: own[weighted] for name in found if (weighted := name.replace("share", "weighted")) in own}
+    return {name: min(1.0, max(0.0, value)) for name, value in found.items()}
 
 
 def _follow(lag_growth: float | None, read: float | None, applied: float | None) -> float | None:

@@ -188,7 +188,8 @@ def of_readings(
         value = (_rate if spec.cumulative else level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
-        metrics |= pipelines.growth(spec.metric, [one for one in readings if start_s <= one[0] <= end_s])
+        inside = [one for one in readings if start_s <= one[0] <= end_s]
+        metrics |= pipelines.growth(spec.metric, inside) | pipelines.most(spec.metric, [value for _, value in inside])
     found = with_quantiles(metrics)
     return found | pipelines.derived(found)
 

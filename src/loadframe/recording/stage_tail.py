@@ -21,6 +21,7 @@ from loadframe.formats.said import words
 from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, StageLines
 from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import CounterSpec
+from loadframe.recording.stage_flow import SPENT, Flow
 
 EVERY_S = 0.2
 MOST_BYTES = 64 << 20
@@ -35,6 +36,7 @@ LATEST_S = 60.0
 """So late a buffered line may be written; a time before that, or to come, is of another clock and is not used."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
 """Of a stage that no process works on any more these are not told; all else is 0 then."""
+GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
 """Of the stages those that the load driver itself is: then it is what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
@@ -60,6 +62,8 @@ class _File:
     taken: int = 0
     problem: str = ""
     was_there: bool = False
+    identity: tuple[int, int] | None = None
+    """Another one has been put in its place where this changes, as where a log is rotated."""
 
     def look(self) -> None:
         """Take what is new. A link or what is no regular file is not read."""
@@ -83,9 +87,11 @@ class _File:
             self.problem = "it is not a regular file, or has a second name"
             return
         self.was_there, self.problem = True, ""
-        if status.st_size < self.at:
+        identity = (status.st_dev, status.st_ino)
+        if status.st_size < self.at or self.identity not in (None, identity):
             self.at = 0
             self.pieces.append((time.monotonic(), None))
+        self.identity = identity
         while self.taken < MOST_BYTES and (piece := os.pread(descriptor, PIECE, self.at)):
             self.at += len(piece)
             kept = _of_stages(piece)
@@ -97,9 +103,11 @@ class _File:
     def skip(self) -> None:
         """What is there already is of before."""
         try:
-            self.at = self.path.stat(follow_symlinks=False).st_size
+            status = self.path.stat(follow_symlinks=False)
         except OSError:
             self.at = 0
+        else:
+            self.at, self.identity = status.st_size, (status.st_dev, status.st_ino)
 
 
 def _of_stages(piece: bytes) -> bytes:
@@ -199,7 +207,7 @@ class StageTail:
     def _add(self, reading: StageReading) -> None:
         for name in reading.counters:
             if name not in self._specs:
-                self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in SUMMED)
+                self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in GROWING)
         self._readings.append(reading)
 
 
@@ -226,7 +234,7 @@ def _time_of(line: StageLine, seen_s: float) -> float:
 
 class _Sums:
     """The lines of all processes of a stage, added up; those that are told at about the same time are one reading. Of a
-    process that has ended what only grows stays, what is now is over."""
+    process that has ended, or begins again, what only grows stays, what is now is over."""
 
     def __init__(self, *, driver_alone: bool) -> None:
         """driver_alone: the whole pipeline is the load driver; where the target has stages, too, it may still be the
@@ -234,6 +242,7 @@ class _Sums:
         self._driver_alone = driver_alone
         self._by: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
         self._over: dict[str, dict[str, float]] = {}
+        self._flow = Flow()
         self._began_s: float | None = None
         self._now: dict[str, float] = {}
         self._told: set[tuple[str, str, tuple[int, str]]] = set()
@@ -253,11 +262,15 @@ class _Sums:
             self._began_s = one.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
         processes, over = self._by.setdefault(prefix, {}), self._over.setdefault(prefix, {})
+        if _begins_again(processes.get(one.process, {}), line.values):
+            self._end(prefix, one.process)
         if one.process in processes or len(processes) < MOST_PROCESSES:
             processes[one.process] = {**processes.get(one.process, {}), **line.values}
+            if line.kind == STAGE:
+                weighted = self._flow.add(prefix, one.process, one.at_s, line.values)
+                self._now |= {prefix + name: value for name, value in weighted.items()}
         if line.ended:
-            for name, value in processes.pop(one.process, {}).items():
-                over[name] = over.get(name, 0.0) + value
+            self._end(prefix, one.process)
         for name in line.values:
             values = [each[name] for each in processes.values() if name in each]
             values += [over[name]] if name in SUMMED and name in over else []
@@ -273,11 +286,25 @@ class _Sums:
                 self._now[OF_DRIVER] = float(len(self._of_driver))
         return done
 
+    def _end(self, prefix: str, process: tuple[int, str]) -> None:
+        """What it has summed up stays."""
+        over = self._over[prefix]
+        for name, value in self._by[prefix].pop(process, {}).items():
+            over[name] = over.get(name, 0.0) + value
+        self._flow.end(prefix, process)
+
     def last(self) -> StageReading | None:
         """The reading that has begun."""
         began_s, now = self._began_s, self._now
         self._began_s, self._now, self._told = None, {}, set()
         return None if began_s is None else StageReading(began_s, now)
+
+
+def _begins_again(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
+    """Whether a process was started again without having said that it ended: all that only grows went back. A little
+    is no more than the rounding of sums that are read while they grow."""
+    both = [(before[name], now[name]) for name in SUMMED if name in before and name in now]
+    return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
 
 
 def _of_all(name: str, values: Sequence[float]) -> float:
