@@ -19,7 +19,7 @@ from loadframe.model.fleet_step import DriversLimit, FleetDrivers
 from loadframe.runs import fleet_files
 
 ALIKE = 0.5
-"""Where drivers are the limit, one fewer of n gives (n - 1) / n. They are not, where the interval leaves out half of
+"""Where drivers are the limit, all of n give n / m of what m give. They are not, where the interval leaves out half of
 that difference: that each has fewer connections to see to may be worth a per cent by itself."""
 FULL = 0.85
 """Of what a link carries by itself: HTTP, TCP and IP take the rest."""
@@ -47,9 +47,17 @@ def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDriver
     if not isinstance(bench, DrivenByHosts) or len(bench.drivers) < 2 or not curve.points:
         return None
     level = max(curve.points, key=lambda point: point.throughput).load
-    everyone, fewer = bench.drivers, bench.drivers[:-1]
-    if level < len(everyone) or not book.budget.affords([level] * 2 * blocks.min):
+    if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
         return None
+    return beside(book, treatment, level, bench.drivers[:-1])
+
+
+def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
+    """All drivers beside these of them, with as many connections, on a bench that hosts drive. Kept in the run.
+    StepVoid."""
+    bench, blocks = book.bench, book.bench.study.measure.blocks
+    assert isinstance(bench, DrivenByHosts), "hosts drive it"
+    everyone = bench.drivers
     less = book.next_treatment(f"driven by {', '.join(fewer)}", bench.start_state)
     sides = {treatment: everyone, less: fewer}
     book.progress.phase(f"{len(everyone)} drivers beside {len(fewer)} at {level:g}", 2 * blocks.min)
@@ -88,12 +96,13 @@ def judge(
         fmean(step.throughput for step in of_all),
         fmean(step.throughput for step in steps if step.treatment == less),
         verdict.ratio, verdict.low, verdict.high, verdict.blocks,
-        _limit(verdict, len(everyone), moved_bytes_per_s, link_bytes_per_s),
+        _limit(verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s),
         moved_bytes_per_s, link_bytes_per_s,
     )  # fmt: skip
 
 
-def _limit(verdict: Verdict, drivers: int, moved: float | None, link: float | None) -> DriversLimit:
-    if verdict.high < 1 + ALIKE / (drivers - 1):  # all of n give n / (n - 1) of what one fewer does
+def _limit(verdict: Verdict, more: float, moved: float | None, link: float | None) -> DriversLimit:
+    """more: how many times as many drivers all of them are: what they give where drivers are the limit."""
+    if verdict.high < 1 + ALIKE * (more - 1):
         return "link" if moved is not None and link is not None and moved >= FULL * link else "target"
     return "drivers" if verdict.decision == "better" else "not proven"
