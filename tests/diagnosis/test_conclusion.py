@@ -82,6 +82,7 @@ def test_without_a_price_there_is_no_second_gain() -> None:
     ("rounds", "kind"),
     [
         ([one_round(growth=1.0)], "no-limit-reached"),
+        ([one_round(growth=0.5)], "no-limit-reached"),
         ([one_round(knee=2.0)], "limit-not-seen"),
         ([one_round()], "limit-not-seen"),
         ([one_round(findings=(finding("service.parallelism", score=0.51),))], "limit-without-remedy"),
@@ -168,6 +169,23 @@ def test_where_nothing_is_found_and_no_declared_setting_helps_the_limit_is_not_s
     assert told.kind == "limit-not-seen"
     assert "no setting that the study declares has a proven gain" in told.text
     assert "nothing was changed" not in told.text
+
+
+def hardly_growing(*limits: Limit) -> Round:
+    """1.27 times the throughput at 32 times the load, and no bend that is proved."""
+    points = tuple(CurvePoint(load, 860.0 * load**0.07, 780.0, 1200.0, 1.0) for load in (1.0, 4.0, 32.0))
+    told = Curve("concurrency", "A", points, "plateau", Peak(32.0, points[-1].throughput), None, None, None, None)
+    return replace(one_round(limits=limits), curve=told)
+
+
+def test_throughput_that_hardly_grows_has_a_limit_and_the_nearest_is_told() -> None:
+    cpus = replace(limit("cpu.saturated", 40.0), title="the CPUs", ceiling=2.0, use=1.89)
+    full = replace(limit("cache", 1.0), ceiling=100.0, use=100.0)
+    told = conclusion.outcome([hardly_growing(cpus, full)])
+    assert told.kind == "limit-not-seen"
+    assert told.text.startswith("Throughput hardly grows: it is 1.27 times as high at 32 times the concurrency")
+    assert told.text.endswith("exhausted; nearest to that: the CPUs, 94.5 % in use; nothing was changed.")
+    assert "nearest" not in conclusion.outcome([hardly_growing(full)]).text, "a cache that is full costs nothing here"
 
 
 def test_a_target_that_did_not_recover_is_no_limit_that_was_not_reached() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.diagnosis.remedies import propose, proposed_for, state_after
+from loadframe.diagnosis.remedies.declared import ways_back
 from loadframe.knowledge.remedy import Situation
 from loadframe.model import (
     Curve,
@@ -83,6 +84,22 @@ def test_two_that_give_the_size_together_come_before_what_has_nothing_to_do_with
     knobs = (DECOY, Knob("per_process", low=1, high=64), Knob("copies", (2, 8)))
     asked = situation(knobs, archive_days=30, per_process=3, copies=2)
     assert [name for name, _ in proposed(finding("service.parallelism", 6), asked)][:2] == ["per_process", "copies"]
+
+
+def test_a_number_that_has_no_larger_value_is_lowered_last_unless_it_is_the_pool_itself() -> None:
+    """A shorter timeout frees what waits; fewer senders send no more."""
+    timeout = Knob("timeout_ms", (10, 1000))
+    asked = situation((timeout, DECOY), timeout_ms=1000, archive_days=30)
+    assert proposed(finding("service.parallelism", 4), asked) == [("archive_days", 365), ("timeout_ms", 10)]
+    full = situation((Knob("senders", (4, 32)),), senders=32)
+    assert proposed(finding("service.parallelism", 32), full) == []
+
+
+def test_what_was_kept_is_not_put_back_by_the_next_remedy() -> None:
+    asked = situation((POOL,), senders=4)
+    (kept,) = propose([finding("service.parallelism", 4)], asked)
+    assert kept.id == "service.senders.32"
+    assert ways_back(kept) == {"service.senders.4"}
 
 
 def test_what_the_study_says_to_raise_a_cause_comes_before_everything() -> None:

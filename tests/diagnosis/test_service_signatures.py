@@ -83,12 +83,14 @@ BENT = {1: 70.0, 2: 120.0, 4: 190.0, 8: 235.0, 16: 240.0}
 
 
 def diagnosed(
-    make_step: StepMaker, seen: Metrics, rates: Mapping[int, float] = FLAT
+    make_step: StepMaker, seen: Metrics, rates: Mapping[int, float] = FLAT, loaded: Metrics | None = None
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Of a service that is flat from the first level on, or has other rates."""
-    metrics, _ = derive({**QUIET, **seen}, {})
+    """Of a service that is flat from the first level on, or has other rates. loaded: what else is seen above that."""
+    lowest, above = (derive({**QUIET, **seen, **more}, {})[0] for more in ({}, loaded or {}))
     steps = [
-        make_step(level, rate + block, metrics, block=block) for block in (1, 2, 3) for level, rate in rates.items()
+        make_step(level, rate + block, lowest if level == min(rates) else above, block=block)
+        for block in (1, 2, 3)
+        for level, rate in rates.items()
     ]
     samples = [LevelSample(level, (rate, rate + 1, rate + 2), (5.0, 5.0, 5.0)) for level, rate in rates.items()]
     curve = fit(samples, axis="concurrency", treatment="A")
@@ -103,6 +105,16 @@ def test_each_cause_is_named_first_by_what_is_seen_of_it(make_step: StepMaker, c
     assert found[0].status == "suspected"
     assert all(item.source for item in found[0].evidence)
     assert trace_of(found[0]) is not None, "a change can be seen to move it"
+
+
+def test_a_delayed_acknowledgement_is_seen_where_no_request_waits_for_another(make_step: StepMaker) -> None:
+    """Behind a pool of four connections that wait for it, a request at 16 clients takes four times 40 ms."""
+    queued = {"workload.latency_delayed_ack_share": 0.2}
+    found, _ = diagnosed(make_step, CAUSES["net.delayed_ack"], loaded=queued)
+    assert found[0].id == "net.delayed_ack"
+    assert found[0].evidence[0].window == "at one level, at 1"
+    quick = {**CAUSES["net.delayed_ack"], **queued}
+    assert "net.delayed_ack" not in [one.id for one in diagnosed(make_step, quick)[0]]
 
 
 @pytest.mark.parametrize(("cause", "other", "because"), LOOK_ALIKES)

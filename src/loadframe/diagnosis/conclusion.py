@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.model.fleet_step import FleetDrivers
-from loadframe.units import show_metric
+from loadframe.units import show, show_metric
 
 
 def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
@@ -150,13 +151,13 @@ def outcome(
         return Outcome("gained", f"Kept: {words}.{for_no_cause(kept)}")
     last = rounds[-1]
     if last.tried and not last.findings:
-        seen = _nothing_found(last.curve)
+        seen = _nothing_found(last)
         declared = "; no setting that the study declares has a proven gain, and all were put back."
         return replace(seen, text=seen.text.removesuffix(UNCHANGED) + declared)
     if last.tried:
         return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
     if not last.findings:
-        return _nothing_found(last.curve)
+        return _nothing_found(last)
     first = last.findings[0]
     if first.id == DRIVER_LIMITED:
         return Outcome("driver-limited", "The load driver was the bottleneck, not the target; nothing was changed.")
@@ -183,11 +184,24 @@ def for_no_cause(kept: Sequence[Trial]) -> str:
 UNCHANGED = "; nothing was changed."
 
 
-def _nothing_found(curve: Curve) -> Outcome:
+NEAR = 0.85
+"""Of a ceiling: a limit that is used so far is named where nothing is exhausted, our choice."""
+
+
+def _nothing_found(last: Round) -> Outcome:
     """No limit was reached only where throughput still grows: where it does not, something ends it, seen or not."""
-    if (why := stops_growing(curve)) is None:
+    if (why := stops_growing(last.curve)) is None:
         return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
-    return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted{UNCHANGED}")
+    near = [one for one in last.limits if NEAR * one.ceiling <= one.use < one.ceiling]
+    nearest = ""
+    if near:
+        one = max(near, key=lambda each: each.use / each.ceiling)
+        nearest = f"; nearest to that: {one.title or one.id}, {show(one.use / one.ceiling, 'share')} in use"
+    return Outcome("limit-not-seen", f"{why}, and nothing that is seen from outside is exhausted{nearest}{UNCHANGED}")
+
+
+LITTLE = 0.15
+"""Of the exponent of a throughput that is proportional to the load, our choice: 1.4 times at ten times the load."""
 
 
 def stops_growing(curve: Curve) -> str | None:
@@ -198,7 +212,16 @@ def stops_growing(curve: Curve) -> str | None:
         return f"Throughput stops growing at {curve.axis} {curve.knee.load:.3g}"
     if is_flat(curve):
         return f"Throughput does not grow from the lowest level, {curve.axis} {curve.points[0].load:g}, on"
+    low, high = curve.points[0], curve.points[-1]
+    if curve.shape == "plateau" and high.load > low.load and high.throughput < low.throughput * _little(curve):
+        times, loads = high.throughput / low.throughput, high.load / low.load
+        return f"Throughput hardly grows: it is {times:.3g} times as high at {loads:.3g} times the {curve.axis}"
     return None
+
+
+def _little(curve: Curve) -> float:
+    """The times that throughput would grow over these levels at LITTLE of the growth of the load."""
+    return math.pow(curve.points[-1].load / curve.points[0].load, LITTLE)
 
 
 def _sentence(title: str) -> str:

@@ -245,8 +245,9 @@ def _limit_explanation(limit: Limit) -> str:
 def _signature_finding(
     signature: Signature, rank: int, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named."""
-    window = window or _place_of_signatures(windows)
+    """window: where it must hold, past the bend, or from the peak on where there is none, unless another is named or it
+    is one of the lowest level."""
+    window = window or (windows.each[0] if signature.unloaded else _place_of_signatures(windows))
     measured = [(condition, _value(condition, window)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):

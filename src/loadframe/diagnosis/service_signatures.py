@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadframe.knowledge.signature import OWN_CPU_BUSY, Condition, Rank, Signature
 from loadframe.model import REACHED
 
@@ -16,6 +18,39 @@ than a tenth of the time, however busy other programs keep the others."""
 ALL_OF_ITS_CPUS = Condition(
     "target.saturation", ">=", 0.9, "the target has all the CPU time that its CPUs and its quota let it have"
 )
+
+_DELAYED_ACK = Signature(
+    id="net.delayed_ack",
+    rank=Rank.NETWORK,
+    title="answers wait for delayed acknowledgements (Nagle's algorithm)",
+    present=(
+        Condition(
+            "workload.latency_delayed_ack_share",
+            ">=",
+            0.4,
+            "include/net/tcp.h: TCP_DELACK_MIN is 40 ms; two fifths of the requests and more take that long",
+        ),
+        Condition(
+            "workload.latency_delayed_ack_contrast",
+            ">=",
+            3.0,
+            "a mode, not a broad distribution that reaches there: three times the bands around it, our choice",
+        ),
+        Condition(
+            "system.network.delayed_acks",
+            ">=",
+            0.5,
+            "TcpExt DelayedACKs: the timer ran out about once per request",
+            per_request=True,
+        ),
+    ),
+    absent=(OWN_CPU_BUSY,),
+    explanation="The server writes an answer, or a request to a server of its own, in two small pieces. The second one "
+    "waits until the other side has acknowledged the first, and that side delays this by 40 ms (RFC 896, RFC 1122). "
+    "Write it at once, or set TCP_NODELAY.",
+    whole=True,
+)
+"""Where requests wait for one another they take longer than that; then it is seen at the lowest level alone."""
 
 _NETWORK: tuple[Signature, ...] = (
     Signature(
@@ -62,37 +97,8 @@ _NETWORK: tuple[Signature, ...] = (
         explains=("network.local_ports",),
         whole=True,
     ),
-    Signature(
-        id="net.delayed_ack",
-        rank=Rank.NETWORK,
-        title="answers wait for delayed acknowledgements (Nagle's algorithm)",
-        present=(
-            Condition(
-                "workload.latency_delayed_ack_share",
-                ">=",
-                0.4,
-                "include/net/tcp.h: TCP_DELACK_MIN is 40 ms; two fifths of the requests and more take that long",
-            ),
-            Condition(
-                "workload.latency_delayed_ack_contrast",
-                ">=",
-                3.0,
-                "a mode, not a broad distribution that reaches there: three times the bands around it, our choice",
-            ),
-            Condition(
-                "system.network.delayed_acks",
-                ">=",
-                0.5,
-                "TcpExt DelayedACKs: the timer ran out about once per request",
-                per_request=True,
-            ),
-        ),
-        absent=(OWN_CPU_BUSY,),
-        explanation="The server writes an answer in two small pieces. The second one waits until the client has "
-        "acknowledged the first, and the client delays that by 40 ms (RFC 896, RFC 1122). Write answers at once, or "
-        "set TCP_NODELAY.",
-        whole=True,
-    ),
+    _DELAYED_ACK,
+    replace(_DELAYED_ACK, unloaded=True),
 )
 
 _FILES: tuple[Signature, ...] = (

@@ -9,6 +9,7 @@ from functools import partial
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.remedies import proposed_for
+from loadframe.diagnosis.remedies.declared import ways_back
 from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
@@ -76,6 +77,7 @@ def try_remedies(
         note(one)
         one = hold_against(book, one, kept, levels)
         already.difference_update(each.applied.remedy.id for each in fruitless)
+        already.update(ways_back(kept.applied.remedy))
     note(one)
     return Tried(one, None if kept is None else (kept.applied.treatment, kept.applied.state))
 

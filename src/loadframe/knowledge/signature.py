@@ -68,6 +68,7 @@ class Signature:
     whole: every condition of `present` must have been measured.
     failing_others: it is looked for only where the curve bends and nothing else was found.
     rises: where the curve bends, the first condition must not hold below the bend.
+    unloaded: it must hold at the lowest level, where no request waits for another: what all have to wait for there.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Signature:
     whole: bool = False
     failing_others: bool = False
     rises: bool = False
+    unloaded: bool = False
 
 
 CPU_BUSY = Condition("system.cpu.utilization", ">=", 0.9, "USE method: a resource at 90 % and above has queues")

@@ -131,7 +131,17 @@ def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue 
     """Where there is no larger value. What an option of a workload is for is known: only a word behind it is tried."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
-    return _other(knob, now) if finding.id not in PARALLELISM or amount(now) is None else None
+    have, size = amount(now), _in_service(finding)
+    if have is not None and (knob.raises == finding.id or (size is not None and _is(have, size))):
+        return None  # fewer of what limits: what holds it for too long (a timeout) is another number
+    return _other(knob, now)
+
+
+def ways_back(remedy: Remedy) -> frozenset[str]:
+    """Ids of the remedies that would undo this one."""
+    return frozenset(
+        f"{WHOSE[change.layer]}.{change.setting}.{change.before}" for change in remedy.changes if change.layer in WHOSE
+    )
 
 
 def _in_service(finding: Finding) -> float | None:
