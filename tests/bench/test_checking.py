@@ -46,3 +46,33 @@ def test_a_running_server_is_loaded_only_where_what_a_killed_run_leaves_can_be_r
     with pytest.raises(StudyError, match="reads a running mariadb, but cannot load it") as caught:
         check_study(burst("target.attach=/run/nowhere.sock"))
     assert "limits --attach" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("think", "levels", "refused"), [("1h", "[1, 2]", True), ("2s", "[4]", False), ("3s", "[2]", True)]
+)
+def test_users_who_think_longer_than_a_step_are_refused(think: str, levels: str, refused: bool) -> None:
+    study = parse(
+        f"""
+[study]
+name = "slow"
+question = "?"
+[target]
+kind = "service"
+command = ["python3", "app.py", "{{port}}"]
+[workload]
+kind = "http"
+think_time = "{think}"
+[load]
+axis = "concurrency"
+levels = {levels}
+[measure]
+window = "1s"
+"""
+    )
+    if not refused:
+        check_study(study)
+        return
+    with pytest.raises(StudyError, match="less than one request is to be expected in a window of 1 s") as caught:
+        check_study(study)
+    assert "more users" in caught.value.remedy

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from loadframe import lab
+from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.bench import RealBench
 from loadframe.bench.checking import check_study
 from loadframe.bench.places import revert
@@ -238,6 +239,16 @@ def test_its_processes_are_the_target_and_it_is_left_as_it_was(
     steps = lab.open_run(measured.run).steps()
     assert any(step.metrics["target.cpu.cores"] > 0 for step in steps), "a short one may have used less than is counted"
     assert service.state() == before
+
+
+def test_one_without_settings_is_well_while_its_port_is_open(service: Service, opened: Opened) -> None:
+    """A step in which no request ended says that, and not that the server does not answer."""
+    study = study_of({"listen": service.port})
+    target = AttachedTarget(study, DurableJournal("a study", opened(study).path))
+    assert target.healthy()
+    service.process.kill()
+    service.process.wait()
+    assert not target.healthy()
 
 
 def test_a_helper_that_runs_is_a_component_of_its_own(service: Service, tmp_path: Path) -> None:

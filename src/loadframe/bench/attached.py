@@ -15,7 +15,7 @@ from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.attached import BY_STUDY, attach
-from loadframe.kinds.base import Attached, Exposing, Noting, PrintsStages
+from loadframe.kinds.base import Answering, Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
 from loadframe.kinds.exposed import Exposure
@@ -213,6 +213,8 @@ class AttachedTarget:
         return self._server.endpoint()
 
     def healthy(self) -> bool:
+        if isinstance(self._server, Answering):
+            return self._server.answers()
         try:
             return bool(self._server.effective())
         except TargetError:

@@ -18,9 +18,10 @@ from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage
+from loadframe.units import show
 from loadframe.workloads import databases
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import AsksForObjects, SendsRequests, Workload
+from loadframe.workloads.base import AsksForObjects, HasUsers, SendsRequests, Workload
 
 
 def check_study(study: Study) -> None:
@@ -44,6 +45,7 @@ def check_study(study: Study) -> None:
         )
     _check_times(study, workload)
     _check_requests(study, workload)
+    _check_think(study, workload)
     _check_address(study)
     if study.target.metrics:
         check_consent(study)
@@ -97,6 +99,20 @@ def _check_requests(study: Study, workload: Workload) -> None:
     running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
     if isinstance(workload, SendsRequests):
         workload.check_requests(running=running)
+
+
+def _check_think(study: Study, workload: Workload) -> None:
+    """That a request is to be expected in each step: a user sends less than one per think time. A recorded session may
+    have many at once, and a long pause then."""
+    if study.workload.think_time is None or not isinstance(workload, HasUsers):
+        return
+    think_s, window_s, lowest = workload.think_s(), study.measure.window, min(study.levels)
+    if lowest * window_s < think_s:
+        raise StudyError(
+            f"workload.think_time is {show(think_s, 's')}: at the level {lowest:g} less than one request is to be "
+            f"expected in a window of {show(window_s, 's')}.",
+            remedy="Give a longer measure.window, more users at the lowest level, or a shorter think time.",
+        )
 
 
 def _check_cages(study: Study) -> None:

@@ -94,6 +94,14 @@ class Noting(Protocol):
 
 
 @runtime_checkable
+class Answering(Protocol):
+    """A running server that may have no setting to be asked for."""
+
+    def answers(self) -> bool:
+        """Whether it takes a connection. Never raises."""
+
+
+@runtime_checkable
 class Exposing(Protocol):
     """A target that tells counters at a pace of its own: they are read beside the load, by threads."""
 

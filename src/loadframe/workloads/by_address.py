@@ -3,7 +3,6 @@ in first."""
 
 from __future__ import annotations
 
-import errno
 import http.client
 import time
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from loadframe.connections.address import is_here
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
 from loadframe.errors import NotRecovered, StudyError, TargetError
-from loadframe.formats.said import words
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import asks, sessions
@@ -21,6 +19,7 @@ from loadframe.workloads.asking import Answer, ask, host_of
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of, variables
 from loadframe.workloads.pages import Learnt, Page, alike, learn, wrong_words
+from loadframe.workloads.recovering import FIRST_PAUSE_S, LONGEST_PAUSE_S, RECOVERS_WITHIN_S, gone, no_connection
 
 KINDS = frozenset({"service", "url"})
 """Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
@@ -31,11 +30,6 @@ WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
 """Statuses of a server that cannot at the moment (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
-NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
-"""There is no port for another connection to it (connect(2))."""
-RECOVERS_WITHIN_S = 75.0
-"""What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 UNKNOWN = Learnt(b"", 0, 0)
 
@@ -214,7 +208,7 @@ class ByAddress:
                 return answer, waited_s
             if waited_s + pause_s > RECOVERS_WITHIN_S:
                 if answer is None:
-                    raise _gone(endpoint, page.request.path, unmet, waited_s)
+                    raise gone(endpoint, page.request.path, unmet, waited_s)
                 return answer, waited_s
             time.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
@@ -224,10 +218,9 @@ class ByAddress:
         try:
             return self._answer(endpoint, page, self._session(endpoint)), ""
         except TargetError as error:
-            cause = error.__cause__
-            if isinstance(cause, OSError) and (isinstance(cause, ConnectionError) or cause.errno in NO_PORTS):
-                return None, words(cause.strerror or cause) or type(cause).__name__
-            raise
+            if not (why := no_connection(error)):
+                raise
+            return None, why
 
     def _refuse_two_sessions(self) -> None:
         """StudyError where a request has a header that the login sets."""
@@ -281,19 +274,6 @@ class ByAddress:
     @staticmethod
     def _answer(endpoint: Endpoint, one: _Sent, session: sessions.Headers) -> Answer:
         return ask(endpoint, one.request.path, one.request.method, (*one.headers, *session), one.content)
-
-
-def _gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
-    return NotRecovered(
-        f"The server at {endpoint.address} takes no connection ({why}), and took none for {show(waited_s, 's')} after "
-        "the load had ended; before it, it answered",
-        remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
-        "Start it before it is measured again, or measure lower loads.",
-        path=path,
-        status=0,
-        waited_s=waited_s,
-        why=why,
-    )
 
 
 def _is_page(request: Request) -> bool:

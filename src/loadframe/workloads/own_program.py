@@ -16,7 +16,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, SettingValue
-from loadframe.workloads import beginning, step_files
+from loadframe.workloads import beginning, recovering, step_files
 from loadframe.workloads.common import Common
 from loadframe.workloads.driver_clock import Instant
 from loadframe.workloads.own_output import (
@@ -117,7 +117,7 @@ class OwnProgram(Common[Options], Generic[Options]):
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Nothing is changed; the target is asked for a connection."""
         self.check_level(level)
-        check_answering(endpoint)
+        recovering.met(endpoint, "", lambda: check_answering(endpoint))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> OutputDriver:
         """Start the program."""

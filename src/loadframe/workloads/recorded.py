@@ -12,7 +12,7 @@ from loadframe.connections.http_words import METHODS, NOT_SENT, REPEATABLE, SAFE
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Requirement, SettingValue
-from loadframe.workloads import asks, by_address, http_driver, step_files
+from loadframe.workloads import asks, by_address, http_driver, recovering, step_files
 from loadframe.workloads.asking import ask, host_of
 from loadframe.workloads.asks import Ask, block
 from loadframe.workloads.by_address import ByAddress
@@ -108,7 +108,8 @@ class Recorded(Common[Options]):
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """The same requests at every level; one of them is asked for."""
         self.check_level(level)
-        ask(endpoint, self._first())
+        path = self._first()
+        recovering.met(endpoint, path, lambda: ask(endpoint, path))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk for so long. Where there is a login, each connection logs in before."""

@@ -137,6 +137,11 @@ class RunningService:
         """Nothing is known of what was asked for."""
         return {}
 
+    def answers(self) -> bool:
+        """See base.Answering: whether its port accepts a connection."""
+        host, port = parted(self._found.address, "80")
+        return accepts(host, int(port))
+
     def pid(self) -> int | None:
         return next(iter(self.pids()), None)
 
