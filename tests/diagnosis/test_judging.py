@@ -308,6 +308,32 @@ def test_a_rate_that_is_raised_shows_no_number_at_a_time(
     assert ("its time" in judged_so.mechanism.because) == ("its time" in why)
 
 
+@pytest.mark.parametrize(
+    ("raised", "sizes", "left"),
+    [
+        ("slots", "the setting batch is 4", ""),
+        ("slots", "4 threads sleep; the setting slots is 4; the setting batch is 4; and 2 more of that size",
+         " (4 threads sleep; the setting slots is 4)"),
+        ("batch", "4 connections to 127.0.0.1:5432", " (4 connections to 127.0.0.1:5432)"),
+    ],
+)  # fmt: skip
+def test_a_confirmed_cause_names_no_setting_that_has_its_size_by_chance(
+    make_step: StepMaker, raised: str, sizes: str, left: str
+) -> None:
+    title = "4 requests are served at a time"
+    found = replace(
+        finding("service.parallelism"),
+        title=f"{title} ({sizes})",
+        evidence=(Evidence(IN_SERVICE, 4.0, "~", 4.0, "on the plateau"),),
+    )
+    remedy = Remedy("service.x", "x", (found.id,), (Change("server", raised, 4, 8),), Price(), guessed=True)
+    one, two = side(make_step, BEFORE, {IN_SERVICE: 4.0}), side(make_step, 2 * BEFORE, {IN_SERVICE: 8.0})
+    (judged_so,) = judge([found], remedy, gain(2.0), one, [replace(step, treatment="B") for step in two])
+    assert (judged_so.status, judged_so.title) == ("confirmed", title + left)
+    (suspected,) = judge([found], replace(remedy, addresses=()), gain(2.0), one, two)
+    assert suspected.title == found.title
+
+
 def test_without_a_response_time_at_the_lowest_load_nothing_is_confirmed(make_step: StepMaker) -> None:
     cause = [finding("service.serial", IN_SERVICE)]
     assert judged(make_step, cause, 4, {IN_SERVICE: 1.0}, {}) == ["helped"]

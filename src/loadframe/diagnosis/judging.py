@@ -9,14 +9,14 @@ in series neither helps alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from loadframe.analysis import failing
 from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.numbers import is_another, other_reading
-from loadframe.diagnosis.operational import OPERATIONAL
+from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, confirmed_title
 from loadframe.diagnosis.others import uncontrolled
 from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.metrics.pipelines import STAGES
@@ -96,12 +96,19 @@ def judge(
     why_not = doubt or uncontrolled(before, after, 0.0 if cured else NO_EFFECT)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
-    return tuple(
-        _settled(each, seen[each.id], first, why_not or other[each.id], other_reading(each, remedy, before))
-        if each in aimed_at
-        else each
-        for each in findings
-    )
+    raised = {change.setting for change in remedy.changes}
+    settled = {
+        each.id: _settled(each, seen[each.id], first, why_not or other[each.id], other_reading(each, remedy, before))
+        for each in aimed_at
+    }
+    return tuple(_named(settled[each.id], raised) if each in aimed_at else each for each in findings)
+
+
+def _named(finding: Finding, raised: Collection[str]) -> Finding:
+    """Once it is confirmed, without the settings that have its size and were not raised."""
+    if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
+        return finding
+    return replace(finding, title=confirmed_title(finding.title, raised))
 
 
 def _stands(finding: Finding) -> bool:

@@ -7,7 +7,7 @@ size they say what would have to be exposed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
@@ -16,7 +16,7 @@ from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.service_signatures import HOT
-from loadframe.diagnosis.sizes import RUNNING, STATES, Size, sizes
+from loadframe.diagnosis.sizes import RUNNING, SETTING, STATES, Size, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
@@ -273,6 +273,17 @@ def _title(served: InService, found: Sequence[Size], refused: bool) -> str:
     more = len(found) - MOST_NAMED
     named = "; ".join(size.words for size in found[:MOST_NAMED])
     return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
+
+
+def confirmed_title(title: str, raised: Collection[str]) -> str:
+    """A title of these once it is confirmed by raising these settings: of the settings that have the size by chance,
+    and of what it does not name, nothing was shown."""
+    what, _, named = title.partition(" (")
+    if not named.endswith(")"):
+        return title
+    told = [each for each in named[:-1].split("; ") if not each.startswith("and ")]
+    kept = [each for each in told if (setting := SETTING.match(each)) is None or setting[1] in raised]
+    return f"{what} ({'; '.join(kept)})" if kept else what
 
 
 def _explanation(

@@ -26,6 +26,9 @@ STATES: Mapping[str, str] = {
     UNKNOWN_WAIT: "wait in the kernel",
 }
 """What as many threads as there are requests in service may do: those of a pool that do it are those that serve."""
+THE_SETTING = "the setting"
+SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
+"""How the words of a setting begin."""
 COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
@@ -113,7 +116,7 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
 
 def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
     return [
-        Size(f"the setting {name} is {show(number, 'count')}", number, setting=name)
+        Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
         for name, value in settings.items()
         if (number := _whole(value)) is not None and served.holds(number)
     ]
