@@ -156,6 +156,9 @@ def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path)
         (("--command", "no-such-program --port 80"), 1, "there is no program no-such-program"),
         (("--command", "python3 app.py"), 1, "does not say on which port"),
         (("--command", "cd x && python3 app.py --port 80"), 1, "only a shell understands"),
+        (("--command", starts("--port", "8000"), "--name", "../shop"), 1, "has lower-case letters, digits and dashes"),
+        (("--command", starts("--port", "8000"), "--name", "My Shop"), 1, "--name my-shop"),
+        (("--command", starts("--port", "8000"), "--path", "about"), 1, "--path 'about' is not a path"),
     ],
 )
 def test_a_service_that_cannot_be_found_is_told_with_what_to_do(
@@ -164,7 +167,7 @@ def test_a_service_that_cannot_be_found_is_told_with_what_to_do(
     done = loadframe("init", *arguments)
     assert done.code == code
     assert said in done.err
-    assert not list(tmp_path.glob("*.toml"))
+    assert not [*tmp_path.glob("*.toml"), *tmp_path.parent.glob("shop.toml")]
 
 
 @pytest.mark.server

@@ -23,9 +23,11 @@ from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.listening import Peer
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port
+from loadframe.kinds.service.declared import PATH
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
 from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
+from loadframe.study.declaration import NAME
 from loadframe.units import show
 
 LEVELS = (1, 2, 4, 8, 16)
@@ -59,11 +61,23 @@ def begin(
 ) -> Beginning:
     """The first study of a service: of what this command starts, else of what listens at this port or is this process;
     both where one does not decide. StudyError, TargetError."""
+    _check_words(name, path)
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
     if port is None and pid is None:
         raise StudyError("no service is named", remedy="Name its command, its port or its process.")
     return of_process(choose(port, pid), path=path, name=name)
+
+
+def _check_words(name: str, path: str) -> None:
+    """StudyError for a name and a path that the study would be refused for: nothing is written then."""
+    if name and re.fullmatch(NAME, name) is None:
+        raise StudyError(
+            f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
+            remedy="For example --name my-shop.",
+        )
+    if wrong := [each for each in path.split() or [path] if PATH.fullmatch(each) is None]:
+        raise StudyError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
 
 
 def of_command(

@@ -18,10 +18,12 @@ from loadframe.study.watch_tables import WatchTable
 from loadframe.study.workload_tables import Command
 
 
+NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
+"""Of a study, which is a part of the name of its run folders, and of a state."""
+
+
 class About(Table):
-    name: str = Field(
-        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="lower case, digits and dashes: it names the run"
-    )
+    name: str = Field(pattern=NAME, description="lower case, digits and dashes: it names the run")
     question: str = Field(min_length=1)
     story: str = Field("", description="a sentence or two of background for the report")
 
@@ -126,7 +128,7 @@ class StateTarget(Table):
 class StateTable(Table):
     """What differs from the study's own state, under a name."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    name: str = Field(pattern=NAME)
     target: StateTarget = StateTarget()
     cage: ChangeCage = ChangeCage()
     host: HostTable = HostTable()
