@@ -48,28 +48,39 @@ def test_a_running_server_is_loaded_only_where_what_a_killed_run_leaves_can_be_r
     assert "limits --attach" in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    ("think", "levels", "refused"), [("1h", "[1, 2]", True), ("2s", "[4]", False), ("3s", "[2]", True)]
-)
-def test_users_who_think_longer_than_a_step_are_refused(think: str, levels: str, refused: bool) -> None:
-    study = parse(
-        f"""
+SERVICE = """
 [study]
 name = "slow"
 question = "?"
 [target]
 kind = "service"
 command = ["python3", "app.py", "{{port}}"]
+{tables}
 [workload]
 kind = "http"
-think_time = "{think}"
+{think}
 [load]
 axis = "concurrency"
 levels = {levels}
 [measure]
 window = "1s"
 """
-    )
+
+
+def test_a_limit_whose_counters_no_one_tells_is_refused() -> None:
+    limit = '[[target.limit]]\nname = "pool"\nuse = "in_use"\nceiling = 4\n'
+    told = '[[target.metrics]]\njson = "http://127.0.0.1:{port}/stats"\n'
+    check_study(parse(SERVICE.format(tables=told + limit, think="", levels=[1])))
+    with pytest.raises(StudyError, match=r"target\.limit pool speaks of in_use, and nothing says where") as caught:
+        check_study(parse(SERVICE.format(tables=limit, think="", levels=[1])))
+    assert "[[target.metrics]]" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("think", "levels", "refused"), [("1h", "[1, 2]", True), ("2s", "[4]", False), ("3s", "[2]", True)]
+)
+def test_users_who_think_longer_than_a_step_are_refused(think: str, levels: str, refused: bool) -> None:
+    study = parse(SERVICE.format(tables="", think=f'think_time = "{think}"', levels=levels))
     if not refused:
         check_study(study)
         return

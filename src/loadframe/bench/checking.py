@@ -49,6 +49,12 @@ def check_study(study: Study) -> None:
     _check_address(study)
     if study.target.metrics:
         check_consent(study)
+    elif study.target.limit:
+        first = study.target.limit[0]
+        raise StudyError(
+            f"target.limit {first.name} speaks of {first.use}, and nothing says where the service tells that.",
+            remedy="Declare its counters: [[target.metrics]], with prometheus, json or command.",
+        )
     _check_alternatives(study, workload)
     _check_changes(study)
     _check_programs(study)

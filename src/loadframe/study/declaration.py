@@ -17,7 +17,6 @@ from loadframe.study.service_tables import ServiceKeys
 from loadframe.study.watch_tables import WatchTable
 from loadframe.study.workload_tables import Command
 
-
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
 """Of a study, which is a part of the name of its run folders, and of a state."""
 
