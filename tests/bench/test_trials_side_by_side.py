@@ -145,6 +145,23 @@ def test_hosts_that_differ_are_refused_before_any_trial(
     assert engine.closed
 
 
+@pytest.mark.parametrize(("speed", "said"), [(1.0, {"alike"}), (0.5, {"differ"})])
+def test_hosts_that_count_the_same_in_every_block_are_told_apart_by_what_they_count(
+    speed: float, said: set[str], simulated: Simulated, make_step: MakeStep, tmp_path: Path
+) -> None:
+    book = simulated(busy, *SETTINGS)
+    engine = SimulatedEngine(book, make_step, {"a": 1.0, "b": speed}, noise=0.0)
+    if speed == 1.0:
+        tune(book, tmp_path, trials=1, searching=SideBySide(engine))
+    else:
+        with pytest.raises(FleetError, match=r"host b serves 0\.50"):
+            tune(book, tmp_path, searching=SideBySide(engine))
+    (run,) = tmp_path.glob("*-tuned")
+    found = fleet_files.hosts(RunFolder.open(run))
+    assert found is not None and {each.likeness for each in found.hosts} == said
+    assert {each.blocks for each in found.hosts} == {likeness.PLAN.first}, "more blocks would say the same"
+
+
 def test_a_lost_trial_is_told_and_done_again_and_counts_once(
     simulated: Simulated, make_step: MakeStep, tmp_path: Path
 ) -> None:

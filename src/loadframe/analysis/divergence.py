@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from loadframe.analysis import student
 from loadframe.analysis.pieces import grid
 from loadframe.analysis.queueing import Floats
 from loadframe.model import LoadInterval
@@ -69,7 +69,8 @@ def divergence(
         return None
     freedom = (blocks - 1) * (len(levels) - 1)
     noise = max(float(((table - seen) ** 2).sum()) / freedom / blocks, TINY)
-    within = noise * float(stats.f.ppf(0.95, 1, freedom))
+    # F with 1 and n degrees of freedom is the square of t with n.
+    within = noise * float(student.quantile(0.975, freedom)) ** 2
     bent = _bent_gains(straight, np.log(load), seen)
     near = straight.begins[bent >= bent.max() - within]
     low, high = float(near.min()), float(near.max())

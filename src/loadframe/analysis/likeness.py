@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import Grains, verdict
 from loadframe.analysis.sequential import Plan
 from loadframe.model.fleet_trials import HostRatio, Likeness
 
@@ -27,9 +27,11 @@ def beside(
     other: str,
     mine: Mapping[float, Sequence[float]],
     theirs: Mapping[float, Sequence[float]],
+    grain: Grains | None = None,
 ) -> HostRatio:
-    """Throughput of a host against another one, by level and block as in comparison.verdict."""
-    found = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN)
+    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
+    as there: hosts of which each counts the same in every block differ by as much as they count, or are alike."""
+    found = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
     return HostRatio(host, other, found.ratio, found.low, found.high, found.blocks, judge(found.low, found.high))
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from loadframe.analysis import likeness
 from loadframe.errors import FleetError
+from loadframe.experiments.proof import grains
 from loadframe.experiments.tuning_start import Start
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetHosts, HostRatio, TaskPurpose
@@ -73,12 +74,19 @@ def compared(
     levels: Sequence[float],
 ) -> FleetHosts:
     """From the steps of each host, by block."""
-    mine = {host: _by_level(blocks, levels) for host, blocks in alone.items()}
-    all_at_once = {host: _by_level(blocks, levels) for host, blocks in together.items()}
-    middle = _middle(mine, levels)
-    hosts = [likeness.beside(host, middle, mine[host], mine[middle]) for host in mine if host != middle]
-    beside_itself = [likeness.beside(host, host, all_at_once[host], mine[host]) for host in mine]
+    middle = _middle(alone, levels)
+    hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
+    beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
     return FleetHosts(tuple(levels), likeness.MARGIN, tuple(hosts), tuple(beside_itself))
+
+
+def _beside(
+    host: str, other: str, mine: Sequence[Sequence[Step]], theirs: Sequence[Sequence[Step]], levels: Sequence[float]
+) -> HostRatio:
+    sides = {"theirs": theirs, "mine": mine}
+    steps = [replace(step, treatment=side) for side, blocks in sides.items() for each in blocks for step in each]
+    by_side = _by_level(mine, levels), _by_level(theirs, levels)
+    return likeness.beside(host, other, *by_side, grains(steps, *sides))
 
 
 def likeness_sentences(found: FleetHosts) -> list[str]:
@@ -94,9 +102,9 @@ def _by_level(blocks: Sequence[Sequence[Step]], levels: Sequence[float]) -> dict
     return {level: [step.throughput for steps in blocks for step in steps if step.level == level] for level in levels}
 
 
-def _middle(mine: Mapping[str, Mapping[float, Sequence[float]]], levels: Sequence[float]) -> str:
+def _middle(mine: Mapping[str, Sequence[Sequence[Step]]], levels: Sequence[float]) -> str:
     """The host with the middle throughput at the first level: of three, the odd one is named."""
-    ranked = sorted(mine, key=lambda host: median(mine[host][levels[0]]))
+    ranked = sorted(mine, key=lambda host: median(_by_level(mine[host], levels)[levels[0]]))
     return ranked[len(ranked) // 2]
 
 
