@@ -34,6 +34,7 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.drivers import beside_fewer
 from loadframe.experiments.examination import clamped_in
+from loadframe.experiments.fleet_limits import limits_of_fleet
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
@@ -71,7 +72,7 @@ from loadframe.model import (
     Tuning,
     Verdict,
 )
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
 from loadframe.reporting import words
@@ -104,7 +105,8 @@ MOST_ROUNDS = 6
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it.
-    answers: of the target, beside programs that tell the same. drivers: all hosts that drove beside fewer of them."""
+    answers: of the target, beside programs that tell the same. drivers: all hosts that drove beside fewer of them.
+    fleet_limits: of each host of a fleet, and of its links."""
 
     run: Path
     curve: Curve
@@ -115,6 +117,7 @@ class Measurement:
     quality: RunQuality | None = None
     answers: tuple[AnswersCompared, ...] = ()
     drivers: FleetDrivers | None = None
+    fleet_limits: tuple[FleetLimit, ...] = ()
 
 
 def investigate(
@@ -172,11 +175,12 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
         drivers = beside_fewer(book, "A", curve)
-    end = finish(run)
+    end, of_fleet = finish(run), limits_of_fleet(run)
     run.close()
     return Measurement(
-        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers, drivers
-    )
+        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers, drivers,
+        of_fleet,
+    )  # fmt: skip
 
 
 def compare(

@@ -1,6 +1,6 @@
 """All drivers of a fleet beside the first one alone: `beside_one.py STUDY FLEET RUNS`, at the study's last level.
 
-It prints what the product says of the two, the interval of their ratio at 99.9 %, and the requests of each driver.
+It prints what the product says of the two, the interval of their ratio at 99.9 %, and the steps of all hosts.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def main(study_file: str, fleet_file: str, runs: str) -> None:
             names = dict.fromkeys(step.treatment for step in book.steps)
             one, every = (by_level(book.steps, name) for name in sorted(names, reverse=True))
         verdict = comparison.verdict_at_end(one, every, confidence=0.999)
-        by_host = [{each.host: each.requests for each in step.drivers} for step in fleet_files.steps(run)]
+        steps = [asdict(step) for step in fleet_files.steps(run)]
         run.close()
     told = {"found": asdict(found), "ratio": verdict.ratio, "low": verdict.low, "high": verdict.high}
-    print(json.dumps({**told, "requests": by_host}))
+    print(json.dumps({**told, "steps": steps}))
 
 
 if __name__ == "__main__":

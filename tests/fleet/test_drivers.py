@@ -16,13 +16,13 @@ from loadframe.experiments.drivers import judge
 from loadframe.model import Latency, Step
 from loadframe.reporting.fleet_report import drivers_sentence
 
-NAMES = ("one", "two", "three")
+NAMES = ("one", "two")
 made_here = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
 
 
 @contextmanager
 def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterator[Laboratory]:
-    """Three drivers and a target, each in a namespace of its own. size: bytes of a page. rate: of the target's link."""
+    """Two drivers and a target, each in a namespace of its own. size: bytes of a page. rate: of the target's link."""
     folder.mkdir()
     folder.chmod(0o755)
     with ExitStack() as stack:
@@ -46,30 +46,24 @@ def place(own_state: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.server
 @made_here
-def test_a_full_link_is_named(place: Path) -> None:
-    with laboratory(place, 0.002, 20_000, rate="16mbit") as lab:
-        found = lab.measured("[24]", blocks=3)["drivers"]
-        assert found["drivers"] == list(NAMES) and found["fewer"] == list(NAMES[:2])
+def test_a_full_link_is_named_with_its_host(place: Path) -> None:
+    with laboratory(place, 0.002, 4_000, rate="16mbit") as lab:
+        whole = lab.measured("[3, 24]", "500ms", blocks=3, verb="investigate")
+        found = whole["drivers"]
+        assert found["drivers"] == list(NAMES) and found["fewer"] == list(NAMES[:1])
         assert found["limit"] == "link", found
         assert 1.2e6 < found["moved_bytes_per_s"] < 2.2e6 and 1.5e6 < found["link_bytes_per_s"] < 2.5e6
-        whole = lab.measured("[3, 24]", blocks=3, verb="investigate")
-        assert whole["drivers"]["limit"] == "link", whole["drivers"]
         assert whole["outcome"]["kind"] == "link-full" and whole["next_limit"] is None
         assert not [trial for one in whole["rounds"] for trial in one["tried"]]
+        limits = {(each["host"], each["driver"], each["limit"]["id"]): each["limit"] for each in whole["fleet_limits"]}
+        hosts = {(host, "", name) for host in (*NAMES, "target") for name in ("cpu.saturated", "system.memory")}
+        links = {("target", driver, "network.link") for driver in ("", *NAMES)}
+        assert limits.keys() == hosts | links
+        assert limits["target", "", "network.link"]["status"] in ("near", "reached")
+        for driver in NAMES:
+            assert limits["target", driver, "network.link"]["status"] == "free", "each has a half of what it carries"
+        assert {finding["host"] for one in whole["rounds"] for finding in one["findings"]} <= {"target", *NAMES}
         lab.await_as_before()
-
-
-@pytest.mark.alone
-@pytest.mark.server
-@made_here
-def test_drivers_of_a_target_that_paces_give_what_one_gives_with_as_many_connections(place: Path) -> None:
-    with laboratory(place, 0.02, 100) as lab:
-        together = lab.measured("[12]", blocks=3)
-        assert together["drivers"]["limit"] in ("target", "not proven"), "in company three blocks may not tell"
-        lab.stations = [each for each in lab.stations if each.name in ("one", "target")]
-        alone = lab.measured("[12]")
-        assert "drivers" not in alone
-        assert together["points"][0]["throughput"] == pytest.approx(alone["points"][0]["throughput"], rel=0.2)
 
 
 def steps(rates: dict[str, Sequence[float]], moved: float) -> list[Step]:

@@ -125,7 +125,7 @@ class RealBench:
                 self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
-            self._surroundings = Surroundings(host_settings(*study.host_tables), self._durable, self.run, self._reasons)
+            self._surroundings = self._make_surroundings()
             stack.callback(self._put_back)
             self._make_driver()
             self._options = WorkloadOptions(study, self.workload, self.run, self._reasons)
@@ -192,6 +192,10 @@ class RealBench:
             target.create()
             self._rigs[kind] = Rig(target, self.run, "" if len(kinds) == 1 else f"{kind}.", self._reasons)
         self._rig = self._rigs[study.target.kind]
+
+    def _make_surroundings(self) -> Surroundings:
+        """The machine whose settings the study changes."""
+        return Surroundings(host_settings(*self.study.host_tables), self._durable, self.run, self._reasons)
 
     def _make_target(self, kind: str) -> CagedTarget:
         return make_target(self.study, self._lease, kind, self.driver_user.number)

@@ -26,8 +26,12 @@ class Surroundings:
         self._names = tuple(dict.fromkeys(names))
         self._host = Host()
         self._durable = durable
-        self._journal = Journal(run, self, private=False, reasons=reasons)
+        self._journal = Journal(run, self, private=False, reasons=reasons, words=self.words)
         self._now: Mapping[str, SettingValue] = {}
+
+    def words(self) -> str:
+        """Which machine, for people; "" for this one."""
+        return ""
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         """The machine with these settings, and all others as they were; answers what it really uses."""

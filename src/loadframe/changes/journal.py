@@ -10,7 +10,7 @@ it back.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,16 +74,24 @@ class Journal:
     """Every change of a run goes through here."""
 
     def __init__(
-        self, run: RunFolder, target: Changed, *, private: bool = True, reasons: Reasons | None = None
+        self,
+        run: RunFolder,
+        target: Changed,
+        *,
+        private: bool = True,
+        reasons: Reasons | None = None,
+        words: Callable[[], str] = str,
     ) -> None:
         """private: what is changed ends with the target; otherwise what was there first is read, and is what "before"
-        and "back to what it was" mean. reasons: why anything is changed, as far as it is known."""
+        and "back to what it was" mean. reasons: why anything is changed, as far as it is known. words: what is changed,
+        for people; "" where the target's kind says it."""
         self._run = run
         self._target = target
         self._private = private
         self._first: dict[str, SettingValue] = {}
         self._number = 0
         self._reasons = Reasons() if reasons is None else reasons
+        self._words = words
         self._last: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
@@ -144,6 +152,7 @@ class Journal:
             change.after,
             status=status,
             id=number,
+            words=self._words(),
             target=self._target.kind,
             layer=change.layer,
             treatment=treatment,

@@ -12,7 +12,7 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
-from loadframe.reporting.fleet_report import drivers_json, drivers_sentence
+from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits_json, fleet_limits_lines
 
 
 def measure(
@@ -35,6 +35,8 @@ def measure(
             warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
             if found.drivers is not None:
                 shape["drivers"] = drivers_json(found.drivers)
+            if found.fleet_limits:
+                shape["fleet_limits"] = fleet_limits_json(found.fleet_limits)
             emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
         else:
             unit, work = found.axis_unit, found.work_unit
@@ -44,6 +46,8 @@ def measure(
             )
             if found.drivers is not None:
                 answer(drivers_sentence(found.drivers))
+            for line in fleet_limits_lines(found.fleet_limits):
+                answer(line)
             for each in found.clamped:
                 answer(f"Silently clamped: {each}.")
             for warning in found.warnings:

@@ -37,14 +37,18 @@ class DrivenByHosts(Protocol):
         """Who takes part in the steps to come."""
 
     def link_bytes_per_s(self) -> float | None:
-        """The most that one link from the target to a driver carries by itself; None where that is not known."""
+        """The most that one link from the target to a driver carries by itself; None where that is not known. Measured
+        when it is first asked for, and kept in the run."""
 
 
 def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
     """All drivers beside all but the last one, at the load with the highest throughput. None where one host drives, or
     where the budget has no room for the study's fewest blocks of both. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
-    if not isinstance(bench, DrivenByHosts) or len(bench.drivers) < 2 or not curve.points:
+    if not isinstance(bench, DrivenByHosts) or not curve.points:
+        return None
+    bench.link_bytes_per_s()  # kept in the run, also where nothing else is asked
+    if len(bench.drivers) < 2:
         return None
     level = max(curve.points, key=lambda point: point.throughput).load
     if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):

@@ -59,7 +59,7 @@ def examine(
     declared: the limits that the study declares."""
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective, rules_for(declared, steps))
-    limits = tuple(_with_exhaustion(one, highest_level) for one in series)
+    limits = tuple(with_exhaustion(one, highest_level) for one in series)
     counting = undisturbed(steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
@@ -111,7 +111,8 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
     return clamped({**state.settings, **state.limits}, effective)
 
 
-def _with_exhaustion(series: Series, highest_level: float) -> Limit:
+def with_exhaustion(series: Series, highest_level: float) -> Limit:
+    """The limit with the load at which it runs out, where that is not far beyond the highest level."""
     found = exhaustion.exhausted_at(
         np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=FORESIGHT * highest_level
     )

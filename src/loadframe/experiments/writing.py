@@ -14,6 +14,7 @@ from loadframe.diagnosis.sight import blind_counters
 from loadframe.errors import RecordingError, RunError
 from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine
+from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
 from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.side_by_side import alternatives_of
@@ -38,7 +39,7 @@ def write_down(
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     study = run.declared()
     counting = [step for step in run.steps() if step.counts]
-    rounds = _from_all_steps(rounds, counting, study)
+    rounds = with_hosts(_from_all_steps(rounds, counting, study), run)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     end = finish(run, limits)
     last, stop = rounds[-1], run.stop()
@@ -71,6 +72,7 @@ def write_down(
         latencies=latencies.distributions,
         answers=end.answers,
         drivers=drivers,
+        fleet_limits=limits_of_fleet(run),
         stop=stop,
     )
     run.write_record("investigation.json", "investigation-record", investigation)

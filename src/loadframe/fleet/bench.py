@@ -11,13 +11,15 @@ from typing import cast
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
+from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.errors import StepVoid
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
+from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
 from loadframe.model import Purpose, Step
-from loadframe.model.fleet import ENCRYPTS
+from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, VoidReason
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
@@ -41,6 +43,8 @@ class FleetBench(RealBench):
         self._offsets: dict[str, int] = {}
         self._metrics: dict[str, Mapping[str, float]] = {}
         self._watched: dict[str, ClockInStep] = {}
+        self._window_s = 0.0
+        self._links: tuple[FleetLink, ...] | None = None
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -52,9 +56,14 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The most that one link from the target to a driver carries by itself, measured now. None where that is not
-        known: the target is on no host, or encryption and not the link has set a figure."""
-        links = self.hosts.links()
+        """The most that one link from the target to a driver carries by itself; links are measured when this is first
+        asked. None where that is not known: the target is on no host, or encryption and not the link has set a
+        figure."""
+        if self._links is None:
+            self._links = self.hosts.links()
+            for link in self._links:
+                fleet_files.add_link(self.run, link)
+        links = self._links
         known = [each.back_bytes_per_s for each in links if not each.why_not and each.back_cpu < ENCRYPTS]
         return max(known) if known and len(known) == len(links) else None
 
@@ -105,6 +114,10 @@ class FleetBench(RealBench):
         inner = super()._make_workload(Allowance())
         return FleetLoad(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
+    def _make_surroundings(self) -> Surroundings:
+        names = host_settings(*self.study.host_tables)
+        return FarSurroundings(names, self._durable, self.run, self._reasons, self.hosts)
+
     @property
     def _load_of_fleet(self) -> FleetLoad:
         assert isinstance(self.workload, FleetLoad), "the load is the fleet's"
@@ -117,7 +130,8 @@ class FleetBench(RealBench):
         unsure = sorted(max(each.clock.uncertainty_s, each.clock.later_uncertainty_s) for each in merged.drivers)
         return FleetStep(
             begun.name, level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
-            self._watched, self._metrics,
+            self._watched, self._metrics, target=self.hosts.target or "",
+            moved_bytes_per_s={host: count / self._window_s for host, count in driver.moved.items()},
         )  # fmt: skip
 
     def _void(self, level: float, error: StepVoid) -> FleetStep:
@@ -138,6 +152,7 @@ class FleetBench(RealBench):
         if loaded.offered is None and not self._load_of_fleet.think_s() and not loaded.ended_early:
             check_all_along(driver.merged, loaded.summary.window_start_s, loaded.summary.window_end_s)
         self._fetch(driver)
+        self._window_s = loaded.summary.window_end_s - loaded.summary.window_start_s
         here, late = super()._seen(loaded, study)
         clocks = {log.host: log.clock for log in driver.logs} | self._watched
         found: dict[str, Evaluated] = {}

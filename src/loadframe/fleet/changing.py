@@ -7,7 +7,6 @@ so, when it is silent or gone, and, where this process is killed, by what cleans
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from loadframe.changes.durable import NOT_ALONE, DurableJournal
 from loadframe.changes.host import Host
 from loadframe.errors import ChangeError
 from loadframe.model import ChangeRecord, SettingValue
+from loadframe.runs.formats import encode
 from loadframe.study import Study
 
 
@@ -47,7 +47,7 @@ class Changing:
         """These settings, or all, as they were; what has become of each."""
         outcomes = self._durable.back(self._place, names)
         self._now = {} if names is None else {each: self._now[each] for each in self._now if each not in names}
-        return {"changes": [asdict(outcome) for outcome in outcomes]}
+        return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}
 
     def close(self) -> list[ChangeRecord]:
         """Everything as it was."""

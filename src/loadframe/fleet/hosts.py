@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
-from loadframe.errors import FleetError
+from loadframe.errors import FleetError, TargetError
 from loadframe.fleet.check import MOST_AT_ONCE, links_between
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
@@ -20,7 +21,9 @@ from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
+from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
+from loadframe.runs.formats import decode
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
@@ -43,7 +46,7 @@ class Hosts:
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
-        self._watching = ""
+        self._watching = self._machine = ""
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
@@ -94,10 +97,46 @@ class Hosts:
         if chosen is None:
             self.target = None
             return
+        if self._machine not in ("", chosen.name):
+            raise TargetError(
+                f"the target is on host {chosen.name}, and the machine of host {self._machine} was changed for it",
+                remedy="Give one host the role target, with the address that the study loads.",
+            )
         self.target = chosen.name
         self.coordinator.ask_all(
             {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
         )
+
+    def machine(self) -> str:
+        """The host on whose machine the target runs, before anything has been loaded. TargetError where that cannot be
+        told."""
+        if not self._machine:
+            url = self._study.target.settings.get("url")
+            named = urlsplit(str(url)).hostname if url else None
+            here = [each for each in self._targets if named is None or (each.address and _meets(each.address, named))]
+            if len(here) != 1:
+                raise TargetError(
+                    f"{len(here)} hosts of the fleet may be that of the target, whose machine is to be changed",
+                    remedy="Give its host the role target, and the address that the study loads.",
+                )
+            self._machine = here[0].name
+        return self._machine
+
+    def change(self, settings: Mapping[str, SettingValue], names: Sequence[str]) -> dict[str, SettingValue]:
+        """The target's machine with these settings and all others as they were; what these names are then. StepVoid
+        where it does not take them."""
+        host = self.machine()
+        asked = {host: ("change", {"settings": dict(settings), "names": list(names)})}
+        return dict(self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "change-failed")[host]["effective"])
+
+    def put_back(self) -> list[ChangeRecord]:
+        """What was changed of the target's machine, as it was; what has become of each. StepVoid, RunError for an
+        answer that is none."""
+        host = self.machine()
+        asked = {host: ("back", dict[str, Any]())}
+        answer = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "change-failed")[host]
+        where = f"the answer of host {host}"
+        return [decode("change", str(line).encode(), ChangeRecord, where=where) for line in answer["changes"]]
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""
@@ -140,6 +179,11 @@ class Hosts:
             SET_UP_WITHIN_S,
             "not-ready",
         )
+
+
+def _meets(address: str, named: str) -> bool:
+    """Whether two names or numbers are of one host."""
+    return bool(set(look_up(address)) & set(look_up(named)))
 
 
 def _try(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:

@@ -174,6 +174,8 @@ class FleetDriver:
         self.merged: Merged | None = None
         self._over = False
         self._killed = False
+        self.moved: dict[str, int] = {}
+        """Bytes that came to each host in the window, where all of them tell that."""
 
     def pids(self) -> tuple[int, ...]:
         """None of this machine."""
@@ -196,11 +198,13 @@ class FleetDriver:
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """See Driver. StepVoid."""
-        return self._counted("offered", start_s, end_s)
+        offered = self._counted("offered", start_s, end_s)
+        return sum(offered.values()) if offered else None
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
         """See Driver. StepVoid."""
-        return self._counted("moved_bytes", start_s, end_s)
+        self.moved = self._counted("moved_bytes", start_s, end_s)
+        return sum(self.moved.values()) if self.moved else None
 
     def requests(self) -> Requests:
         """What all did, by the coordinator's clock. StepVoid."""
@@ -220,15 +224,16 @@ class FleetDriver:
             self._killed = True
             self._coordinator.cancel()
 
-    def _counted(self, what: str, start_s: float, end_s: float) -> int | None:
+    def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
+        """By host; none where one of them does not count it."""
         asked = {
             log.host: ("counted", {"from_s": log.clock.theirs_s(start_s), "to_s": log.clock.theirs_s(end_s)})
             for log in self.logs
         }
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
-        counts = [answer.get(what) for answer in answers.values()]
-        known = [count for count in counts if isinstance(count, int)]
-        return sum(known) if known and len(known) == len(counts) else None
+        counts = {host: answer.get(what) for host, answer in answers.items()}
+        known = {host: count for host, count in counts.items() if isinstance(count, int)}
+        return known if len(known) == len(counts) else {}
 
 
 def check_shared(study: Study) -> None:

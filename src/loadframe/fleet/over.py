@@ -11,6 +11,7 @@ from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import check_shared
+from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 
@@ -21,6 +22,7 @@ def benches_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda
     host is not, or where the study cannot be driven by several."""
     check_shared(study)
     _check_target(study)
+    check_may_change(fleet, study)
     with Hosts(fleet, study, say) as hosts:
         yield lambda declared, run, told: FleetBench(declared, run, told, hosts)
 

@@ -70,7 +70,7 @@ class Finding:
 
     reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of
     the trial that settled it. behind: the finding of a stage of a pipeline that waits for this in its server; "" of
-    others.
+    others. host: of a fleet on which it was seen, "" for this machine.
     """
 
     id: str
@@ -83,6 +83,7 @@ class Finding:
     explanation: str = ""
     mechanism: Mechanism | None = None
     behind: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
-"""What is kept of one step over many hosts: who drove, how far each clock was off, what each did, why it is void."""
+"""What is kept of one step over many hosts: who drove, how far each clock was off, what each did, why it is void; and
+the limits of the hosts and of their links."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from loadframe.model.limit import Limit
 
 VoidReason = Literal[
     "agent-lost",
@@ -72,7 +75,8 @@ class FleetStep:
     """One step. start_s: the instant at which all were to begin (the coordinator's CLOCK_MONOTONIC). apart_s: from the
     first driver's first request to the last driver's first one; unsure_s: by so much that may be wrong (the two largest
     uncertainties together). watched: clocks of hosts that were recorded and did not drive, by name. metrics: of each
-    host in the window, by name (see WATCHED). void: "" for a measurement; else the reason, about void_host."""
+    host in the window, by name (see WATCHED). void: "" for a measurement; else the reason, about void_host. target: the
+    host on which the target was recorded, "" for none. moved_bytes_per_s: what came to each driver in the window."""
 
     name: str
     level: float
@@ -86,6 +90,8 @@ class FleetStep:
     void: VoidReason | Literal[""] = ""
     void_host: str = ""
     void_fact: str = ""
+    target: str = ""
+    moved_bytes_per_s: Mapping[str, float] = field(default_factory=dict)
 
 
 DriversLimit = Literal["drivers", "link", "target", "not proven"]
@@ -118,11 +124,24 @@ class FleetDrivers:
         return self.limit in ("drivers", "link")
 
 
+@dataclass(frozen=True, slots=True)
+class FleetLimit:
+    """A limit of one host. driver: of the link from that host, the target's, to this one; "" for what is of the host
+    itself, also for all that leaves it."""
+
+    host: str
+    driver: str
+    limit: Limit
+
+
 WATCHED = (
     "system.cpu.count",
+    "system.cpu.busy_cores",
     "system.cpu.utilization",
     "system.cpu.steal",
     "system.memory.available",
+    "system.memory.used",
+    "system.memory.limit",
     "driver.cpu.cores",
     "driver.saturation",
     "target.cpu.cores",

@@ -11,7 +11,7 @@ from typing import Literal
 from loadframe.model.answers import AnswersCompared
 from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.model.forecast import Forecast
 from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
@@ -245,7 +245,8 @@ class Investigation:
 
     latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
     runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
-    drove beside fewer of them, in the first state. stop: what ended it, where the target did not recover from a step.
+    drove beside fewer of them, in the first state. fleet_limits: of each host of a fleet, and of its links, in the
+    first state. stop: what ended it, where the target did not recover from a step.
     """
 
     run: str
@@ -272,4 +273,5 @@ class Investigation:
     latencies: tuple[LatencyDistribution, ...] = ()
     answers: tuple[AnswersCompared, ...] = ()
     drivers: FleetDrivers | None = None
+    fleet_limits: tuple[FleetLimit, ...] = ()
     stop: Stop | None = None

@@ -102,4 +102,5 @@ def sentence(inv: Investigation, finding: Finding) -> str:
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
     )
     why = f"; {words.strip(mechanism_sentence(finding))}" if tells_mechanism(finding) else ""
-    return f"{words.strip(finding.title)}{start} ({status(finding)}{why}{told})"
+    where = f" on the host {finding.host}" if finding.host else ""
+    return f"{words.strip(finding.title)}{where}{start} ({status(finding)}{why}{told})"

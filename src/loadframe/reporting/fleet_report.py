@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetLink, HostCheck
-from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.reporting.layout import columns, wrapped
 from loadframe.units import show
 
@@ -59,6 +60,41 @@ def drivers_sentence(found: FleetDrivers) -> str:
         case "target":
             said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. The drivers do not limit this curve"
     return f"At {found.level:g}, {said[0].lower()}{said[1:]}."
+
+
+def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
+    """As in the document of a measurement: `fleet_limits`."""
+    return [{"host": each.host, "driver": each.driver, **asdict(each.limit)} for each in found]
+
+
+def fleet_limits_lines(found: Sequence[FleetLimit]) -> list[str]:
+    """A table: each limit of each host, the fullest first; none without a fleet."""
+    if not found:
+        return []
+    ranked = sorted(found, key=lambda each: -each.limit.use / each.limit.ceiling)
+    return columns([LIMITS_HEAD, *map(_limit, ranked)], LIMITS_SIDES)
+
+
+def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
+    """What is reached or near on each host and link; where nothing is, the fullest."""
+    ranked = sorted(found, key=lambda each: -each.limit.use / each.limit.ceiling)
+    told = [each for each in ranked if each.limit.status != "free"] or ranked[:1]
+    return [
+        f"Host {host}: {title}, {use} of {ceiling} ({share})."
+        for host, title, use, ceiling, share, _ in map(_limit, told)
+    ]
+
+
+LIMITS_HEAD = ("host", "limit", "use", "of", "share", "runs out at")
+LIMITS_SIDES = "<<>>>>"
+
+
+def _limit(one: FleetLimit) -> tuple[str, ...]:
+    limit = one.limit
+    title = f"the link to {one.driver}" if one.driver else limit.title
+    at = "" if limit.exhausted_at is None else f"{limit.exhausted_at.load:.3g}"
+    use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
+    return one.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
 
 
 HEAD = ("host", "roles", "CPUs", "memory", "Loadframe", "Python", "clock off by", "drift, millionths", "CPUs in use")

@@ -54,7 +54,7 @@ from loadframe.reporting import (
     words,
 )
 from loadframe.reporting.capacity_page import CapacityPage
-from loadframe.reporting.fleet_report import drivers_sentence
+from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.markup import policy
 from loadframe.units import show, show_metric
 from loadframe.version import __version__
@@ -216,6 +216,7 @@ def _environment() -> jinja2.Environment:
         words=words,
         compared_answers=compared_answers,
         drivers_sentence=drivers_sentence,
+        fleet_limits_sentences=fleet_limits_sentences,
         change_words=change_words,
         quality_words=quality_words,
         finding_words=finding_words,

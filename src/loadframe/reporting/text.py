@@ -35,7 +35,7 @@ from loadframe.reporting import (
     verdict_words,
     words,
 )
-from loadframe.reporting.fleet_report import drivers_sentence
+from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.layout import columns
 
 LABEL_WIDTH = 11
@@ -58,6 +58,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ),
         *(("Versus", alternatives.sentences(inv, one)) for one in inv.alternatives),
         ("Drivers", [drivers_sentence(inv.drivers)] if inv.drivers is not None else []),
+        ("Hosts", fleet_limits_sentences(inv.fleet_limits)),
         ("Restart", alternatives.warm_restart_sentences(inv)),
         ("Stalls", [quality_words.silence_sentence(inv)]),
         *_findings(inv),

@@ -1,14 +1,16 @@
 """What a run over a fleet leaves in its folder besides: a recording of each host, a line for each step, also for one
-that is void, whether fewer drivers would have done; of trials side by side every task, and how alike the hosts are."""
+that is void, whether fewer drivers would have done, what each link carries; of trials side by side every task, and how
+alike the hosts are."""
 
 from __future__ import annotations
 
+from loadframe.model.fleet import FleetLink
 from loadframe.model.fleet_step import FleetDrivers, FleetStep
 from loadframe.model.fleet_trials import FleetAttempt, FleetHosts
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 
-STEPS, DRIVERS = "fleet.jsonl", "fleet-drivers.jsonl"
+STEPS, DRIVERS, LINKS = "fleet.jsonl", "fleet-drivers.jsonl", "fleet-links.jsonl"
 ATTEMPTS, HOSTS = "fleet-trials.jsonl", "fleet-hosts.jsonl"
 
 
@@ -36,6 +38,16 @@ def drivers(run: RunFolder) -> FleetDrivers | None:
     """The last such comparison; None where there was none. RunError."""
     found = [decode("fleet-drivers", line, FleetDrivers, where=where) for line, where in run.lines(DRIVERS)]
     return found[-1] if found else None
+
+
+def add_link(run: RunFolder, link: FleetLink) -> None:
+    """One more link that was measured. RunError."""
+    run.append_line(LINKS, "fleet-link", link)
+
+
+def links(run: RunFolder) -> list[FleetLink]:
+    """Those of a run, in the order in which they were measured. RunError for what is damaged."""
+    return [decode("fleet-link", line, FleetLink, where=where) for line, where in run.lines(LINKS)]
 
 
 def add_attempt(run: RunFolder, attempt: FleetAttempt) -> None:

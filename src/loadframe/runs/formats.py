@@ -21,7 +21,7 @@ from loadframe.formats.json_text import parse_json
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record "
-    "progress fleet-step fleet-drivers fleet-trial fleet-hosts stop"
+    "progress fleet-step fleet-drivers fleet-link fleet-trial fleet-hosts stop"
 )
 VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3}
 

@@ -1,0 +1,126 @@
+"""The ledger of a fleet: the CPUs and the memory of each host, what comes through each link, and on which host a
+finding was seen. From a run folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from loadframe.experiments.examination import with_exhaustion
+from loadframe.experiments.side_by_side import START
+from loadframe.knowledge.limit import LimitRule
+from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import RULES
+from loadframe.model import REACHED, Finding, Limit, LimitStatus, Round, Step, TargetState
+from loadframe.model.fleet import ENCRYPTS, FleetLink
+from loadframe.model.fleet_step import FleetLimit, FleetStep
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+
+OF_A_HOST = tuple(rule for rule in RULES if rule.id in ("cpu.saturated", "system.memory"))
+OF_A_LINK = replace(
+    next(rule for rule in RULES if rule.id == "network.link"),
+    title="the link",
+    now_only="",
+    near=0.85,
+    source="bytes of answers that the driver counted, against one encrypted connection by itself; near: 85 %, as HTTP, "
+    "TCP and IP take the rest",
+)
+MORE_THAN_A_LINK = 1.05
+"""Where so much more leaves a host than its best link carried by itself, that link is the driver's limit, not the
+host's."""
+
+
+def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
+    """Of the steps of the first curve, the hosts in the order of the steps. Empty where no fleet drove. RunError."""
+    taken = _taken(run)
+    if not taken:
+        return ()
+    highest = max(step.level for step, _ in taken)
+    hosts = dict.fromkeys(host for _, there in taken for host in there.metrics)
+    found = [FleetLimit(host, "", limit) for host in hosts for limit in _of_host(taken, host, highest)]
+    return (*found, *_of_links(taken, fleet_files.links(run), highest))
+
+
+def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
+    """Each finding with the host on which it was seen: one about drivers with that which has least left, any other with
+    the target's. As they are, where no fleet drove. RunError."""
+    steps = [step for step in fleet_files.steps(run) if not step.void]
+    if not steps:
+        return list(rounds)
+    busiest = _busiest(steps)
+    return [
+        replace(one, findings=tuple(_placed(each, steps[-1].target, busiest) for each in one.findings))
+        for one in rounds
+    ]
+
+
+def _placed(finding: Finding, target: str, busiest: str) -> Finding:
+    return replace(finding, host=busiest if finding.id.startswith("driver.") else target)
+
+
+def _busiest(steps: Sequence[FleetStep]) -> str:
+    used = {
+        driver.host: max(step.metrics.get(driver.host, {}).get("driver.saturation", 0.0) for step in steps)
+        for driver in steps[-1].drivers
+    }
+    return max(used, key=lambda host: used[host], default="")
+
+
+def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
+    """The steps of the first curve, each with what its hosts did."""
+    there = {step.name: step for step in fleet_files.steps(run) if not step.void}
+    if not there:
+        return []
+    named = [(step, there.get(f"step-{step.number:05d}")) for step in run.steps()]
+    return [
+        (step, found)
+        for step, found in named
+        if found is not None and step.counts and step.treatment == START and step.purpose == "curve"
+    ]
+
+
+def _of_host(taken: Sequence[tuple[Step, FleetStep]], host: str, highest: float) -> Iterator[Limit]:
+    seen = [(step, there.metrics[host]) for step, there in taken if host in there.metrics]
+    yield from _read(seen, OF_A_HOST, highest)
+
+
+def _of_links(
+    taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink], highest: float
+) -> Iterator[FleetLimit]:
+    """Links as they were measured: from the target's host to each driver."""
+    carried = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
+    targets = {link.driver: link.target for link in links}
+    for driver, rate in carried.items():
+        moved = [(step, there.moved_bytes_per_s[driver]) for step, there in taken if driver in there.moved_bytes_per_s]
+        for limit in _read([(step, _link(value, rate)) for step, value in moved], (OF_A_LINK,), highest):
+            yield FleetLimit(targets[driver], driver, limit)
+    together = [(step, sum(there.moved_bytes_per_s.values())) for step, there in taken if there.moved_bytes_per_s]
+    if not carried or not together or len(carried) < len(targets):
+        return
+    best = max(carried.values())
+    if max(value for _, value in together) > MORE_THAN_A_LINK * best:
+        return
+    whole = replace(OF_A_LINK, title="all that leaves it, against the most that one link from it carries")
+    for limit in _read([(step, _link(value, best)) for step, value in together], (whole,), highest):
+        yield FleetLimit(next(iter(targets.values())), "", limit)
+
+
+def _link(moved: float, rate: float) -> dict[str, float]:
+    return {OF_A_LINK.use: moved, OF_A_LINK.ceiling: rate}
+
+
+def _read(
+    seen: Sequence[tuple[Step, Mapping[str, float]]], rules: Sequence[LimitRule], highest: float
+) -> Iterator[Limit]:
+    steps = [replace(step, metrics=dict(metrics)) for step, metrics in seen]
+    near = {rule.id: rule.near for rule in rules}
+    for series in read_limits(steps, TargetState(), {}, rules):
+        limit = with_exhaustion(series, highest)
+        yield replace(limit, near=near[limit.id], status=_status(limit.use / limit.ceiling, near[limit.id]))
+
+
+def _status(share: float, near: float | None) -> LimitStatus:
+    if share >= REACHED:
+        return "reached"
+    return "near" if near is not None and share >= near else "free"

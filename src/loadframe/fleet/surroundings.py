@@ -1,0 +1,87 @@
+"""The machine around a target on another host: its settings are changed there, by its agent, with the journal there.
+
+What the run folder has is a copy for the reader. What was there before is on that host's disk before anything is
+changed, and its agent puts it back also where this command never returns (changing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from loadframe.bench.surroundings import Surroundings
+from loadframe.changes.durable import DurableJournal
+from loadframe.changes.journal import Reasons
+from loadframe.errors import StepVoid, StudyError
+from loadframe.fleet.declaration import Fleet
+from loadframe.fleet.hosts import Hosts
+from loadframe.model import ChangeRecord, SettingValue, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+
+MACHINE = "machine"
+"""In may_change of the fleet file."""
+
+
+class FarSurroundings(Surroundings):
+    """See Surroundings."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        durable: DurableJournal,
+        run: RunFolder,
+        reasons: Reasons,
+        hosts: Hosts,
+    ) -> None:
+        """hosts: of which one is the target's."""
+        super().__init__(names, durable, run, reasons)
+        self._hosts = hosts
+        self._asked = TargetState()
+
+    def words(self) -> str:
+        """See Surroundings."""
+        return f"host {self._hosts.machine()}"
+
+    def apply(self, state: TargetState) -> None:
+        """StepVoid where that host does not take it."""
+        self._asked = state
+        self._hosts.change(state.host, self._names)
+
+    def effective(self) -> dict[str, SettingValue]:
+        """What that host's kernel says; nothing is asked where no state names a setting."""
+        if not self._names:
+            return {}
+        return self._hosts.change(self._asked.host, self._names)
+
+    def close(self) -> list[ChangeRecord]:
+        """Everything there as it was before; where the host is lost, its agent does that by itself, and it is not
+        known here."""
+        self._now, self._asked = {}, TargetState()
+        if not self._names:
+            return []
+        place = {"kind": self.kind}
+        try:
+            found = self._hosts.put_back()
+        except StepVoid as error:
+            because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
+            lost = ChangeRecord(", ".join(self._names), None, None, status="left", because=because)
+            outcomes = [replace(lost, place=place, words=self.words())]
+        else:
+            outcomes = [replace(each, place=place, words=self.words()) for each in found]
+        self._journal.reverted(outcomes)
+        return outcomes
+
+
+def check_may_change(fleet: Fleet, study: Study) -> None:
+    """StudyError where the study changes the machine of its target, and the fleet file does not say that it may be."""
+    if not any(table.settings for table in study.host_tables) and "host" not in study.remedies.allow:
+        return
+    for host in fleet.with_role("target"):
+        if MACHINE not in host.may_change:
+            raise StudyError(
+                f"the study may change settings of its target's machine, and the fleet file does not say that those of "
+                f"host {host.name!r} may be changed",
+                remedy=f'If its owner permits it, set may_change = ["{MACHINE}"] in its [[host]]; else take "host" out '
+                "of remedies.allow.",
+            )

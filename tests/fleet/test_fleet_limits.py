@@ -1,0 +1,110 @@
+"""The ledger of a fleet from what is in a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from loadframe.experiments.fleet_limits import limits_of_fleet
+from loadframe.model import Step
+from loadframe.model.fleet import FleetLink
+from loadframe.model.fleet_step import FleetLimit, FleetStep
+from loadframe.reporting.fleet_report import fleet_limits_lines, fleet_limits_sentences
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+
+GIB = 2.0**30
+LEVELS = (2.0, 4.0, 8.0)
+
+
+def of_a_host(busy: float, used: float) -> dict[str, float]:
+    return {
+        "system.cpu.busy_cores": busy, "system.cpu.count": 4.0,
+        "system.memory.used": used, "system.memory.limit": 16 * GIB,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path, make_step: Callable[..., Step]) -> RunFolder:
+    """Two drivers of a target that needs half a CPU for each client, a link to each that carries 10 MB/s; a void step
+    and one of a proof, which are of no curve."""
+    run = RunFolder.create(tmp_path, "fleet")
+    for level in LEVELS:
+        step = make_step(level, 100.0)
+        run.append_line("steps.jsonl", "step", step)
+        add(run, f"step-{step.number:05d}", level, level * 0.5e6)
+    proof = make_step(8.0, 100.0, purpose="proof")
+    run.append_line("steps.jsonl", "step", proof)
+    add(run, f"step-{proof.number:05d}", 8.0, 90e6)
+    fleet_files.add_step(
+        run, FleetStep("step-09999", 8.0, 0.0, 1.0, void="agent-lost", void_host="a", void_fact="gone")
+    )
+    return run
+
+
+def add(run: RunFolder, name: str, level: float, each: float) -> None:
+    metrics = {"a": of_a_host(0.2, GIB), "b": of_a_host(0.3, GIB), "north": of_a_host(level / 2, 2 * GIB)}
+    moved = {"a": each, "b": each}
+    fleet_files.add_step(
+        run, FleetStep(name, level, 0.0, 1.0, metrics=metrics, target="north", moved_bytes_per_s=moved)
+    )
+
+
+def carry(run: RunFolder, rates: Mapping[str, float], cpu: float = 0.3) -> None:
+    for driver, rate in rates.items():
+        fleet_files.add_link(run, FleetLink(driver, "north", back_bytes_per_s=rate, back_cpu=cpu))
+
+
+def by_place(found: tuple[FleetLimit, ...]) -> dict[tuple[str, str, str], FleetLimit]:
+    return {(each.host, each.driver, each.limit.id): each for each in found}
+
+
+def test_the_cpus_and_the_memory_of_each_host_are_its_own(run: RunFolder) -> None:
+    found = by_place(limits_of_fleet(run))
+    assert found.keys() == {
+        (host, "", name) for host in ("a", "b", "north") for name in ("cpu.saturated", "system.memory")
+    }
+    cpus = found["north", "", "cpu.saturated"].limit
+    assert (cpus.use, cpus.ceiling, cpus.status) == (4.0, 4.0, "reached")
+    assert cpus.exhausted_at is not None and cpus.exhausted_at.low <= 8.0 <= cpus.exhausted_at.high
+    idle = found["b", "", "cpu.saturated"].limit
+    assert idle.status == "free" and idle.use == 0.3 and idle.exhausted_at is None
+
+
+def test_a_link_is_held_against_what_it_carries_by_itself(run: RunFolder) -> None:
+    carry(run, {"a": 10e6, "b": 10e6})
+    found = by_place(limits_of_fleet(run))
+    one = found["north", "a", "network.link"].limit
+    assert (one.use, one.ceiling, one.status) == (4e6, 10e6, "free"), "steps of a proof belong to no curve"
+    assert one.exhausted_at is not None and one.exhausted_at.load == pytest.approx(20.0, rel=0.01)
+    whole = found["north", "", "network.link"].limit
+    assert whole.use == 8e6 and whole.exhausted_at is not None
+    assert whole.exhausted_at.load == pytest.approx(10.0, rel=0.01)
+
+
+def test_where_more_leaves_a_host_than_a_link_carries_that_link_is_not_the_host_s(run: RunFolder) -> None:
+    carry(run, {"a": 5e6, "b": 5e6})
+    found = by_place(limits_of_fleet(run))
+    assert found["north", "a", "network.link"].limit.status == "free"
+    assert ("north", "", "network.link") not in found
+
+
+def test_what_encryption_has_set_is_no_rate_of_a_link(run: RunFolder) -> None:
+    carry(run, {"a": 10e6, "b": 10e6}, cpu=0.95)
+    assert {each.limit.id for each in limits_of_fleet(run)} == {"cpu.saturated", "system.memory"}
+
+
+def test_what_is_said_of_them_names_the_host(run: RunFolder) -> None:
+    carry(run, {"a": 10e6, "b": 10e6})
+    found = limits_of_fleet(run)
+    assert fleet_limits_sentences(found) == ["Host north: the CPUs, 4 cores of 4 cores (100 %)."]
+    lines = fleet_limits_lines(found)
+    assert "north" in lines[1] and "the CPUs" in lines[1], "the fullest first"
+    assert any("the link to a" in line for line in lines)
+
+
+def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:
+    assert limits_of_fleet(RunFolder.create(tmp_path, "alone")) == ()
+    assert fleet_limits_lines(()) == [] and fleet_limits_sentences(()) == []
