@@ -26,7 +26,7 @@ ASSUMED_ERROR = 0.1
 
 CONFIDENCE = 0.95
 
-FEWEST_FREEDOM = 3
+FEWEST_FREEDOM = 2
 """Of rows that are alike: how many are worth one is itself not known well enough to take fewer."""
 
 

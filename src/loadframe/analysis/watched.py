@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis.alike import rows_alike
 from loadframe.analysis.exhaustion import CONFIDENCE, crossing_of_alike, exhausted_at
-from loadframe.analysis.observed_blocks import autocorrelation_time
 from loadframe.model import REACHED, LoadInterval
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
@@ -29,6 +29,8 @@ too."""
 ERRORS = 3.0
 EARLY = 0.99
 """Of the first hours' intervals: they are looked at again and again, and it is the lowest that speaks first."""
+FEWEST_WORTH = 4
+"""Independent rows without which no limit is told: a line through them has two degrees of freedom left."""
 CORRELATED = 0.5
 """As in analysis.trend: r sqrt(n) from which on neighbours count as correlated."""
 
@@ -103,13 +105,15 @@ def _widened(
 ) -> LoadInterval | None:
     """The interval at least as wide as that of a line through the rows, of which as many count as are independent: a
     deviation that lasts for hours moves the means of neighbouring ranges together, so that their scatter does not show
-    it. None where these rows do not prove that the use rises. A ceiling that was seen to be reached is told by that."""
+    it. None where fewer than FEWEST_WORTH are, or these do not prove that the use rises: then it is too early. A
+    ceiling that was seen to be reached is told by that."""
     if averaged.means.max() >= REACHED:
         return crossing
     rows = np.array([(a, b) for a, b in zip(loads, shares, strict=True) if a is not None and b is not None], float)
     slope, intercept = np.polyfit(rows[:, 0], rows[:, 1], 1)
-    tau = autocorrelation_time(rows[:, 1] - intercept - slope * rows[:, 0])
-    by_rows = crossing_of_alike(rows[:, 0], rows[:, 1], 1.0, tau)
+    alike = rows_alike(rows[:, 1] - intercept - slope * rows[:, 0])
+    enough = len(rows) / alike >= FEWEST_WORTH
+    by_rows = crossing_of_alike(rows[:, 0], rows[:, 1], 1.0, alike) if enough else None
     if by_rows is None:
         return None
     below, above = by_rows.load - by_rows.low, by_rows.high - by_rows.load
