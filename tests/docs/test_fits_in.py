@@ -121,6 +121,13 @@ def test_the_unit_starts_a_command_of_ours() -> None:
     assert (str(given["study"]), str(given["folder"])) == ("/etc/loadframe/shop.toml", "/var/lib/loadframe/watch/shop")
 
 
+def test_the_unit_is_started_again_until_its_service_is_there() -> None:
+    """A machine that starts has the watch before the service that it watches."""
+    text = UNIT.read_text(encoding="utf-8")
+    assert "\nStartLimitIntervalSec=0\n" in text
+    assert "\nRestart=on-failure\n" in text
+
+
 def test_the_unit_keeps_its_folders_where_systemd_makes_them() -> None:
     text = UNIT.read_text()
     (made,) = re.findall(r"^StateDirectory=(.*)$", text, re.M)

@@ -175,6 +175,35 @@ def test_a_clock_set_back_to_a_day_that_was_compacted_loses_nothing(tmp_path: Pa
     assert numbers(tmp_path) == [1, 2, 3, 4, 5]
 
 
+def test_the_oldest_days_are_removed_by_number_and_by_size(tmp_path: Path) -> None:
+    clocks = SimulatedClocks()
+    for _ in range(6):
+        written(tmp_path, clocks, 3)
+        clocks.advance(DAY_S)
+    journal = Journal(tmp_path, clocks)
+    assert journal.write("sample", {})
+    before = days(tmp_path)
+    assert journal.forget(7, 1 << 30) == ([], 0)
+    removed, freed = journal.forget(5, 1 << 30)
+    assert removed == [one.day for one in before[:2]]
+    assert freed == sum(one.bytes_on_disk for one in before[:2])
+    left = before[-2].bytes_on_disk + before[-1].bytes_on_disk
+    assert journal.forget(400, left)[0] == [one.day for one in before[2:-2]]
+    assert journal.forget(1, 0)[0] == [before[-2].day]
+    assert [one.day for one in days(tmp_path)] == [before[-1].day]  # it is being written to
+    journal.close()
+
+
+def test_a_clock_that_is_years_ahead_removes_no_day(tmp_path: Path) -> None:
+    clocks = SimulatedClocks()
+    written(tmp_path, clocks, 3)
+    clocks.wall_s += 3650 * DAY_S
+    journal = Journal(tmp_path, clocks)
+    assert journal.write("sample", {})
+    assert journal.forget(15, 1 << 30) == ([], 0)
+    journal.close()
+
+
 def test_a_damaged_day_and_a_later_version_are_refused_in_words(tmp_path: Path) -> None:
     written(tmp_path, SimulatedClocks(), 40)
     (file,) = days(tmp_path)[0].files

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from watch_farm import ChildrenAtOnce, Farm, watching
+from loadframe.experiments.watch_process import RealChildren
+from loadframe.formats.watch_days import lines
+from watch_farm import DAY_S, ChildrenAtOnce, Farm, watching
 
 INTERVAL_S = 10.0
 
@@ -65,3 +69,38 @@ def test_jobs_that_are_added_within_ten_minutes_are_told_before_four_fifths_of_t
     (alarm,) = watcher.alarms
     assert (alarm["alarm"], alarm["about"]) == ("limit-ahead", "mariadb.max_connections")
     assert alarm["at_load"]["low"] < 160 < alarm["at_load"]["high"]
+
+
+def test_a_child_that_hangs_is_killed_and_said_and_the_next_one_is_begun(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Else it would be the last fit of this watch."""
+    said = iter(["while True: pass", "print('{\"rows\": 7}')"])
+    children = RealChildren(within_s=0.2, command=lambda *_: [sys.executable, "-c", next(said)])
+
+    def ended() -> object:
+        until_s = time.monotonic() + 60
+        while time.monotonic() < until_s:
+            children.fit(tmp_path, 0.0)  # as a watch asks: nothing begins while one is in progress
+            if (found := children.fitted()) is not None:
+                return found
+            time.sleep(0.01)
+        return None
+
+    try:
+        assert ended() == {"rows": 7}
+    finally:
+        children.close()
+    assert "did not end within 0.2 s: it is killed" in capfd.readouterr().err
+
+
+def test_a_watch_removes_its_oldest_days_and_tells_which(tmp_path: Path) -> None:
+    farm = SteadyFarm(1, 40.0)
+    with watching(farm, tmp_path, 600.0, keep_days=2) as watcher:
+        while farm.passed_s < 5 * DAY_S:
+            watcher.tick()
+            farm.clocks.advance(600.0)
+    told = [line.data["days"] for line in lines(tmp_path, kinds=("removed",))]
+    assert len({file.name[:10] for file in tmp_path.glob("2*")}) == 2
+    assert told
+    assert all(len(one) == 1 for one in told)

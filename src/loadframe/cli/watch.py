@@ -13,9 +13,12 @@ from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError
 from loadframe.experiments import watch as watching
 from loadframe.reporting.watch_import_report import import_json, render_import
-from loadframe.study.quantities import duration_s
+from loadframe.study.quantities import duration_s, show_size, size_bytes
 
 SHORTEST_S = 1.0
+FEWEST_DAYS = 15
+"""The fit reads so far back."""
+SMALLEST = 50 << 20
 
 
 def watch(
@@ -68,6 +71,12 @@ def watch(
         typer.Option("--counter", metavar="NAME", help="For --import: a series that counts up."),
     ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time.")] = None,
+    keep_days: Annotated[
+        int, typer.Option("--keep-days", metavar="N", help="So many days of the folder are kept.", min=FEWEST_DAYS)
+    ] = 400,
+    keep_size: Annotated[
+        str, typer.Option("--keep-size", metavar="SIZE", help="So much of the folder's days is kept (1GiB).")
+    ] = "1GiB",
     overrides: Sets = None,
     as_json: Json = False,
 ) -> None:
@@ -97,6 +106,8 @@ def watch(
             exit_on_alarm=exit_on_alarm,
             for_s=None if for_ is None else _duration_s("--for", for_),
             as_json=as_json,
+            keep_days=keep_days,
+            keep_bytes=_size_bytes("--keep-size", keep_size),
         )
         if subjects == 0:
             _import_alone(
@@ -137,3 +148,15 @@ def _duration_s(option: str, text: str) -> float:
     if seconds < SHORTEST_S:
         raise StudyError(f"{option} {text} is shorter than a second", remedy="Give at least 1s.")
     return seconds
+
+
+def _size_bytes(option: str, text: str) -> int:
+    try:
+        size = size_bytes(text)
+    except ValueError as error:
+        raise StudyError(f"{option}: {error}", remedy=f"For example {option} 1GiB.") from error
+    if size < SMALLEST:
+        raise StudyError(
+            f"{option} {text} is less than a day and the model need", remedy=f"Give at least {show_size(SMALLEST)}."
+        )
+    return size

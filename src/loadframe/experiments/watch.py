@@ -48,6 +48,8 @@ class Wishes:
     exit_on_alarm: bool = False
     for_s: float | None = None
     as_json: bool = False
+    keep_days: int = 400
+    keep_bytes: int = 1 << 30
 
 
 def of_study(study: Study, wishes: Wishes) -> WatchPlan:
@@ -221,6 +223,8 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
         command=_command(wishes.command),
         exit_on_alarm=wishes.exit_on_alarm,
         as_json=wishes.as_json,
+        keep_days=wishes.keep_days,
+        keep_bytes=wishes.keep_bytes,
     )
 
 

@@ -114,6 +114,25 @@ class Journal:
             return [self.folder / n for n in names if DAY.fullmatch(n) and n.endswith(TODAY) and n[:10] != self._day]
         return []
 
+    def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
+        """Remove the oldest days until no more than these are left; (the days, their bytes). Days are counted by what
+        is there and not by the clock: one that is set to another year removes nothing. The day in progress stays."""
+        files: dict[str, list[tuple[Path, int]]] = {}
+        removed, freed = list[str](), 0
+        with suppress(OSError):  # a folder that cannot be read is said by the next line that it does not take
+            for entry in os.scandir(self.folder):
+                if DAY.fullmatch(entry.name):
+                    files.setdefault(entry.name[:10], []).append((Path(entry.path), entry.stat().st_size))
+            left = sum(size for one in files.values() for _, size in one)
+            for day in sorted(files):
+                if day == self._day or (len(files) - len(removed) <= keep_days and left <= keep_bytes):
+                    continue
+                for path, size in files[day]:
+                    path.unlink()
+                    left, freed = left - size, freed + size
+                removed.append(day)
+        return removed, freed
+
     # --- what was learned ---
 
     def keep(self, state: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ Light on purpose: no numpy, polars, scipy or pydantic (tests/watching/test_for_r
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -13,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,6 +42,9 @@ COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 SLOWLY_S = 60.0
 CONNECTIONS = "target.connections"
 MOST_ANSWER = 1 << 20
+CHILD_WITHIN_S = 600.0
+"""A child takes seconds; one that hangs would be the last one."""
+CLOSED_WITHIN_S = 5.0
 DONE, MUST_ACT, ALARM, INTERRUPTED = 0, 1, 3, 130
 FILESYSTEMS = "proc/self/mounts"
 
@@ -179,9 +184,18 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """See watch_watcher.Children: one at a time, so that they never take more than one CPU."""
+    """See watch_watcher.Children: one at a time, so that they never take more than one CPU. within_s: of
+    CLOCK_MONOTONIC, after which one that still runs is killed, and said. command: of a child, from its task and
+    arguments."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        within_s: float = CHILD_WITHIN_S,
+        command: Callable[..., list[str]] = lambda *words: python("loadframe.experiments.watch_child", *words),
+    ) -> None:
+        self._within_s, self._command = within_s, command
+        self._until_s = math.inf
         self._process: subprocess.Popen[bytes] | None = None
         self._out: int | None = None
         self._before_s = self._spent_s = 0.0
@@ -194,7 +208,15 @@ class RealChildren:
 
     def fitted(self) -> Mapping[str, Any] | None:
         """Nothing where it failed: stderr has said why."""
-        if self._process is None or self._process.poll() is None:
+        if self._process is None:
+            return None
+        if self._process.poll() is None:
+            if time.monotonic() >= self._until_s:  # it is looked for again at the next tick, as it may not end at once
+                self._until_s = math.inf
+                say(
+                    f"A child of the watch did not end within {self._within_s:g} s: it is killed; the next comes later."
+                )
+                self._process.kill()
             return None
         process, self._process = self._process, None
         self._spent_s = _children_s() - self._before_s
@@ -220,16 +242,18 @@ class RealChildren:
         """End what still runs."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            with suppress(subprocess.TimeoutExpired):  # the kernel holds it; it ends when that lets go
+                self._process.wait(CLOSED_WITHIN_S)
 
     def _begin(self, task: str, *arguments: str, out: bool = False) -> None:
         if self._process is not None:
             return
         self._before_s = _children_s()
+        self._until_s = time.monotonic() + self._within_s
         self._out = os.memfd_create("loadframe-watch") if out else None
         try:
             self._process = spawn(
-                python("loadframe.experiments.watch_child", task, *arguments), Allowance(),
+                self._command(task, *arguments), Allowance(),
                 stdout=self._out if self._out is not None else subprocess.DEVNULL, stderr=None, cwd=NO_FOLDER,
                 env=environment(),
             )  # fmt: skip

@@ -291,6 +291,7 @@ class Watcher:
             self._children.fit(journal.folder, self._clocks.wall() - FORGET_S)
         if parts["compact"].due(now_s):
             parts["compact"].cost(now_s, 0.0)
+            self._forget()
             for file in journal.ended_days()[:1]:
                 self._children.compact(file)
         if parts["cost"].due(now_s):
@@ -299,6 +300,11 @@ class Watcher:
         if parts["keep"].due(now_s):
             parts["keep"].cost(now_s, 0.0)
             self._keep()
+
+    def _forget(self) -> None:
+        removed, freed = self.journal.forget(self.plan.keep_days, self.plan.keep_bytes)
+        if removed:
+            self._write("removed", {"days": removed, "bytes": freed})
 
     # --- inside ---
 

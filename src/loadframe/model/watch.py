@@ -15,7 +15,7 @@ class WatchPlan:
     find: how the service's processes are found, also after it was started again: pid, started, listen (number, port),
     groups (folders of its control group), command line, user. server: a database's address, as it gave it itself.
     sources: addresses and commands that tell counters. unit: one unit of work: an HTTP request or a command. limits:
-    that the study declares.
+    that the study declares. keep_days, keep_bytes: what is kept of the day files, the day in progress in any case.
     """
 
     subject: str
@@ -36,6 +36,8 @@ class WatchPlan:
     command: tuple[str, ...] = ()
     exit_on_alarm: bool = False
     as_json: bool = False
+    keep_days: int = 400
+    keep_bytes: int = 1 << 30
 
     def as_record(self) -> dict[str, Any]:
         """For `of_record`."""
