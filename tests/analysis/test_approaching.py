@@ -66,6 +66,20 @@ def test_a_peak_that_grows_from_day_to_day_is_told_days_before(growth: float) ->
     assert in_s == pytest.approx(crossing - at_s, rel=0.1, abs=DAY_S)
 
 
+def test_a_first_day_without_its_high_hours_says_nothing_of_the_growth() -> None:
+    """A watch that begins in the evening: its first day has no peak, and a line through it would not be one."""
+    rows = [
+        (
+            1e6 * DAY_S + DAY_S * (2 / 3 + day),
+            50 * (1 + 0.12 * day) * (0.55 - 0.45 * math.cos(2 * math.pi * (day - 0.2))),
+        )
+        for day in (at / 288 for at in range(288 * 8))
+    ]
+    at_s = told(rows)[0][0]
+    assert max(before for until_s, before in rows if until_s <= at_s) < 0.72 * LIMIT
+    assert at_s - rows[0][0] < 4 * DAY_S
+
+
 def test_it_goes_on_after_it_was_written_down() -> None:
     days = Days()
     for at_s, load in breathing(3, 40.0):

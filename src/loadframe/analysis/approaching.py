@@ -29,6 +29,8 @@ ABOVE = 1.1
 days before. Over days the test of the rise speaks: a peak that grows by 4 % a day is never 1.1 times the last."""
 LATEST = 3
 """The latest pace is that of the last third of the rise."""
+PARTIAL_S = 4 * 3600.0
+"""A first day of which so much was not watched may be without its highest hours: it counts together with the second."""
 SMOOTHED, FEWEST_RISING = 3, 6
 """Rows of which the load is the mean, so that it lags behind by one; rows that a rise within a day takes."""
 FEWEST_DAYS, MOST_DAYS = 3, 14
@@ -69,6 +71,8 @@ class Days:
         smooth = sum(self.recent) / len(self.recent)
         self.began_s = self.began_s or at_s
         day = int(at_s // DAY_S)
+        if day - 1 == self.day == int(self.began_s // DAY_S) and self.began_s % DAY_S > PARTIAL_S:
+            self.day = day
         if day != self.day:
             self.day = day
             self.maxima = [*self.maxima[1 - MOST_DAYS :], smooth]
@@ -107,7 +111,7 @@ class Days:
         again = WHOLE if took_s <= HOUR_S else QUARTER if first and took_s > QUICK_S else HALF
         if in_s > took_s * again:
             return None
-        words = f"it has risen from {rows[0][1]:.3g} to {now:.3g} within {_span(took_s)}"
+        words = f"it has risen from {rows[0][1]:.3g} to {now:.3g} within {span(took_s)}"
         soonest, latest = (low - now) / pace / 2 - lag_s, (high - now) / pace * 2 - lag_s
         return Approach(in_s, max(0.0, soonest), max(0.0, latest), words)
 
@@ -153,5 +157,6 @@ class Days:
         return found
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """A time in hours or minutes, in words."""
     return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"
