@@ -23,6 +23,7 @@ def test_every_metric_has_a_unit_that_can_be_shown() -> None:
     assert {metric.unit for metric in METRICS.values()} <= UNITS
     assert show_metric("system.cpu.frequency", 2.9e9) == "2.9 GHz"
     assert show_metric("system.cpu.steal", 0.125) == "12.5 %"
+    assert show(1010 * 2.0**20, "bytes") == "1010 MiB"
 
 
 def test_a_name_stands_for_one_metric() -> None:

@@ -27,7 +27,7 @@ def _bytes(value: float) -> str:
         if abs(size) < 1024:
             break
         size, unit = size / 1024, larger
-    return f"{size:.3g} {unit}" if unit != "B" else f"{size:.0f} B"
+    return f"{size:.0f} {unit}" if unit == "B" or abs(size) >= 100 else f"{size:.3g} {unit}"
 
 
 def show(value: float, unit: str) -> str:

@@ -248,6 +248,7 @@ def test_one_is_singular() -> None:
 
 def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:
     assert words.sentence("table_open_cache was cut") == "table_open_cache was cut."
+    assert words.sentence("books = 16") == "books = 16."
     assert words.sentence("the disk was busy.") == "The disk was busy."
 
 

@@ -26,7 +26,7 @@ ADVICE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("absent", ("See the service's own log. The watch goes on, and finds it once it is back.",)),
     *((f"{kind}.table_open_cache", (
         "Raise table_open_cache while there is room (SET GLOBAL, and the configuration file); each cached table takes "
-        "up to two open files, so check process.open_files first.",
+        "up to two open files, so look at the limit of open files of its process first.",
     )) for kind in OF_MYSQL),
     *((f"{kind}.max_connections", (
         "Raise max_connections, or let fewer clients connect at a time (a pool).",

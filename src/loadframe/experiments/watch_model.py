@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.analysis import kept
-from loadframe.analysis.approaching import Days
+from loadframe.analysis.approaching import Days, span
 from loadframe.analysis.leaks import Leak, leak
 from loadframe.analysis.regime import Change, Series
 from loadframe.experiments.watch_advice import advice_for
@@ -216,14 +216,15 @@ class Model:
         if name == "response":
             before, now = math.exp(before), math.exp(now)
         unit = " s" if name == "response" else " cores"
-        since = f"since about {change.rows * SLOW_ROW_S / 60:.0f} minutes"
+        since = f"since about {span(change.rows * SLOW_ROW_S)}"
         title = (
             f"{_first(NAMES[name])} is no longer what it was: {now:.3g}{unit} in place of {before:.3g}{unit}, {since}"
         )
         evidence = (
             {"text": f"Expected at this load: {before:.3g}{unit}", "metric": name, "value": before},
             {"text": f"Found: {now:.3g}{unit}", "metric": name, "value": now},
-            {"text": f"Evidence {change.evidence:.3g} above {change.threshold:.3g}", "metric": name, "value": None},
+            {"text": f"{change.evidence / change.threshold:.3g} times the evidence that an alarm takes", "metric": name,
+             "value": None},
         )  # fmt: skip
         self._told.pop(f"change {name}", None)  # it was learned again: the next one is another
         return WatchAlarm("change", name, title, evidence, advice_for(f"change.{name}"))

@@ -12,9 +12,12 @@ export function el(tag, attributes = {}, ...inside) {
   return made;
 }
 
+// A sentence whose `commands` are set as code.
+export const sentence = (text) => `${text}`.split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
+
 export const number = (value, digits = 3) =>
   Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
-export const bytes = (value) => (value >= 2 ** 30 ? `${number(value / 2 ** 30)} GiB` : `${number(value / 2 ** 20)} MiB`);
+export const bytes = (value) => (value >= 2 ** 30 ? `${number(value / 2 ** 30)}\u00a0GiB` : `${number(value / 2 ** 20)}\u00a0MiB`);
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds)), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
   if (hours) return `${hours} h ${minutes} min`;

@@ -195,7 +195,7 @@ function facts() {
   const { heading, recorder } = run, cost = recorder ?? heading.recorder, flagged = run.steps.filter((step) => step.flags.length).length;
   parts.facts.replaceChildren(el("dl", {}, fact("Started", when(heading.started_at)), heading.seconds ? fact("Took", duration(heading.seconds)) : "",
     fact("Objective", heading.objective || "—"), fact("Steps", `${run.steps.length}${flagged ? `, ${flagged} to read with care` : ""}`),
-    cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${cost.late_ticks} late ticks` : ""}`) : ""),
+    cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${cost.late_ticks} late tick${cost.late_ticks === 1 ? "" : "s"}` : ""}`) : ""),
     heading.quality.length ? el("details", {}, el("summary", {}, "How the run went"), el("ul", {}, heading.quality.map((each) => el("li", {}, each)))) : "");
 }
 function log() {

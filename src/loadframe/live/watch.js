@@ -1,5 +1,5 @@
 // A watch: its alarms, its last day over time, response against load, and the limits with what is expected of them.
-import { bytes, duration, el, number, scatter, spark, timeline } from "/draw.js";
+import { bytes, duration, el, number, scatter, sentence, spark, timeline } from "/draw.js";
 
 // A time; with its date if that is not today.
 function when(s) {
@@ -20,8 +20,8 @@ export function merge(watch, change) {
 
 function alarm(one) {
   return el("article", { class: "alarm" }, el("h3", {}, one.title), el("p", { class: "note" }, when(one.at_s), one.ends_s ? ` · expected ${range(one.ends_s, when)}` : ""),
-    el("ul", {}, (one.evidence ?? []).map((each) => el("li", {}, `${each.text ?? each}`))),
-    one.try?.length ? el("p", { class: "note try" }, "What to try") : "", el("ul", {}, (one.try ?? []).map((each) => el("li", {}, `${each}`))));
+    el("ul", {}, (one.evidence ?? []).map((each) => el("li", {}, sentence(each.text ?? each)))),
+    one.try?.length ? el("p", { class: "note try" }, "What to try") : "", el("ul", {}, (one.try ?? []).map((each) => el("li", {}, sentence(each)))));
 }
 
 function limit(id, one, points) {

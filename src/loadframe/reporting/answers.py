@@ -200,6 +200,12 @@ def _interrupted(inv: Investigation) -> str:
     return f"{begun}{proved} By then this {standing}: {words.strip(findings[0].title)}."
 
 
+def next_heading(inv: Investigation) -> str:
+    """What `next_step` tells: the next limit, or something to do."""
+    told = inv.next_limit is not None and next_step(inv) == _next_limit(inv, inv.next_limit)
+    return "Next limit" if told else "Next"
+
+
 def next_step(inv: Investigation) -> str:
     """The next limit and its load; where nothing is known of that, what to do next; and where the curve alone says what
     limits, what would confirm it."""

@@ -208,11 +208,14 @@ def strip(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop. Names (table_open_cache, sqlite.wal_bytes) keep their spelling."""
+    """With a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
     if not bare:
         return ""
-    first = bare.split()[0].rstrip(",:;")
+    first, *rest = bare.split()
+    if rest[:1] == ["="]:  # "books = 16": the name of a setting, too
+        return f"{bare}."
+    first = first.rstrip(",:;")
     return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
 
 
