@@ -92,3 +92,14 @@ def test_scores_that_follow_one_another_are_widened() -> None:
     assert widening(independent) < 1.3
     alike = [sum(independent[at : at + 9]) / 3 for at in range(3990)]
     assert widening(alike) > 2
+
+
+@pytest.mark.parametrize("seed", [17, 22])
+def test_a_load_that_grows_day_by_day_is_no_change_of_a_response_that_stays(seed: int) -> None:
+    """Loads above those of the last fit have no line yet: one that is drawn on to them is off by more each day."""
+    noise, deviation, given = random.Random(seed), 0.0, []
+    for at in range(6 * DAY):
+        deviation = 0.9 * deviation + 0.013 * noise.gauss(0, 1)
+        cycle = 0.55 - 0.45 * math.cos(2 * math.pi * (at / DAY - 0.2))
+        given.append((260 * (1 + 0.12 * at / DAY) * (cycle + deviation), noise.gauss(0.7, 0.2)))
+    assert told(given, Series(2 * MONTH)) == []

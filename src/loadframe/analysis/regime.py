@@ -125,9 +125,6 @@ class Series:
         load, value = self.waiting.pop(0)
         self.loads.append(load)
         self.values.append(value)
-        if load is not None:
-            low, high = self.range or (load, load)
-            self.range = min(low, load), max(high, load)
         del self.loads[:-MOST], self.values[:-MOST]
         self.fitted += 1
         if self.fitted >= 2 * FEWEST and (self.fitted & (self.fitted - 1) == 0 or self.fitted % (MOST // 7) == 0):
@@ -149,7 +146,7 @@ class Series:
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
 
     def _expected(self, load: float | None) -> float | None:
-        """None for a load above or below all that was learned."""
+        """None for a load above or below all of the last fit: its lines are not drawn on to loads learned since."""
         if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
             return None
         return self._line(load)
