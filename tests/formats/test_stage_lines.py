@@ -155,6 +155,55 @@ def test_robinhoods_batches_and_the_seconds_of_its_workers() -> None:
     assert (apply.values["waiting"], apply.values["current"]) == pytest.approx((900 * 0.325, 10 * 0.325))
 
 
+ROBINHOOD_2_4 = """\
+2013/07/17 13:49:06 robinhood@mds1[30105/2] STATS | Threads waiting: 2
+2013/07/17 13:49:06 robinhood@mds1[30105/2] STATS |  0: STAGE_GET_FID        | Wait:     0 | Curr:   1 | Done:   0 |\
+ Total: 100000 | ms/op: 0.02
+2013/07/17 13:49:06 robinhood@mds1[30105/2] STATS |  4: STAGE_DB_APPLY       | Wait:   900 | Curr:   3 | Done:   0 |\
+ Total:  90000 | ms/op: 2.00
+2013/07/17 13:49:06 robinhood@mds1[30105/2] STATS | ChangeLog reader #0:
+2013/07/17 13:49:06 robinhood@mds1[30105/2] STATS |    processing speed ratio   = 0.75
+"""
+
+
+def test_older_lines_of_robinhood_are_read() -> None:
+    get_fid, apply, log = _read(ROBINHOOD_2_4)
+    assert (get_fid.name, apply.name) == ("GET_FID", "DB_APPLY")
+    assert (apply.values["pool_idle"], apply.values["waiting"], apply.values["entries"]) == (2, 900, 90_000)
+    assert log.values == {"follow": 0.75}
+
+
+def _reports(*totals: int) -> list[bytes]:
+    """Of stages that have done as much, and twice as much."""
+    row = "2015/03/11 11:37:23 robinhood[1/2] STATS |  {}: {} |    0 |    1 |    0 | {} |  0.10 |\n"
+    return [(row.format(1, "GET_FID", 2 * total) + row.format(5, "DB_APPLY", total)).encode() for total in totals]
+
+
+@pytest.mark.parametrize(
+    ("totals", "done"),
+    [
+        ((1000, 1200, 1200), [1000, 1200, 1200]),  # since the start, as before 3.1: a total goes back nowhere
+        ((1000, 900, 1200), [1000, 1900, 3100]),  # of periods
+        ((1000,), [1000]),
+    ],
+)
+def test_whether_robinhoods_totals_are_since_its_start_is_seen(totals: tuple[int, ...], done: list[int]) -> None:
+    pieces = _reports(*totals)
+    lines = StageLines.of(pieces)
+    found = [line for piece in pieces for line in lines.feed(piece) if line.name == "DB_APPLY"]
+    assert [line.values["done"] for line in found] == done
+    assert all(line.values.get("ms_per_op", 0.1) == pytest.approx(0.1) for line in found)
+
+
+def test_where_a_file_is_cut_changes_nothing_of_what_its_totals_mean() -> None:
+    text = b"".join(_reports(1000, 900, 1200))
+    for cut in range(0, len(text), 7):
+        pieces = [text[:cut], b"", text[cut:]]
+        lines = StageLines.of(pieces)
+        found = [line for piece in pieces for line in lines.feed(piece)]
+        assert found[-1].values["done"] == 3100, cut
+
+
 def test_robinhoods_totals_are_of_a_period_and_are_added_up() -> None:
     second = [line for line in _read(ROBINHOOD + ROBINHOOD) if line.name == "DB_APPLY"][1]
     assert second.values["entries"] == 8000

@@ -1,5 +1,5 @@
 """Statistics that a pipeline prints of its stages and of a change log that it follows: lines of JSON, and the STATS
-lines in the log of RobinHood 3.
+lines in the log of RobinHood.
 
 docs/pipelines.md has the fields. A line that is neither is another line of a log and is passed over; one that is meant
 to be one and cannot be is counted with its reason.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,19 @@ class StageLines:
     _rest: bytes = b""
     _skips: bool = False
     _robinhood: RobinHood = field(default_factory=RobinHood)
+
+    @classmethod
+    def of(cls, pieces: Iterable[bytes | None]) -> StageLines:
+        """To read a file that has these pieces, None where it begins again. RobinHood's totals mean one thing or
+        another, which only several reports show."""
+        scout = cls()
+        for piece in pieces:
+            if piece is None:
+                scout.restart()
+            elif b"STATS" in piece or scout._rest:
+                for _ in scout.feed(piece):
+                    pass
+        return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
         """The lines that end in a piece. One longer than LONGEST_LINE is passed over."""

@@ -171,7 +171,7 @@ class StageTail:
         return tuple(told)
 
     def _lines(self, file: _File, number: int, *, of_driver: bool) -> Iterator[_Told]:
-        lines, name = StageLines(), words(file.path.name, 80)
+        lines, name = StageLines.of(piece for _, piece in file.pieces), words(file.path.name, 80)
         for seen_s, piece in file.pieces:
             if piece is None:
                 lines.restart()
