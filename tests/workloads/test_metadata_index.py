@@ -158,6 +158,15 @@ def test_a_tree_that_is_none_is_refused_and_named(endpoint: Endpoint, tree: str)
     assert caught.value.remedy
 
 
+def test_a_tree_that_is_a_link_is_refused_with_what_it_leads_to(endpoint: Endpoint, tmp_path: Path) -> None:
+    """As /bin is on most machines. The scan would have ended with "Not a directory"."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "link").symlink_to("files")
+    with pytest.raises(StudyError, match="is a symbolic link") as caught:
+        made(endpoint, tree=str(tmp_path / "link")).install(endpoint)
+    assert str(tmp_path / "files") in caught.value.remedy
+
+
 def test_a_password_is_in_no_file_and_no_argument(endpoint: Endpoint, folder: Path) -> None:
     workload = made(endpoint, "scanners", entries=20_000)
     folder.mkdir()

@@ -22,6 +22,7 @@ from loadframe.host.processes import Allowance
 from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores
 from loadframe.indexing import trees
+from loadframe.indexing.beneath import shown
 from loadframe.indexing.config import Config
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import Store, StoreError
@@ -220,6 +221,11 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             raise StudyError(
                 f"workload.options.tree = {tree!r} is no folder with an absolute path.",
                 remedy="Name a folder that is there, from / on; or omit it, and a tree is made.",
+            )
+        if tree and Path(tree).is_symlink():
+            raise StudyError(
+                f"workload.options.tree = {tree!r} is a symbolic link, which neither find nor du follows.",
+                remedy=f"Name the folder that it leads to: {shown(os.fsencode(Path(tree).resolve()))}.",
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
