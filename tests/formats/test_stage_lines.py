@@ -54,6 +54,13 @@ def test_a_line_is_read_with_all_its_fields() -> None:
     assert "time" not in line.values
 
 
+@pytest.mark.parametrize(
+    "before", [b"loader-1  | ", b"2026-11-26 22:40:01,512 INFO stats: ", b"\x1b[32mINFO\x1b[0m ", b"STATS | "]
+)
+def test_what_a_logger_puts_before_a_line_is_passed_over(before: bytes) -> None:
+    assert _read((before + APPLY).decode() + "\r\n") == [parse_stage_line(APPLY)]
+
+
 def test_a_change_log_is_read() -> None:
     line = parse_stage_line(b'{"log": "changes", "time": 3, "read": 10, "applied": 9, "pending": 1, "lag_s": 0.25}')
     assert line == StageLine("log", "changes", "", 3.0, {"read": 10.0, "applied": 9.0, "pending": 1.0, "lag_s": 0.25})
@@ -68,6 +75,7 @@ def test_a_change_log_is_read() -> None:
         b'{"stage": "production", "level": "info", "msg": "GET / 200"}',
         b'{"stage": "prod", "time": "2026-11-26T18:00:00Z", "msg": "GET / 200"}',
         b'["stage"]',
+        b'INFO saw {"stage": 3 of 4}',
         b'{"stages": 3}',
         b"",
     ],

@@ -112,19 +112,24 @@ class StageLines:
                 raise StageLineError(str(error)) from error
             if any(value > LARGEST for row in rows for value in row.values.values()):
                 raise StageLineError("a number is above 2^53")
-            return [StageLine(row.kind, row.name, "", None, row.values) for row in rows]
+            if rows or b"{" not in line:
+                return [StageLine(row.kind, row.name, "", None, row.values) for row in rows]
         one = parse_stage_line(line)
         return [] if one is None else [one]
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """The statistics in one line; None for a line of something else. StageLineError for one that cannot be."""
-    text = line.strip()
-    if not text.startswith(b"{") or not any(word in text for word in _MEANT):
+    """The statistics in one line, whatever a logger or a container puts before them; None for a line of something else.
+    StageLineError for one that cannot be."""
+    before, brace, rest = line.partition(b"{")
+    text = (brace + rest).strip()
+    if not any(word in text for word in _MEANT):
         return None
     try:
         found = parse_json(text)
     except JsonError as error:
+        if before.strip():
+            return None
         raise StageLineError(f"it is no JSON: {words(error, 80)}") from error
     kind = next((word for word in (STAGE, LOG) if isinstance(found, dict) and isinstance(found.get(word), str)), None)
     if kind is None:
