@@ -302,8 +302,8 @@ LATEST = {
         "a PostgreSQL 5 ms away", ("pipeline.DB_APPLY",), ("entries = 20000", "batch = 20"), on=distant_postgres
     ),
     "pages": Variant(
-        "one directory has all files, and each page of its listing takes 100 ms", ("pipeline.SCAN",),
-        ("batch = 100", "fs_threads = 4"), tree=SlowTree(1, 40_000, page_s=0.1),
+        "one directory has all files, and each page of its listing takes 50 ms", ("pipeline.SCAN",),
+        ("batch = 100", "fs_threads = 4"), tree=SlowTree(1, 40_000, page_s=0.05),
     ),
     "wide": Variant(
         "three directories have all files, and each look at one takes 1 ms", ("pipeline.GET_INFO_FS",), ("batch = 50",),

@@ -29,6 +29,8 @@ ROOT, FIRST = 1, 2
 KEPT_S = 3600
 """The kernel may keep directories, and looks files up each time."""
 MOST_BYTES = 1 << 17
+PAGE_BYTES = 4096
+"""Of a listing whose pages take time, however much the kernel asks for: 128 names."""
 SIDE_BY_SIDE = 1 << 18
 """FUSE_PARALLEL_DIROPS: a look at a file does not wait until a page of its directory is there."""
 LAZILY = 2
@@ -93,8 +95,9 @@ class SlowTree:
         kind = (stat.S_IFDIR if node == ROOT else stat.S_IFREG) >> 12
         if not offset and node != ROOT:
             time.sleep(self.list_s)
-        if node != ROOT:
+        if node != ROOT and self.page_s:
             time.sleep(self.page_s)
+            size = min(size, PAGE_BYTES)
         listed = bytearray()
         for number in range(offset, count):
             name = letter + b"%d" % number

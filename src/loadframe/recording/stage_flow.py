@@ -52,6 +52,8 @@ class Flow:
     """The processes of all stages."""
 
     _stages: dict[str, dict[Process, _One]] = field(default_factory=dict)
+    _rates: dict[Process, float] = field(default_factory=dict)
+    """Entries a second of each process, in all stages: one of them may be amid one long operation."""
     _sums: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, stage: str, process: Process, at_s: float, values: Mapping[str, float]) -> dict[str, float]:
@@ -62,8 +64,10 @@ class Flow:
         if known is None:
             processes[process] = _One(at_s, dict(values))
         else:
+            before = known.rate or 0.0
             did = known.take(at_s, values)
-            weight = self._weights(processes)[process]
+            self._rates[process] = max(0.0, self._rates.get(process, 0.0) + (known.rate or 0.0) - before)
+            weight = self._weights(processes)[process] if did else 0.0
             for name, value in did.items():
                 sums[name] = sums.get(name, 0.0) + weight * value
         if len(processes) == 1:
@@ -72,20 +76,17 @@ class Flow:
 
     def end(self, stage: str, process: Process) -> None:
         """It works on the stage no more."""
-        self._stages.get(stage, {}).pop(process, None)
+        one = self._stages.get(stage, {}).pop(process, None)
+        if one is not None and one.rate is not None:
+            self._rates[process] = max(0.0, self._rates[process] - one.rate)
 
     def _weights(self, processes: Mapping[Process, _One]) -> dict[Process, float]:
         """Of each process its part of the entries that pass through; of its workers, where none do."""
-        rates = {process: self._rate(process) for process in processes}
+        rates = {process: self._rates.get(process, 0.0) for process in processes}
         if not any(rates.values()):
             rates = {process: one.workers or 1.0 for process, one in processes.items()}
         total = sum(rates.values())
         return {process: rate / total for process, rate in rates.items()}
-
-    def _rate(self, process: Process) -> float:
-        """In all stages: a stage may be amid one long operation."""
-        found = (processes[process].rate for processes in self._stages.values() if process in processes)
-        return sum(rate for rate in found if rate is not None)
 
     def _queue(self, processes: Mapping[Process, _One]) -> dict[str, float]:
         queues = {process: one.values for process, one in processes.items() if one.values.get("queue")}
