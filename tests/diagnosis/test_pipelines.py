@@ -260,6 +260,17 @@ def test_one_operation_at_a_time_is_a_finding_that_more_workers_cannot_help(make
     assert any(each.metric == "pipeline.SCAN.current_most" for each in first.evidence)
 
 
+def test_one_operation_at_a_time_is_seen_in_the_mean_of_levels(make_step: StepMaker) -> None:
+    """The first level has one worker, which is at work all the time; throughput is flat from there on."""
+    alone = [
+        _stage("SCAN", 0.98, workers=1, at_work=0.98, current=1.0, most_current=1.0),
+        *ONE_DIRECTORY[1:],
+    ]
+    two = [replace(ONE_DIRECTORY[0], busy=0.5, idle=0.5, workers=2), *ONE_DIRECTORY[1:]]
+    first = _diagnosed(make_step, [(1.0, 1000.0, alone), (2.0, 1000.0, two)])[0][0]
+    assert first.id == "pipeline.SCAN"
+
+
 def test_processes_of_which_one_has_no_entries_are_said(make_step: StepMaker) -> None:
     apply = replace(CLOGGED[2], workers=2, at_work=0.98)
     rows = [(1.0, 1000.0, CLOGGED), (2.0, 1000.0, [*CLOGGED[:2], apply, CLOGGED[3]])]

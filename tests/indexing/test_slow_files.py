@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from loadframe.indexing.beneath import Beneath
-from loadframe.indexing.board import Board, Shape
+from loadframe.indexing.board import ENTRIES, SCAN, Board, Meter, Shape
 from loadframe.indexing.entries import id_of
-from loadframe.indexing.stages import Asker, Piece, Work
+from loadframe.indexing.frontier import Directory, Frontier
+from loadframe.indexing.queues import Queue
+from loadframe.indexing.stages import Asker, Lister, Piece, Work
 
 SHAPE = Shape(1, (1, 1, 1, 1))
 
@@ -65,3 +67,28 @@ def test_the_names_of_a_directory_that_cannot_be_opened_any_more_are_told_as_it_
         asker.act(Work([Piece(b"a", names, 0.0)], [id_of(b"a/" + name) for name in names]))
         counted = {what: count for what, count in board.counted().items() if count}
     assert counted == told
+
+
+class _Closing(Queue[Work]):
+    """The time is up once the first batch is handed on."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        super().__init__(100)
+        self._frontier = frontier
+
+    def put(self, item: Work) -> bool:
+        self._frontier.close()
+        return super().put(item)
+
+
+def test_a_directory_that_is_being_listed_when_the_time_is_up_is_not_listed_to_its_end(tree: Path) -> None:
+    """One of 40,000 names on a slow file system went on for 15 s after the end of its step."""
+    for number in range(50):
+        (tree / f"file {number}").touch()
+    Board.make(tree.parent / "board", SHAPE)
+    with closing(Board(tree.parent / "board", SHAPE, 0)) as board, Beneath(tree) as beneath:
+        frontier, meter = Frontier(board.received), Meter(board, board.of_worker(0, SCAN, 0))
+        frontier.begin(Directory(b"", ()), board.asks_nothing)
+        Lister(beneath, frontier, board, meter, _Closing(frontier), 10).work()
+        listed = board.sum(SCAN, ENTRIES)
+    assert listed == 10

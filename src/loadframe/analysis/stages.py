@@ -73,7 +73,7 @@ class Stage:
     @property
     def is_single(self) -> bool:
         """Whether one operation is in work all the time and never two, although there are workers for more."""
-        several = self.workers is not None and self.workers > MANY
+        several = self.workers is not None and self.workers > 1.0
         one = self.most_current is not None and 0.5 <= self.most_current < MANY
         return several and one and (self.at_work or 0.0) >= FULL and not self.is_blocked
 

@@ -121,6 +121,8 @@ class Lister:
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
                     self._hand_on(Piece(path, names, found_s))
+                    if self.frontier.closed:  # what is left of a huge directory would be listed for nothing
+                        return
                     names, found_s = [], self.meter.turn(BUSY)
         if names:
             self._hold(Piece(path, names, found_s))
