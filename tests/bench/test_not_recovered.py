@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import loadframe
-from loadframe.errors import NotRecovered
+from loadframe.errors import NotRecovered, TargetError
 from loadframe.model import NOT_RECOVERED, Investigation
 from loadframe.reporting.page import render_page
 from loadframe.study import parse
@@ -150,3 +151,33 @@ def test_a_service_that_recovers_is_measured_to_the_end(tmp_path: Path) -> None:
     assert found.stop is None and found.outcome.kind != "stopped-answering"
     assert not (Path(found.run) / "stop.json").exists()
     assert NOT_RECOVERED not in found.quality.flags
+
+
+DYING = """
+import http.server, os, sys, time
+class Answering(http.server.BaseHTTPRequestHandler):
+    protocol_version, disable_nagle_algorithm, wbufsize, last, served = "HTTP/1.1", True, -1, time.monotonic(), 0
+    def do_GET(self):
+        if Answering.served > 20 and time.monotonic() - Answering.last > 0.1:
+            print("out of tokens", flush=True)
+            os._exit(7)
+        Answering.last, Answering.served = time.monotonic(), Answering.served + 1
+        time.sleep(0.002)
+        self.send_response(200)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"ok!")
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answering).serve_forever()
+"""
+
+
+def test_a_service_of_ours_that_dies_as_it_is_asked_again_says_its_last_words(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        'kind = "url"', f"kind = 'service'\ncommand = ['python3', '-c', {json.dumps(DYING)}, '{{{{port}}}}']"
+    )
+    text = text.replace('[target.settings]\nurl = "http://127.0.0.1:{port}"\n', "")
+    with pytest.raises(TargetError, match=r"The service died \(exit status 7\)") as caught:
+        investigated(tmp_path, text.replace("{{", "{").replace("}}", "}"))
+    assert "out of tokens" in caught.value.details

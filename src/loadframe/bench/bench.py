@@ -28,6 +28,7 @@ from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
 from loadframe.diagnosis.sight import blind_counters
+from loadframe.errors import NotRecovered
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.host.signals import undisturbed
@@ -420,7 +421,11 @@ class RealBench:
         caches = self.is_cache(treatment)
         if caches:
             self._target.forget()
-        self.workload.set_level(endpoint, level)
+        try:
+            self.workload.set_level(endpoint, level)
+        except NotRecovered:
+            self._target.counters()  # where it has died, that says so, with its last words
+            raise
         if caches and not cold:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"
             self.workload.warm(endpoint, level)
