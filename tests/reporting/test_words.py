@@ -487,3 +487,11 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
     other = replace(inv, stop=Stop(7, 16.0, "B", "/orders", 503, 76.4, "A larger pool"))
     assert "16 active jobs in another state (A larger pool): " in answers.answer(other)
     assert answers.stop_sentence(farm) == ""
+
+
+def test_only_a_limit_is_called_the_next_limit(farm: Investigation) -> None:
+    """What to do next may stand in its place, beside a limit that is known."""
+    assert farm.next_limit is not None
+    assert answers.next_heading(farm) == "Next limit"
+    stopped = replace(farm, outcome=replace(farm.outcome, kind="stopped-answering"))
+    assert answers.next_heading(stopped) == "Next"
