@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import stages
 from loadframe.analysis.stages import Limiting, Stage, limiting
 
@@ -26,3 +28,19 @@ def test_a_stage_that_takes_all_that_waits_keeps_up_however_busy_it_is() -> None
     assert isinstance(told, str) and "each operation takes all entries that wait" in told
     full = Stage("APPLY", busy=0.995, idle=0.0, blocked=0.0, workers=1, batch=50, waiting=480, room=0.96)
     assert limiting([read, stat, full]) == Limiting("stage", 2, ("queue",), also=0)
+
+
+def test_a_queue_that_each_operation_empties_grows_by_chance_alone() -> None:
+    """Seen on a real pipeline: WRITE passes on 500 a second, and ACK acknowledges in 50 ms all that have come, 27 of
+    them. How many wait at both ends of a window is chance; operations are few, so that it is a large part of these."""
+    read = Stage("READ", busy=0.5, idle=0.0, blocked=0.5, workers=2, batch=1)
+    write = Stage(
+        "WRITE", busy=0.99, idle=0.0, blocked=0.0, workers=2, batch=1, waiting=60, room=0.9, done=500, entries=500
+    )
+    ack = Stage(
+        "ACK", busy=1.0, idle=0.0, blocked=0.0, workers=1, batch=27, waiting=14, growth=13, room=0.003, done=18.5,
+        entries=500,
+    )  # fmt: skip
+    assert limiting([read, write, ack]) == Limiting("stage", 1, ("queue", "before"))
+    batches = replace(ack, waiting=60, growth=13)
+    assert limiting([read, write, batches]) == Limiting("stage", 2, ("queue", "before"), also=1), "it really fills"

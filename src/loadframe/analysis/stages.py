@@ -26,6 +26,8 @@ LONG = 10.0
 """Operations that wait, per worker, before a queue of which no room is told counts as one that is fed."""
 MANY = 1.5
 """Entries of an operation, on average: from here on it takes several."""
+ABOUT = 4.0
+"""Of a queue that each operation empties half of what one takes waits on average; with luck a quarter."""
 FILLED = 0.5
 """Of the room of a queue, from which on it holds back what is before it."""
 GROWS = 0.1
@@ -93,8 +95,19 @@ class Stage:
         return (self.idle or 0.0) >= SOME
 
     @property
+    def counts_entries(self) -> bool:
+        """Whether what waits before it seems to be entries, although an operation takes several: about as many wait as
+        one of them takes. Of batches fewer would wait, or more and more."""
+        if self.waiting is None or self.batch is None or self.batch < MANY:
+            return False
+        return self.batch / ABOUT <= self.waiting <= self.batch * max(1.0, self.workers or 1.0)
+
+    @property
     def queue_grows(self) -> bool:
-        return self.growth is not None and self.growth > GROWS * max(self.done or 0.0, 1e-9)
+        """Whether more come than are done. Of a queue that each operation empties it is chance how many wait at the
+        ends of a window."""
+        rate = self.entries if self.counts_entries else self.done
+        return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
     @property
     def has_queue(self) -> bool | None:
