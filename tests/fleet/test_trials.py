@@ -94,9 +94,9 @@ AGREED = {
 }
 
 
-def laboratory(folder: Path, about: str = "", window: str = "500ms", budget: str = "240s") -> Path:
+def laboratory(folder: Path, about: str = "", window: str = "1s", budget: str = "240s") -> Path:
     """A folder of this command, with the study, the service and a fleet of two hosts."""
-    place(folder, 0.01)
+    place(folder, 0.02)
     folder.joinpath("study.toml").write_text(STUDY.format(window=window, budget=budget))
     rows = "".join(HOST.format(name=name) for name in ("one", "two"))
     folder.joinpath("fleet.toml").write_text(f'[fleet]\nname = "laboratory"\n{about}\n{rows}')
@@ -229,7 +229,7 @@ def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token:
 @pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
-    with engine(open_folder, {"one": 0.01, "two": 0.02}) as address:
+    with engine(open_folder, {"one": 0.02, "two": 0.04}) as address:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         command = begin(folder)
         asked: set[bytes] = set()
@@ -259,7 +259,7 @@ def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[s
 
 
 def test_a_host_without_a_secret_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
-    with engine(open_folder, {"one": 0.01, "two": 0.01}, token="") as address:
+    with engine(open_folder, {"one": 0.02, "two": 0.02}, token="") as address:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         command = begin(folder)
         out, said = command.communicate(timeout=120)
