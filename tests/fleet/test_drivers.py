@@ -45,6 +45,7 @@ def place(own_state: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.server
+@pytest.mark.alone
 @made_here
 def test_a_full_link_is_named_with_its_host(place: Path) -> None:
     with laboratory(place, 0.002, 4_000, rate="16mbit") as lab:
