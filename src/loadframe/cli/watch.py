@@ -72,10 +72,10 @@ def watch(
     ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End after this time.")] = None,
     keep_days: Annotated[
-        int, typer.Option("--keep-days", metavar="N", help="So many days of the folder are kept.", min=FEWEST_DAYS)
+        int, typer.Option("--keep-days", metavar="N", help="Days that are kept, the newest.", min=FEWEST_DAYS)
     ] = 400,
     keep_size: Annotated[
-        str, typer.Option("--keep-size", metavar="SIZE", help="So much of the folder's days is kept (1GiB).")
+        str, typer.Option("--keep-size", metavar="SIZE", help="Size that the days in the folder may have (1GiB).")
     ] = "1GiB",
     overrides: Sets = None,
     as_json: Json = False,
