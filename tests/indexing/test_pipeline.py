@@ -6,6 +6,7 @@ import json
 import os
 import select
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -181,6 +182,23 @@ def test_a_pipeline_that_is_killed_has_lost_nothing_that_it_acknowledged_and_beg
     assert there < {id_of(entry.path) for entry in in_the_tree(tree)}
     run(config)
     assert in_the_database(store) == in_the_tree(tree)
+
+
+def test_each_process_stays_on_a_cpu_of_its_own(config: Config) -> None:
+    running = subprocess.Popen(command(replace(config, scanners=2, seconds=60.0)))
+    try:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        until = time.monotonic() + 30.0
+        while len(used := [os.sched_getaffinity(int(pid)) for pid in children.read_text().split()]) < 2 or any(
+            len(cpus) > 1 for cpus in used
+        ):
+            assert time.monotonic() < until, f"CPUs of the processes: {used}"
+            time.sleep(0.05)
+    finally:
+        running.kill()
+        running.wait()
+    there = sorted(os.sched_getaffinity(0))
+    assert used == [{there[0]}, {there[1 % len(there)]}]
 
 
 def test_its_statistics_add_up(tree: Path, config: Config) -> None:

@@ -145,8 +145,16 @@ class Process:
             queue.close(drop=drop)
 
 
+def stay_on_one_cpu(number: int) -> None:
+    """Of those that this process may use, another one for each number. One thread at a time runs Python; where its
+    threads have two CPUs, each waits for the other at every call that lets go of the interpreter (GIL)."""
+    cpus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
+
+
 def work(config: Config, number: int) -> None:
     """One process of several, from "ready" on. StoreError, MachineError, OSError."""
+    stay_on_one_cpu(number)
     with ExitStack() as stack:
         process = Process(config, number, stack)
         coordinator = process.coordinator() if number == 0 else None
