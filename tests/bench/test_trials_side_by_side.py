@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,16 @@ import pytest
 from loadframe.analysis import likeness
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
-from loadframe.fleet.searching import MOST_ATTEMPTS, SideBySide
+from loadframe.experiments.side_by_side import START
+from loadframe.fleet.on_hosts import MOST_ATTEMPTS
+from loadframe.fleet.searching import SideBySide
 from loadframe.fleet.tasks import Came
 from loadframe.model import Step, TargetState
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files
+from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.formats import encode
+from loadframe.runs.formats import decode, encode
 
 from .simulated_search import SETTINGS, after, busy, tune
 
@@ -85,13 +88,17 @@ class SimulatedEngine:
         self.closed = True
 
     def _steps(self, host: str, asked: Mapping[str, Any], many: bool) -> list[str]:
-        state = TargetState({**self.book.bench.start_state.settings, **asked["changes"]}, {})
+        states = {START: TargetState(self.book.bench.start_state.settings, {})}
+        for line in asked["states"]:
+            one = decode("treatment", line.encode(), Treatment, where="the question")
+            states[one.name] = one.state
         speed = self.speeds[host] * (self.crowded if many else 1.0)
-        values = {
-            level: speed * busy(state, level)[0] * math.exp(self._random.gauss(0, self.noise))
-            for level in asked["levels"]
-        }
-        return [encode("step", self.make_step(level, value, {})).decode() for level, value in values.items()]
+        steps = []
+        for name, level in asked["order"]:
+            value = speed * busy(states[name], level)[0] * math.exp(self._random.gauss(0, self.noise))
+            step = replace(self.make_step(level, value, {}), treatment=name, block=asked["block"])
+            steps.append(encode("step", step).decode())
+        return steps
 
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:

@@ -22,7 +22,8 @@ from loadframe.fleet.tasks import Came
 
 HOST = '[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "{name}"\n'
 ASKED: dict[str, Any] = {
-    "study": {"no": "study"}, "changes": {}, "levels": [1.0], "floors": [], "number": 1, "within_s": 60.0,
+    "study": {"no": "study"}, "states": [], "order": [["A", 1.0]], "floors": [], "block": 1, "round": None,
+    "step": "trial", "number": 1, "within_s": 60.0,
 }  # fmt: skip
 """Its answer is an error, after the second or two in which its process begins."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Required, TypedDict, Unpack
+from typing import Protocol, Required, TypedDict, Unpack
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.base import Bench
@@ -41,12 +42,31 @@ class StepAsked(TypedDict, total=False):
     purpose: Purpose
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that is to be taken: its number, and each treatment with each level in the order drawn."""
+
+    number: int
+    order: tuple[tuple[str, float], ...]
+
+
+class TakesBlocks(Protocol):
+    """Takes blocks on other machines, several at a time, each of them whole on one."""
+
+    @property
+    def at_once(self) -> int:
+        """How many."""
+
+    def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
+        """Their steps, in the order of the blocks. TargetError where the target does not work with a treatment."""
+
+
 @dataclass
 class Bookkeeping:
     """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
     target had to be started, a step that counts for nothing goes before the one that does. washes: where another
-    treatment was measured last, a shorter such step does. error: what is left of the
-    error that all remedies of an investigation share."""
+    treatment was measured last, a shorter such step does. error: what is left of the error that all remedies of an
+    investigation share. elsewhere: who takes whole blocks in place of the bench."""
 
     bench: Bench
     budget: Budget
@@ -59,6 +79,27 @@ class Bookkeeping:
     warms: bool = False
     washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
+    elsewhere: TakesBlocks | None = None
+
+    @property
+    def blocks_at_once(self) -> int:
+        """How many blocks are taken side by side."""
+        return 1 if self.elsewhere is None else self.elsewhere.at_once
+
+    def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
+        """The steps of these blocks, in their order. What one costs is noted as its share of the time they took."""
+        if self.elsewhere is None:
+            return [
+                self.take(round_number=round_number, block=block.number, treatment=name, level=level, purpose=purpose)
+                for block in blocks
+                for name, level in block.order
+            ]
+        started = self.budget.clock()
+        steps = self.elsewhere(blocks, round_number=round_number, purpose=purpose)
+        asked = [level for block in blocks for _, level in block.order]
+        for level in asked:
+            self.budget.note_step(level, (self.budget.clock() - started) / len(asked))
+        return steps
 
     def take(self, **asked: Unpack[StepAsked]) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had

@@ -10,7 +10,7 @@ from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.experiments.ladder_states import LadderStates
-from loadframe.experiments.proof import by_level, decided, grouped_orders, prove, take_block
+from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
 from loadframe.experiments.sizing import UNFIT
 from loadframe.kinds import registry as targets
 from loadframe.model import Interaction, Rung, Step, Verdict
@@ -179,10 +179,10 @@ def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], 
     taken: list[Step] = []
     slowest_s = 0.0
     drawn = grouped_orders(book.random, states.groups(wanted), levels)
-    for block, order in zip(range(1, blocks.max + 1), drawn, strict=False):
-        if block > FEWEST_BLOCKS and slowest_s > book.budget.left_s():
+    for group in in_groups(book, blocks.max, drawn):
+        if group[0].number > FEWEST_BLOCKS and slowest_s > book.budget.left_s():
             break
         left_s = book.budget.left_s()
-        taken += take_block(book, order, round_number=number, block=block)
+        taken += book.take_blocks(group, round_number=number, purpose="proof")
         slowest_s = max(slowest_s, left_s - book.budget.left_s())
     return {state: by_level(taken, states.name(state)) for state in wanted}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,7 @@ from statistics import fmean, geometric_mean, variance
 
 from loadframe.analysis import comparison, student
 from loadframe.analysis.sequential import Plan
-from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict, by_block
 from loadframe.progress import counted
@@ -106,24 +107,36 @@ def prove_side_by_side(
     taken: list[Step] = []
     verdicts: dict[tuple[str, str], Verdict] = {}
     waiting = list(pairs)
-    for block, order in zip(range(1, plan.last + 1), orders(book.random, treatments, levels), strict=False):
-        order = [(treatment, level) for treatment, level in order if any(treatment in pair for pair in waiting)]
+    for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
+        group = [_only(block, waiting) for block in group]
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
-        early = block <= plan.first
+        early = group[0].number <= plan.first
         open_question = early or not verdicts or not all(map(decided, verdicts.values()))
         kept_s = 0.0 if early else firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
-        if verdicts and not book.budget.affords([level for _, level in order], kept_s):
+        if verdicts and not book.budget.affords([level for block in group for _, level in block.order], kept_s):
             break
-        taken += take_block(book, order, round_number=round_number, block=block)
-        if block < FEWEST_BLOCKS:
+        taken += book.take_blocks(group, round_number=round_number, purpose="proof")
+        if group[-1].number < FEWEST_BLOCKS:
             continue
         verdicts |= {pair: _verdict(_of(taken, pair), pair, plan, confidence) for pair in waiting}
-        if block >= plan.first:
+        if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(verdicts[pair])]
         if not waiting:
             break
     assert verdicts, "a study has at least two blocks"
     return [(verdicts[pair], level_ratios(settled(_of(taken, pair)), *pair), _of(taken, pair)) for pair in pairs]
+
+
+def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
+    """The blocks from 1 to `last` in these orders, as many at a time as are taken side by side."""
+    blocks = (Block(number, tuple(order)) for number, order in zip(range(1, last + 1), drawn, strict=False))
+    while group := list(itertools.islice(blocks, book.blocks_at_once)):
+        yield group
+
+
+def _only(block: Block, pairs: Sequence[tuple[str, str]]) -> Block:
+    """Without the treatments that none of these pairs has."""
+    return Block(block.number, tuple(each for each in block.order if any(each[0] in pair for pair in pairs)))
 
 
 def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:

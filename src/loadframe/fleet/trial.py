@@ -12,33 +12,36 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import UserError
-from loadframe.experiments import within
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import TargetError, UserError, WorkloadError
+from loadframe.experiments import searching, within
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
-from loadframe.experiments.tuning_trials import TRIALS_ROUND, named
 from loadframe.fleet.wire import Lines, written
 from loadframe.fleet.worker import GIVEN_UP_S, clean_up, tell
 from loadframe.host.leases import Lease
 from loadframe.host.processes import parse_cpus
 from loadframe.host.signals import ignore
 from loadframe.kinds import registry as targets
-from loadframe.model import Step
-from loadframe.runs.formats import encode
+from loadframe.model import LoadInterval, Step
+from loadframe.runs.entries import Treatment
+from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
 
 ASKED_WITHIN_S = 30.0
 
 
 def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """asked: study (as resolved), changes (to its settings), levels, floors (throughput by level below which there is
-    no hope), number, host, folder, cpus. The answer: steps, and failed: why the target would not work with the changes;
-    error: why this host cannot carry the study out at all."""
+    """asked: study (as resolved), host, folder, cpus; and of steps (trying.py): states (of all treatments but the
+    start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
+    which there is no hope); or of a search for the capacity: capacity (hold_s, guess).
+
+    The answer: steps, or capacity; failed: why the target would not work so; error: why this host cannot carry the
+    study out at all."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
     if asked.get("folder") and Path(str(asked["folder"])).is_dir():
@@ -51,28 +54,51 @@ def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
     run = new_run(study, runs)
-    changes, steps, failed = dict(asked["changes"]), list[Step](), ""
     with bare_bench(study, run, None) as book:
-        book.tries_remedies, book.warms = False, True
-        name = START
-        if changes:
-            state = replace(book.bench.start_state, settings={**book.bench.start_state.settings, **changes})
-            name = book.next_treatment(named(changes), state)
-        try:
-            for level in map(float, asked["levels"]):
-                if _hopeless(study, asked, steps):
-                    break
-                number = int(asked["number"])
-                steps.append(
-                    book.take(round_number=TRIALS_ROUND, block=number, treatment=name, level=level, purpose="trial")
-                )
-        except UNFIT as error:
-            if name == START:
-                raise
-            failed = error.fact
-            book.bench.recover(START)
+        book.tries_remedies = False
+        found = _capacity(book, asked["capacity"]) if "capacity" in asked else _steps(book, asked)
     run.close()
+    return found
+
+
+def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
+    book.warms, study = True, book.bench.study
+    for line in asked["states"]:
+        one = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
+        book.bench.declare(one.name, one.title, one.state, one.kind or None)
+    steps, failed, name = list[Step](), "", START
+    try:
+        for name, level in asked["order"]:
+            if asked["floors"] and _hopeless(study, asked, steps):
+                break
+            steps.append(
+                book.take(
+                    round_number=asked["round"],
+                    block=int(asked["block"]),
+                    treatment=str(name),
+                    level=float(level),
+                    purpose=asked["step"],
+                )
+            )
+    except UNFIT as error:
+        if name == START:
+            raise
+        failed = error.fact
+        book.bench.recover(START)
     return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
+
+
+def _capacity(book: Bookkeeping, told: Mapping[str, Any]) -> dict[str, Any]:
+    study = book.bench.study
+    guess = LoadInterval(*map(float, told["guess"])) if told["guess"] else None
+    settings = searching.settings_of(study, hold_s=float(told["hold_s"]), guess=guess)
+    try:
+        found = searching.find(book, settings, searching.objective_of(study))
+    except (TargetError, WorkloadError) as error:
+        if not told["changed"]:
+            raise
+        return {"failed": error.fact}
+    return {"capacity": encode("capacity-record", found).decode(), "failed": ""}
 
 
 def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.model.capacity import Capacity
 from loadframe.model.step import Step
 from loadframe.model.target import SettingValue
 
-TaskPurpose = Literal["alone", "together", "trial"]
-"""alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of the
-search."""
+TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "case"]
+"""alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of a
+search for settings. block: of a ladder. capacity: a search for that with one set of settings. case: a planted cause."""
 
 Likeness = Literal["alike", "differ", "unknown"]
 """alike: the whole interval lies within the margin. differ: the ratio is beyond the margin, and its interval leaves out
@@ -23,8 +24,9 @@ class FleetAttempt:
     """One task on a host. task: its name, which no other task has; number: of the trial, or of the block of the start.
     attempt: 1 for the first one of this trial. boot, process: of the host and the worker that say they did it; "" and 0
     where it was lost. began_s, ended_s: wall clock of this machine. steps: as that host measured them, by its clocks.
-    lost: why there is no answer, in words; "" where there is one. failed: why the target would not work. counted:
-    whether it is the one that counts for its number."""
+    capacity: what a search for it found. lost: why there is no answer, in
+    words; "" where there is one. failed: why the target would not work. counted: whether it is the one that counts for
+    its number."""
 
     task: str
     purpose: TaskPurpose
@@ -40,6 +42,7 @@ class FleetAttempt:
     lost: str = ""
     failed: str = ""
     counted: bool = True
+    capacity: Capacity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,225 @@
+"""Tasks on the hosts of a fleet, whatever they are for: trials of settings, blocks of a ladder, searches for a
+capacity.
+
+A task that is lost with its worker is no measurement: it is told, and the work is begun again, on the host that is free
+first, as all of them are known to be alike. Every task has a name of its own, and only the one that a piece of work
+waits for counts.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadframe.errors import FleetError, RunError
+from loadframe.fleet.tasks import Came, Engine
+from loadframe.model import Capacity, SettingValue, Step
+from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
+from loadframe.progress import Progress
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode
+
+RETURNS_WITHIN_S = 30.0
+"""A worker that was killed: after so long without any host it is over."""
+MOST_ATTEMPTS = 3
+"""Work that has lost its worker so often has killed it, as far as can be told."""
+PATIENCE, LEAST_PATIENCE_S = 10.0, 60.0
+"""A task hangs that takes this many times as long as the longest one so far, and at least this many seconds."""
+POLL_S = 0.5
+
+
+@dataclass(slots=True)
+class Work:
+    """What is to be measured. title: for people, as in "Trial 3"; asked: what a host is told of it (trial.py)."""
+
+    purpose: TaskPurpose
+    number: int
+    title: str
+    asked: Callable[[str], Mapping[str, Any]]
+    changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    attempts: int = 0
+    began_s: float = 0.0
+    hosts_lost: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a piece of work came to on a host. failed: why there is nothing, in words: the target would not work, or it
+    was lost too often."""
+
+    work: Work
+    host: str
+    steps: tuple[Step, ...] = ()
+    capacity: Capacity | None = None
+    failed: str = ""
+
+
+class OnHosts:
+    """See Engine. Closed by whoever made it."""
+
+    def __init__(
+        self, engine: Engine, run: RunFolder, progress: Progress, first_within_s: float, notes: list[str], again: str
+    ) -> None:
+        """first_within_s: how long a task may take before any has ended. notes: what a reader must know is added to
+        them. again: what to do where no host is left, in words."""
+        self.engine = engine
+        self._run = run
+        self._progress = progress
+        self._first_within_s = first_within_s
+        self._notes = notes
+        self._again = again
+        self._running: dict[str, tuple[str, Work]] = {}
+        self.unfit: dict[str, str] = {}
+        """Hosts that cannot go on, and why."""
+        self.longest_s = 0.0
+        """Of a task that has ended."""
+        self._mine = secrets.token_hex(8)
+        """In the names of our tasks: of two with one name an engine would carry out one."""
+
+    @property
+    def running(self) -> list[Work]:
+        """What hosts are at."""
+        return [work for _, work in self._running.values()]
+
+    def say(self, words: str) -> None:
+        """To the user, and in the report."""
+        self._progress.say(words)
+        self._notes.append(words if words.endswith(".") else f"{words}.")
+
+    # --- work on whichever host is free ------------------------------------------------------------------------------
+
+    def carry_out(self, left: Callable[[], bool], draw: Callable[[], Work], ended: Callable[[Done], None]) -> None:
+        """Work as long as there is some left, and until all of it has ended. FleetError where no host is left."""
+        waiting: list[Work] = []
+        deserted_s = time.monotonic()
+        while True:
+            free = sorted(self.engine.present() - set(self.unfit))
+            if free or self._running:
+                deserted_s = time.monotonic()
+            while free and (waiting or left()):
+                self._begin(free.pop(0), waiting.pop(0) if waiting else draw())
+            if not self._running and not waiting and not left():
+                return
+            if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
+                self._deserted()
+            came = self.engine.came(POLL_S)
+            if came is None or came.task not in self._running:  # what comes after its loss was told counts no more
+                continue
+            done = self._ended(came)
+            if isinstance(done, Work):
+                waiting.append(done)
+            else:
+                ended(done)
+
+    def all_of(self, works: Sequence[Work]) -> list[Done]:
+        """This work, each piece on one host, in its order. FleetError where no host is left."""
+        left, found = list(works), dict[int, Done]()
+
+        def ended(done: Done) -> None:
+            found[id(done.work)] = done
+
+        self.carry_out(lambda: bool(left), lambda: left.pop(0), ended)
+        return [found[id(work)] for work in works]
+
+    def _ended(self, came: Came) -> Done | Work:
+        """What it came to; or the work, where it is to be done again."""
+        _, work = self._running.pop(came.task)
+        if came.answer is not None and came.answer.get("error"):
+            self.unfit[came.host] = str(came.answer["error"])
+            self._keep(came, work, counted=False)
+            self.say(f"Host {came.host} takes no more trials: {came.answer['error']}")
+            return work
+        done = self._keep(came, work, counted=came.answer is not None)
+        if came.answer is not None:
+            return done
+        work.hosts_lost.append(came.host)
+        self.say(f"{work.title} was lost on {came.host}: {came.lost}.")
+        if work.attempts < MOST_ATTEMPTS:
+            return work
+        why = f"it was lost {work.attempts} times, on {', '.join(work.hosts_lost)}: {came.lost}"
+        return Done(work, came.host, failed=why)
+
+    def _deserted(self) -> None:
+        why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
+        raise FleetError(f"no host of the fleet is left to take trials{': ' if why else ''}{why}", remedy=self._again)
+
+    # --- the same on several hosts at the same time -------------------------------------------------------------------
+
+    def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
+        """The same work on each of these hosts, all at the same time. What is lost is measured again, with all of them.
+        FleetError where a host cannot carry it out, or it is lost time and again."""
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            self._await_present(hosts)
+            for host in hosts:
+                one = work()
+                one.attempts = attempt - 1
+                self._begin(host, one)
+            ended = [self._next() for _ in hosts]
+            refused = [came for came, _ in ended if came.answer is not None and came.answer.get("error")]
+            if refused:
+                raise _cannot(refused[0])
+            complete = all(came.answer is not None for came, _ in ended)
+            done = {came.host: self._keep(came, one, counted=complete) for came, one in ended}
+            if complete:
+                return done
+        raise FleetError(
+            f"the start was lost {MOST_ATTEMPTS} times in a row", remedy="See why workers end on these hosts."
+        )
+
+    def _await_present(self, hosts: Sequence[str]) -> None:
+        until = time.monotonic() + RETURNS_WITHIN_S
+        while missing := set(hosts) - self.engine.present():
+            if time.monotonic() > until:
+                raise FleetError(f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out.")
+            time.sleep(POLL_S)
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, host: str, work: Work) -> None:
+        work.attempts += 1
+        task = f"{self._mine}-{work.purpose}-{work.number}-{work.attempts}-{host}"
+        work.began_s = time.time()
+        known = max(LEAST_PATIENCE_S, PATIENCE * self.longest_s) if self.longest_s else self._first_within_s
+        asked = {"changes": dict(work.changes), "number": work.number, "within_s": known, **work.asked(host)}
+        self._running[task] = host, work
+        self.engine.begin(host, task, asked)
+
+    def _next(self) -> tuple[Came, Work]:
+        """The next of our tasks that ends."""
+        while (came := self.engine.came(POLL_S)) is None or came.task not in self._running:
+            continue
+        return came, self._running.pop(came.task)[1]
+
+    def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
+        """On the disk; what its answer says. FleetError for an answer that is none."""
+        answer, where = came.answer or {}, f"the answer of host {came.host}"
+        try:
+            steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
+            said = str(answer.get("capacity", ""))
+            capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
+        except RunError as error:
+            raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
+        ended_s = time.time()
+        if came.answer is not None:
+            self.longest_s = max(self.longest_s, ended_s - work.began_s)
+        failed = str(answer.get("failed", ""))
+        attempt = FleetAttempt(
+            task=came.task, purpose=work.purpose, number=work.number, attempt=work.attempts, host=came.host,
+            changes=work.changes, began_s=work.began_s, ended_s=ended_s, boot=str(answer.get("boot", "")),
+            process=int(answer.get("process", 0)), steps=steps, lost=came.lost or str(answer.get("error", "")),
+            failed=failed, counted=counted, capacity=capacity,
+        )  # fmt: skip
+        fleet_files.add_attempt(self._run, attempt)
+        return Done(work, came.host, steps, capacity, failed)
+
+
+def _cannot(came: Came) -> FleetError:
+    assert came.answer is not None
+    return FleetError(
+        f"host {came.host!r} cannot carry out the study: {came.answer['error']}",
+        remedy=str(came.answer.get("remedy", "")) or "Mend that there.",
+    )
