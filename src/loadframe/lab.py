@@ -38,7 +38,7 @@ from loadframe.experiments.fleet_limits import limits_of_fleet
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
-from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.ladder_states import LadderStates, TakesElsewhere
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
 from loadframe.experiments.reading import (
@@ -208,11 +208,19 @@ def compare(
     return found
 
 
-def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progress | None = None) -> Ladder:
+def ladder(
+    study: Study,
+    runs: Path,
+    *,
+    keep_all: bool = False,
+    progress: Progress | None = None,
+    elsewhere: TakesElsewhere | None = None,
+) -> Ladder:
     """The study's changes in its order, each against the state before it, and what is kept of them as a whole.
 
-    Changes that are not proven to be better are reverted, but with keep_all. StudyError where the study has none;
-    raises as `investigate` does, and what was measured until then is in the run folder either way."""
+    Changes that are not proven to be better are reverted, but with keep_all. elsewhere: takes the blocks on other
+    machines. StudyError where the study has none; raises as `investigate` does, and what was measured until then is in
+    the run folder either way."""
     if not study.change:
         raise StudyError(
             f"the study {study.study.name} has no change to measure",
@@ -223,12 +231,16 @@ def ladder(study: Study, runs: Path, *, keep_all: bool = False, progress: Progre
         book.warms = True
         states = LadderStates(book)
         dry_run.check_changes(book.bench, states)
+        told: list[str] = []
 
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""
-            ladder_writing.save(run, climbed, keeps_all=keep_all)
+            whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *told))))
+            ladder_writing.save(run, whole, keeps_all=keep_all)
 
         note(Climbed(()))
+        if elsewhere is not None:
+            elsewhere.begin(book, run, states, told)
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,90 +12,18 @@ import pytest
 from loadframe.analysis import likeness
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
-from loadframe.experiments.side_by_side import START
 from loadframe.fleet.on_hosts import MOST_ATTEMPTS
 from loadframe.fleet.searching import SideBySide
-from loadframe.fleet.tasks import Came
-from loadframe.model import Step, TargetState
+from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files
-from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.formats import decode, encode
 
+from .simulated_hosts import SimulatedEngine
 from .simulated_search import SETTINGS, after, busy, tune
 
 Simulated = Callable[..., Bookkeeping]
 MakeStep = Callable[..., Step]
-TASK_S = 3.0
-
-
-@dataclass
-class SimulatedEngine:
-    """See fleet.tasks.Engine. speeds: of each host beside this machine. lose: why a task is lost, "" where it is not.
-    refuse: why a host cannot carry it out. crowded: what each host serves while others are loaded, too."""
-
-    book: Bookkeeping
-    make_step: MakeStep
-    speeds: Mapping[str, float]
-    lose: Callable[[str, Mapping[str, Any]], str] = lambda host, asked: ""
-    refuse: Callable[[str, Mapping[str, Any]], str] = lambda host, asked: ""
-    crowded: float = 1.0
-    noise: float = 0.01
-    twice: bool = False
-    names: list[str] = field(default_factory=list)
-    closed: bool = False
-    _open: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    _again: list[Came] = field(default_factory=list)
-    _random: random.Random = field(default_factory=lambda: random.Random(3))
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return tuple(self.speeds)
-
-    def present(self) -> frozenset[str]:
-        return frozenset(self.speeds) - {host for host, _ in self._open.values()}
-
-    def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
-        assert host in self.present(), "one slot per host"
-        assert task not in self.names, "each task has a name of its own"
-        self.names.append(task)
-        self._open[task] = host, asked
-
-    def came(self, within_s: float) -> Came | None:
-        if self._again:
-            return self._again.pop()
-        if not self._open:
-            self.book.budget.clock.now_s += within_s  # type: ignore[attr-defined]
-            return None
-        self.book.budget.clock.now_s += TASK_S  # type: ignore[attr-defined]
-        task = self._random.choice(list(self._open))
-        many = len(self._open) > 1 or "together" in task
-        host, asked = self._open.pop(task)
-        if why := self.lose(host, asked):
-            return Came(task, host, lost=why)
-        if why := self.refuse(host, asked):
-            return Came(task, host, {"error": why})
-        found = Came(task, host, {"steps": self._steps(host, asked, many), "failed": "", "boot": "b", "process": 7})
-        if self.twice:
-            self._again.append(found)
-        return found
-
-    def close(self) -> None:
-        self.closed = True
-
-    def _steps(self, host: str, asked: Mapping[str, Any], many: bool) -> list[str]:
-        states = {START: TargetState(self.book.bench.start_state.settings, {})}
-        for line in asked["states"]:
-            one = decode("treatment", line.encode(), Treatment, where="the question")
-            states[one.name] = one.state
-        speed = self.speeds[host] * (self.crowded if many else 1.0)
-        steps = []
-        for name, level in asked["order"]:
-            value = speed * busy(states[name], level)[0] * math.exp(self._random.gauss(0, self.noise))
-            step = replace(self.make_step(level, value, {}), treatment=name, block=asked["block"])
-            steps.append(encode("step", step).decode())
-        return steps
 
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:

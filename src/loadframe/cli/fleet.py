@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,9 @@ from loadframe.errors import MissingTool
 
 if TYPE_CHECKING:
     from loadframe.experiments.frame import MakeBench
+    from loadframe.experiments.ladder_states import TakesElsewhere
     from loadframe.experiments.tuning import Searching
+    from loadframe.fleet.declaration import Fleet
     from loadframe.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
@@ -23,6 +26,10 @@ app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are
 
 OverFleet = Annotated[
     Path | None, typer.Option("--fleet", metavar="FILE", help="Let the drivers of this fleet make the load.")
+]
+
+SideBySideOver = Annotated[
+    Path | None, typer.Option("--fleet", metavar="FILE", help="Measure side by side on the hosts of this fleet.")
 ]
 
 
@@ -49,15 +56,31 @@ def searching_of(fleet: Path | None, study: Study) -> Iterator[Searching]:
 
         yield one_by_one
         return
+    over, declared = _trials_over(fleet)
+    with over.searching_over(declared, study, say) as searching:
+        yield searching
+
+
+@contextmanager
+def blocks_of(fleet: Path | None, study: Study) -> Iterator[TakesElsewhere | None]:
+    """Who takes the blocks of a ladder: None for the bench of this machine, or the hosts of this fleet."""
+    if fleet is None:
+        yield None
+        return
+    over, declared = _trials_over(fleet)
+    with over.blocks_over(declared, study, say) as elsewhere:
+        yield elsewhere
+
+
+def _trials_over(fleet: Path) -> tuple[ModuleType, Fleet]:
     from loadframe.fleet.declaration import load
 
     declared = load(fleet)
     try:
-        from loadframe.fleet.trials_over import searching_over
+        from loadframe.fleet import trials_over
     except ModuleNotFoundError as error:
         raise _missing(error) from error
-    with searching_over(declared, study, say) as searching:
-        yield searching
+    return trials_over, declared
 
 
 def _missing(error: ModuleNotFoundError) -> MissingTool:

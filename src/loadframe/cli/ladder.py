@@ -9,6 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.fleet import SideBySideOver, blocks_of
 
 
 def ladder(
@@ -18,12 +19,17 @@ def ladder(
     ] = False,
     overrides: Sets = None,
     runs: Runs = RUNS,
+    over: SideBySideOver = None,
     as_json: Json = False,
 ) -> None:
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        found = measured(
-            as_json, lambda progress: loadframe.ladder(declared, runs, keep_all=keep_all, progress=progress)
-        )
+        with blocks_of(over, declared) as elsewhere:
+            found = measured(
+                as_json,
+                lambda progress: loadframe.ladder(
+                    declared, runs, keep_all=keep_all, progress=progress, elsewhere=elsewhere
+                ),
+            )
         tell(found, as_json)

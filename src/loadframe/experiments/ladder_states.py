@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from loadframe.analysis.ladder import State
-from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.bookkeeping import Bookkeeping, TakesBlocks
 from loadframe.bench.surroundings import host_settings
 from loadframe.changes.journal import differences
 from loadframe.experiments.side_by_side import START, changed
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, SettingValue, TargetState
+from loadframe.runs.folder import RunFolder
 
 
 @dataclass
@@ -42,6 +44,11 @@ class LadderStates:
             self._names[state] = self.book.next_treatment(title, self.of(state)) if state else START
         return self._names[state]
 
+    def titled(self, name: str) -> tuple[str, TargetState]:
+        """Of a treatment that was declared: what it is called, and its state."""
+        state = next(state for state, known in self._names.items() if known == name)
+        return " + ".join(state), self.of(state)
+
     def changes(self, before: State, after: State) -> tuple[Change, ...]:
         """What differs between two states."""
         return tuple(differences(self.of(before), self.of(after)))
@@ -62,3 +69,11 @@ class LadderStates:
             frozenset((name, state.settings[name]) for name in at_start),
             frozenset(state.limits.items()),
         )
+
+
+class TakesElsewhere(TakesBlocks, Protocol):
+    """Takes the blocks of a ladder on other machines."""
+
+    def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        """Before any change is tried: from then on it takes the book's blocks. notes: what a reader must know is added
+        to them."""

@@ -9,6 +9,7 @@ from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.writing import finish
 from loadframe.model import Ladder
 from loadframe.reporting.page import render_ladder_page
+from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study
 
@@ -50,6 +51,7 @@ def write_down(run: RunFolder) -> Ladder:
         quality=end.quality,
         seconds=end.quality.seconds,
         warnings=end.after(found.warnings),
+        hosts=fleet_files.hosts(run),
     )
     run.write_record(FILE, SCHEMA, found)
     run.write_report(render_ladder_page(found))

@@ -13,7 +13,7 @@ from loadframe.bench.surroundings import Surroundings
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
 from loadframe.errors import StepVoid, StudyError
-from loadframe.fleet.declaration import Fleet
+from loadframe.fleet.declaration import Fleet, Role
 from loadframe.fleet.hosts import Hosts
 from loadframe.model import ChangeRecord, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -73,11 +73,12 @@ class FarSurroundings(Surroundings):
         return outcomes
 
 
-def check_may_change(fleet: Fleet, study: Study) -> None:
-    """StudyError where the study changes the machine of its target, and the fleet file does not say that it may be."""
+def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
+    """StudyError where the study changes the machine of its target, and the fleet file does not say that it may be.
+    role: of the hosts on which the target runs."""
     if not any(table.settings for table in study.host_tables) and "host" not in study.remedies.allow:
         return
-    for host in fleet.with_role("target"):
+    for host in fleet.with_role(role):
         if MACHINE not in host.may_change:
             raise StudyError(
                 f"the study may change settings of its target's machine, and the fleet file does not say that those of "

@@ -1,4 +1,4 @@
-"""A search over a fleet: the engine of its hosts around what takes the trials."""
+"""Trials over a fleet: the engine of its hosts around what takes them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,43 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from loadframe.errors import StudyError
+from loadframe.experiments.ladder_states import TakesElsewhere
 from loadframe.experiments.tuning import Searching
+from loadframe.fleet.blocks import BlocksOnHosts
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.searching import SideBySide
+from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 
+Told = Callable[[str], None]
+
 
 @contextmanager
-def searching_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[Searching]:
-    """What takes the trials of a search side by side on the fleet's hosts. UserError where a host is not there, or
-    where the study's target is not one that each host can start for itself."""
+def searching_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[Searching]:
+    """What takes the trials of a search side by side on the fleet's hosts. Raises as `engine_over`."""
+    with engine_over(fleet, study, say) as engine:
+        yield SideBySide(engine, engine.notes)
+
+
+@contextmanager
+def blocks_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[TakesElsewhere]:
+    """What takes the blocks of a ladder side by side on the fleet's hosts. Raises as `engine_over`."""
+    with engine_over(fleet, study, say) as engine:
+        yield BlocksOnHosts(engine, engine.notes)
+
+
+@contextmanager
+def engine_over(fleet: Fleet, study: Study, say: Told) -> Iterator[DaskEngine]:
+    """The hosts for trials. UserError where one is not there, where the study's target is not one that each host can
+    start for itself, or where the study changes machines that may not be changed."""
     if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
         raise StudyError(
             "trials side by side need a target of their own on each host, and this one runs already",
-            remedy="Let Loadframe start it (without target.attach), or search without --fleet.",
+            remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
         )
+    check_may_change(fleet, study, "trial")
     with DaskEngine(fleet, sorted(secrets_named(study)), say) as engine:
-        yield SideBySide(engine, engine.notes)
+        yield engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change
+from loadframe.model.fleet_trials import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.verdict import Verdict
 
@@ -49,7 +50,8 @@ class Interaction:
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """The changes of a study, one on top of the other. total: all that are kept against the start, in the same blocks
-    as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed."""
+    as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed.
+    hosts: how alike the hosts of a fleet are, on which its blocks were measured; None without a fleet."""
 
     run: str
     report: str
@@ -63,6 +65,7 @@ class Ladder:
     quality: RunQuality | None = field(default=None, metadata={"alias": "conduct"})
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    hosts: FleetHosts | None = None
 
     @property
     def kept(self) -> tuple[Rung, ...]:
