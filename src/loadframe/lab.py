@@ -264,17 +264,21 @@ def capacity(
     hold_s: float = 0.0,
     guess: LoadInterval | None = None,
     progress: Progress | None = None,
+    beside: searching.Beside | None = None,
 ) -> Capacity:
     """The highest load of the study's axis that meets its objective, to the study's precision; nothing is changed.
 
     hold_s: the level that is shown to meet must have met for so long in all. guess: where a forecast expects it, with
-    its 90 % interval. StudyError without an objective or a range; raises as `investigate` does."""
+    its 90 % interval. beside: searches it with the settings of the study's alternatives, too. StudyError without an
+    objective or a range; raises as `investigate` does."""
     objective, settings = searching.objective_of(study), searching.settings_of(study, hold_s=hold_s, guess=guess)
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies = False
         read_back(book, run, "A")
         found = searching.find(book, settings, objective)
+        if beside is not None:
+            found = beside(book, run, study, found)
     found = capacity_writing.conclude(run, found)
     run.close()
     return found

@@ -11,7 +11,7 @@ from typing import Any
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.side_by_side import START
 from loadframe.fleet.tasks import Came
-from loadframe.model import Step, TargetState
+from loadframe.model import Capacity, CapacityObjective, Step, TargetState
 from loadframe.runs.entries import Treatment
 from loadframe.runs.formats import decode, encode
 
@@ -72,6 +72,8 @@ class SimulatedEngine:
             return Came(task, host, {"error": why})
         if why := self.fail(asked):
             return Came(task, host, {"steps": [], "failed": why, "boot": "b", "process": 7})
+        if "capacity" in asked:
+            return Came(task, host, {"capacity": self._capacity(host, asked, many), "failed": "", "boot": "b"})
         found = Came(task, host, {"steps": self._steps(host, asked, many), "failed": "", "boot": "b", "process": 7})
         if self.twice:
             self._again.append(found)
@@ -79,6 +81,13 @@ class SimulatedEngine:
 
     def close(self) -> None:
         self.closed = True
+
+    def _capacity(self, host: str, asked: Mapping[str, Any], many: bool) -> str:
+        """A search that has found what the model says, to 5 %."""
+        state = TargetState(asked["study"]["target"]["settings"], {})
+        speed = self.speeds[host] * (self.crowded if many else 1.0)
+        load = speed * self.model(state, 1.0)[0] * math.exp(self._random.gauss(0, self.noise))
+        return encode("capacity-record", found_at(load)).decode()
 
     def _steps(self, host: str, asked: Mapping[str, Any], many: bool) -> list[str]:
         states = {START: TargetState(self.book.bench.start_state.settings, {})}
@@ -92,3 +101,12 @@ class SimulatedEngine:
             step = replace(self.make_step(level, value, {}), treatment=name, block=asked["block"])
             steps.append(encode("step", step).decode())
         return steps
+
+
+def found_at(load: float) -> Capacity:
+    """A search that has ended there."""
+    return Capacity(
+        axis="concurrency", axis_unit="", objective=CapacityObjective(latency_p95_ms=50), end="found", load=load,
+        low=load * 0.975, high=load * 1.025, error_probability=0.05, precision=0.05, held_s=10.0, load_seconds=20.0,
+        seconds_above_share=0.1, open_loop=False, levels=(), trials=(),
+    )  # fmt: skip

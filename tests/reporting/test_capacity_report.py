@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval
+from loadframe.model.capacity import CapacityBeside
 from loadframe.reporting.capacity_report import render_capacity
 from loadframe.reporting.json_shapes import capacity_json
 
@@ -69,3 +70,17 @@ def test_the_json_is_what_other_tools_were_promised() -> None:
     assert [trial["met"] for trial in shape["trials"]] == [True, False]
     assert shape["seconds_above_share"] == 0.038
     assert capacity_json(replace(FOUND, load=None))["capacity"] is None
+
+
+def test_other_settings_stand_beside_the_start_of_their_own_host() -> None:
+    beside = (
+        CapacityBeside("more", "one", "found", 1210, 1200, 1240, 1.98, 1.7, 2.3, "better"),
+        CapacityBeside("all", "two", "above-range", 2000, 2000, None, None, 2.9, None, "better"),
+        CapacityBeside("none", "two", "", None, None, None, None, None, None, "no-proven-difference", "it has ended"),
+    )
+    text = render_capacity(replace(FOUND, beside=beside))
+    assert "1.98 (1.70 to 2.30)" in text and "above 2,000 requests/s" in text and "(2.90 to ?)" in text
+    assert "none failed: It has ended." in text
+    shown = json.loads(json.dumps(capacity_json(replace(FOUND, beside=beside))))["beside"]
+    assert [each["decision"] for each in shown] == ["better", "better", "no-proven-difference"]
+    assert shown[1]["high"] is None and shown[2]["failed"] == "it has ended"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.comparison import Grains, verdict
 from loadframe.analysis.sequential import Plan
-from loadframe.model.fleet_trials import HostRatio, Likeness
+from loadframe.model.fleet_hosts import HostRatio, Likeness
 
 MARGIN = 1.2
 """A trial is held against the start of its own host. So what is left of a difference between hosts is only that a

@@ -10,6 +10,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.fleet import SideBySideOver, capacities_of
 from loadframe.errors import StudyError
 from loadframe.model import LoadInterval
 from loadframe.study.load_tables import HIGHEST
@@ -35,6 +36,7 @@ def capacity(
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
+    over: SideBySideOver = None,
     as_json: Json = False,
 ) -> None:
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
@@ -42,10 +44,13 @@ def capacity(
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else _seconds(hold)
         declared = loadframe.load_study(study, overrides or [])
-        found = measured(
-            as_json,
-            lambda progress: loadframe.capacity(declared, runs, hold_s=hold_s, guess=expected, progress=progress),
-        )
+        with capacities_of(over, declared) as beside:
+            found = measured(
+                as_json,
+                lambda progress: loadframe.capacity(
+                    declared, runs, hold_s=hold_s, guess=expected, progress=progress, beside=beside
+                ),
+            )
         tell(found, as_json)
 
 

@@ -17,6 +17,7 @@ from loadframe.errors import MissingTool
 if TYPE_CHECKING:
     from loadframe.experiments.frame import MakeBench
     from loadframe.experiments.ladder_states import TakesElsewhere
+    from loadframe.experiments.searching import Beside
     from loadframe.experiments.tuning import Searching
     from loadframe.fleet.declaration import Fleet
     from loadframe.study import Study
@@ -70,6 +71,17 @@ def blocks_of(fleet: Path | None, study: Study) -> Iterator[TakesElsewhere | Non
     over, declared = _trials_over(fleet)
     with over.blocks_over(declared, study, say) as elsewhere:
         yield elsewhere
+
+
+@contextmanager
+def capacities_of(fleet: Path | None, study: Study) -> Iterator[Beside | None]:
+    """What searches the capacity with other settings: None without a fleet."""
+    if fleet is None:
+        yield None
+        return
+    over, declared = _trials_over(fleet)
+    with over.capacities_over(declared, study, say) as beside:
+        yield beside
 
 
 def _trials_over(fleet: Path) -> tuple[ModuleType, Fleet]:

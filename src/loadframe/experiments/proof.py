@@ -247,7 +247,7 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
     found: dict[float, tuple[float, float]] = {}
     for level in {step.level for step in steps}:
         sides = [
-            [_grain(step) for step in steps if step.level == level and step.treatment == name]
+            [grain_of(step) for step in steps if step.level == level and step.treatment == name]
             for name in (before, after)
         ]
         if all(sides):
@@ -255,8 +255,9 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
     return found
 
 
-def _grain(step: Step) -> float:
-    """The requests in progress, one at least, of those that were counted."""
+def grain_of(step: Step) -> float:
+    """To what share of itself the throughput of a step is known: the requests in progress, one at least, of those that
+    were counted."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
@@ -19,6 +20,7 @@ from loadframe.model import (
 )
 from loadframe.prediction import resources
 from loadframe.prediction.expectation import expected
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
 TREATMENT = "A"
@@ -60,6 +62,10 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
         hold_s=hold_s,
         guess=guess,
     )
+
+
+Beside = Callable[[Bookkeeping, RunFolder, Study, Capacity], Capacity]
+"""Searches the capacity with other settings, beside one that was found: that one, with them."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How alike the hosts of a search are, before anything is compared between them: the same settings on each (A/A).
+"""How alike the hosts of a fleet are, before anything is compared on them: the same settings on each (A/A).
 
 In each block the start is measured on one host after another, the others at rest, in an order that is drawn; then on
 all of them at the same time, as trials are. The first says whether they differ, the second whether they disturb one
@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from loadframe.analysis import likeness
 from loadframe.errors import FleetError
-from loadframe.experiments.proof import grains
-from loadframe.experiments.tuning_start import Start
-from loadframe.model import Step
-from loadframe.model.fleet_trials import FleetHosts, HostRatio, TaskPurpose
+from loadframe.model.fleet_hosts import FleetHosts, HostRatio
+from loadframe.model.fleet_trials import TaskPurpose
 
 TOLD = f"from {1 / likeness.MARGIN:.2f} to {likeness.MARGIN:.2f}"
 
-Measured = Mapping[str, Sequence[Step]]
-Measure = Callable[[int, TaskPurpose, Sequence[str]], Measured]
-"""Take the start on these hosts at the same time, in a block of this number: the steps of each."""
-
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
-    """What is known. starts: of each host, as it serves while all are loaded: what its trials are held against."""
+class Sample:
+    """What one host showed in one block, by level, and to what share of itself each value is known."""
 
-    found: FleetHosts
-    starts: Mapping[str, Start]
+    values: Mapping[float, float]
+    grain: Mapping[float, float]
+
+
+Measure = Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Sample]]
+"""Take the start on these hosts at the same time, in a block of this number."""
+Samples = Mapping[str, Sequence[Sample]]
+"""By host, in the order of the blocks."""
 
 
 def calibrate(
@@ -41,20 +41,20 @@ def calibrate(
     drawn: random.Random,
     note: Callable[[FleetHosts], None] = lambda _: None,
     affords: Callable[[], bool] = lambda: True,
-) -> Calibrated:
+) -> FleetHosts:
     """Blocks until all hosts are known to be alike. note: is told what is known, also before a refusal. affords:
     whether there is time for another block. FleetError where hosts differ, disturb one another, or where that cannot be
     told."""
-    alone: dict[str, list[list[Step]]] = {host: [] for host in hosts}
-    together: dict[str, list[list[Step]]] = {host: [] for host in hosts}
+    alone: dict[str, list[Sample]] = {host: [] for host in hosts}
+    together: dict[str, list[Sample]] = {host: [] for host in hosts}
     found: FleetHosts | None = None
     for block in range(1, likeness.PLAN.last + 1):
         if block > likeness.PLAN.first and not affords():
             break
         for host in drawn.sample(list(hosts), len(hosts)):
-            alone[host].append(list(measure(block, "alone", [host])[host]))
-        for host, steps in measure(block, "together", hosts).items():
-            together[host].append(list(steps))
+            alone[host].append(measure(block, "alone", [host])[host])
+        for host, sample in measure(block, "together", hosts).items():
+            together[host].append(sample)
         if block < likeness.PLAN.first:
             continue
         found = compared(alone, together, levels)
@@ -64,16 +64,11 @@ def calibrate(
     assert found is not None, "the plan has a look"
     note(found)
     _refuse(found)
-    starts = {host: Start.of([step for steps in together[host] for step in steps], levels) for host in hosts}
-    return Calibrated(found, starts)
+    return found
 
 
-def compared(
-    alone: Mapping[str, Sequence[Sequence[Step]]],
-    together: Mapping[str, Sequence[Sequence[Step]]],
-    levels: Sequence[float],
-) -> FleetHosts:
-    """From the steps of each host, by block."""
+def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
+    """From what each host showed, by block."""
     middle = _middle(alone, levels)
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
@@ -81,12 +76,14 @@ def compared(
 
 
 def _beside(
-    host: str, other: str, mine: Sequence[Sequence[Step]], theirs: Sequence[Sequence[Step]], levels: Sequence[float]
+    host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
-    sides = {"theirs": theirs, "mine": mine}
-    steps = [replace(step, treatment=side) for side, blocks in sides.items() for each in blocks for step in each]
-    by_side = _by_level(mine, levels), _by_level(theirs, levels)
-    return likeness.beside(host, other, *by_side, grains(steps, *sides))
+    grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
+    return likeness.beside(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
+
+
+def _grain(samples: Sequence[Sample], level: float) -> float:
+    return max(each.grain[level] for each in samples)
 
 
 def likeness_sentences(found: FleetHosts) -> list[str]:
@@ -98,11 +95,11 @@ def likeness_sentences(found: FleetHosts) -> list[str]:
     ]
 
 
-def _by_level(blocks: Sequence[Sequence[Step]], levels: Sequence[float]) -> dict[float, list[float]]:
-    return {level: [step.throughput for steps in blocks for step in steps if step.level == level] for level in levels}
+def _by_level(samples: Sequence[Sample], levels: Sequence[float]) -> dict[float, list[float]]:
+    return {level: [each.values[level] for each in samples if level in each.values] for level in levels}
 
 
-def _middle(mine: Mapping[str, Sequence[Sequence[Step]]], levels: Sequence[float]) -> str:
+def _middle(mine: Samples, levels: Sequence[float]) -> str:
     """The host with the middle throughput at the first level: of three, the odd one is named."""
     ranked = sorted(mine, key=lambda host: median(_by_level(mine[host], levels)[levels[0]]))
     return ranked[len(ranked) // 2]

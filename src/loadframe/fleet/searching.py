@@ -12,10 +12,9 @@ from loadframe.errors import FleetError
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
-from loadframe.fleet.calibrating import Calibrated
 from loadframe.fleet.on_hosts import Done, OnHosts, Work
 from loadframe.fleet.tasks import Engine
-from loadframe.fleet.trying import alike, start_of, steps_asked
+from loadframe.fleet.trying import Calibrated, alike, start_of, steps_asked
 from loadframe.runs.entries import Treatment
 from loadframe.tuning.search import Proposal
 

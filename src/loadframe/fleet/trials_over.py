@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 from loadframe.errors import StudyError
 from loadframe.experiments.ladder_states import TakesElsewhere
+from loadframe.experiments.searching import Beside
 from loadframe.experiments.tuning import Searching
 from loadframe.fleet.blocks import BlocksOnHosts
+from loadframe.fleet.capacities import CapacitiesOnHosts, check_settings_alone
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
 from loadframe.fleet.load import secrets_named
@@ -32,6 +34,15 @@ def blocks_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Itera
     """What takes the blocks of a ladder side by side on the fleet's hosts. Raises as `engine_over`."""
     with engine_over(fleet, study, say) as engine:
         yield BlocksOnHosts(engine, engine.notes)
+
+
+@contextmanager
+def capacities_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[Beside]:
+    """What searches the capacity with each alternative's settings on the fleet's hosts. StudyError where there is
+    none; raises as `engine_over`."""
+    check_settings_alone(study)
+    with engine_over(fleet, study, say) as engine:
+        yield CapacitiesOnHosts(engine, engine.notes)
 
 
 @contextmanager

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from loadframe.experiments.proof import grain_of
 from loadframe.experiments.side_by_side import START
-from loadframe.fleet.calibrating import Calibrated, calibrate, likeness_sentences
+from loadframe.experiments.tuning_start import Start
+from loadframe.fleet.calibrating import Sample, calibrate, likeness_sentences
 from loadframe.fleet.on_hosts import OnHosts, Work
 from loadframe.model import Purpose, Step
-from loadframe.model.fleet_trials import FleetHosts, TaskPurpose
+from loadframe.model.fleet_hosts import FleetHosts
+from loadframe.model.fleet_trials import TaskPurpose
 from loadframe.runs import fleet_files
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
@@ -43,6 +47,14 @@ def steps_asked(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What is known. starts: of each host, as it serves while all are loaded: what its trials are held against."""
+
+    found: FleetHosts
+    starts: Mapping[str, Start]
+
+
 def alike(
     on: OnHosts,
     study: Study,
@@ -53,15 +65,27 @@ def alike(
     affords: Callable[[], bool],
 ) -> Calibrated:
     """The start on each host, until all are known to be alike at these levels. FleetError where they are not."""
+    together: dict[str, list[Step]] = {host: [] for host in on.engine.hosts}
+
+    def start_on(block: int, purpose: TaskPurpose, hosts: Sequence[str]) -> Mapping[str, Sample]:
+        taken = start_of(on, study, levels, block, purpose, hosts)
+        if purpose == "together":
+            for host, steps in taken.items():
+                together[host] += steps
+        return {host: _sample(steps) for host, steps in taken.items()}
+
+    found = calibrate(on.engine.hosts, levels, start_on, drawn, noting(run, notes), affords)
+    return Calibrated(found, {host: Start.of(steps, levels) for host, steps in together.items()})
+
+
+def noting(run: RunFolder, notes: list[str]) -> Callable[[FleetHosts], None]:
+    """Keeps how alike the hosts are, in the run and in words."""
 
     def note(found: FleetHosts) -> None:
         fleet_files.add_hosts(run, found)
         notes.extend(likeness_sentences(found))
 
-    def start_on(block: int, purpose: TaskPurpose, hosts: Sequence[str]) -> Mapping[str, Sequence[Step]]:
-        return start_of(on, study, levels, block, purpose, hosts)
-
-    return calibrate(on.engine.hosts, levels, start_on, drawn, note, affords)
+    return note
 
 
 def start_of(
@@ -71,3 +95,7 @@ def start_of(
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
     done = on.together(hosts, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
     return {host: each.steps for host, each in done.items()}
+
+
+def _sample(steps: Sequence[Step]) -> Sample:
+    return Sample({step.level: step.throughput for step in steps}, {step.level: grain_of(step) for step in steps})

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval
+from loadframe.model.fleet_hosts import FleetHosts
+from loadframe.model.verdict import Decision
 
 LevelClass = Literal["meets", "misses", "undecided"]
 
@@ -64,13 +66,33 @@ class CapacityObjective:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityBeside:
+    """The capacity with other settings, those of an alternative of the study, on a host of a fleet. end: "" where the
+    target failed with them; failed: why. ratio: to the capacity as given on the same host; None where either is not
+    known. ratio_low, ratio_high: its bounds; None: there is none to that side."""
+
+    name: str
+    host: str
+    end: CapacityEnd | Literal[""]
+    load: float | None
+    low: float | None
+    high: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    decision: Decision
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest one shown to
     miss it; None where there is none. load: the best estimate between them, None where even the lowest level misses.
     error_probability: that the capacity lies outside of low..high. precision: how close they had to be. held_s: for how
     long in all loads at `low` or above met. load_seconds: all time under load; seconds_above_share: of it the share
     above `load`. open_loop: whether latencies count from the intended start of each request. expected: where a
-    guess, or a forecast from the trials below, expected it."""
+    guess, or a forecast from the trials below, expected it. beside: with other settings, on the hosts of a fleet;
+    hosts: how alike these are."""
 
     axis: str
     axis_unit: str
@@ -90,3 +112,5 @@ class Capacity:
     expected: LoadInterval | None = None
     run: str = ""
     warnings: tuple[str, ...] = ()
+    beside: tuple[CapacityBeside, ...] = ()
+    hosts: FleetHosts | None = None

@@ -1,4 +1,4 @@
-"""Trials side by side on the hosts of a fleet: what each task came to, and how alike the hosts are."""
+"""Trials side by side on the hosts of a fleet: what each task came to."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from loadframe.model.target import SettingValue
 TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "case"]
 """alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of a
 search for settings. block: of a ladder. capacity: a search for that with one set of settings. case: a planted cause."""
-
-Likeness = Literal["alike", "differ", "unknown"]
-"""alike: the whole interval lies within the margin. differ: the ratio is beyond the margin, and its interval leaves out
-1. unknown: neither is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +39,3 @@ class FleetAttempt:
     failed: str = ""
     counted: bool = True
     capacity: Capacity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HostRatio:
-    """Throughput as given of one host beside another one, or of a host beside itself, with an interval. blocks: their
-    number."""
-
-    host: str
-    beside: str
-    ratio: float
-    low: float
-    high: float
-    blocks: int
-    likeness: Likeness
-
-
-@dataclass(frozen=True, slots=True)
-class FleetHosts:
-    """How alike the hosts of a search are (A/A: the same settings on each). levels: at which. margin: ratios from
-    1 / margin to margin are alike. hosts: each beside the middle one, measured one after another. together: each while
-    all are loaded beside itself while the others rest."""
-
-    levels: tuple[float, ...]
-    margin: float
-    hosts: tuple[HostRatio, ...]
-    together: tuple[HostRatio, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change
-from loadframe.model.fleet_trials import FleetHosts
+from loadframe.model.fleet_hosts import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.verdict import Verdict
 

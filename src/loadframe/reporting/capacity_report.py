@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective
+from loadframe.model.capacity import CapacityBeside
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns
 
@@ -26,7 +27,43 @@ def render_capacity(found: Capacity) -> str:
         lines.append(f"{words.load(found.low, unit)} or more met the objective for {held} in all.")
     if found.expected is not None:
         lines.append(f"Expected beforehand: {words.load_interval(found.expected, unit)}.")
-    return "\n".join([*lines, *found.warnings, f"Run folder: {found.run}"])
+    return "\n".join([*lines, *beside_lines(found), *found.warnings, f"Run folder: {found.run}"])
+
+
+BESIDE_HEAD = ("settings", "host", "capacity", "as given", "")
+DECISIONS = {"better": "better", "worse": "worse", "no-proven-difference": "no proven difference"}
+
+
+def beside_rows(found: Capacity) -> list[tuple[str, ...]]:
+    """With other settings: name, host, the capacity, how many times that as given on this host, and the decision."""
+    unit = found.axis_unit or found.axis.replace("_", " ")
+    return [
+        (each.name, each.host, _load_of(each, unit), _ratio_of(each), DECISIONS[each.decision]) for each in found.beside
+    ]
+
+
+def beside_lines(found: Capacity) -> list[str]:
+    """The same as a table; none without other settings."""
+    if not found.beside:
+        return []
+    failed = [f"{each.name} failed: {words.sentence(each.failed)}" for each in found.beside if each.failed]
+    head = "With other settings, each held against the start on its own host"
+    return ["", head, *columns([BESIDE_HEAD, *beside_rows(found)], "<<>><"), *failed]
+
+
+def _load_of(one: CapacityBeside, unit: str) -> str:
+    if not one.end:
+        return "failed"
+    if one.end == "below-range":
+        return "below the range"
+    low = "" if one.low is None else words.load(one.low, unit)
+    return f"above {low}" if one.end == "above-range" or one.load is None else words.load(one.load, unit)
+
+
+def _ratio_of(one: CapacityBeside) -> str:
+    low = "?" if one.ratio_low is None else f"{one.ratio_low:.2f}"
+    high = "?" if one.ratio_high is None else f"{one.ratio_high:.2f}"
+    return "" if not one.end else f"{'' if one.ratio is None else f'{one.ratio:.2f} '}({low} to {high})"
 
 
 def answer(found: Capacity) -> str:

@@ -5,8 +5,9 @@ alike the hosts are."""
 from __future__ import annotations
 
 from loadframe.model.fleet import FleetLink
+from loadframe.model.fleet_hosts import FleetHosts
 from loadframe.model.fleet_step import FleetDrivers, FleetStep
-from loadframe.model.fleet_trials import FleetAttempt, FleetHosts
+from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 

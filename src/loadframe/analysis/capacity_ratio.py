@@ -1,0 +1,44 @@
+"""Two capacities on one host: how many times more, with bounds that allow for all that is known to err.
+
+A search brackets a capacity: shown to meet at `low`, to miss at `high`. A capacity also differs from one search to the
+next, which one bracket does not show; as given it was searched several times, so the bounds of another one are widened
+by the factor by which those searches differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadframe.model import Capacity, Decision
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRatio:
+    """ratio: of the estimates; None where one is not known. low, high: its bounds; None where there is none."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    decision: Decision
+
+
+def capacity_ratio(start: Sequence[Capacity], other: Capacity) -> CapacityRatio:
+    """Of another capacity to that of these searches with equal settings, which have all been found. ValueError for
+    none, or one that was not."""
+    loads = [each.load for each in start if each.load]
+    lows = [each.low for each in start if each.low]
+    highs = [each.high for each in start if each.high]
+    if not start or not len(loads) == len(lows) == len(highs) == len(start):
+        raise ValueError("a capacity is held against searches that have all found theirs")
+    spread = max(loads) / min(loads)
+    low = None if other.low is None else other.low / spread / max(highs)
+    high = None if other.high is None else other.high * spread / min(lows)
+    middle = sorted(loads)[len(loads) // 2]
+    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else None
+    decision: Decision = "no-proven-difference"
+    if low is not None and low > 1:
+        decision = "better"
+    elif high is not None and high < 1:
+        decision = "worse"
+    return CapacityRatio(ratio, low, high, decision)

@@ -1,0 +1,134 @@
+"""The capacity with several settings, each searched on one host of a fleet, and held against the capacity as given on
+the same host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loadframe.analysis.capacity_ratio import capacity_ratio
+from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.errors import FleetError, StudyError
+from loadframe.fleet.calibrating import Sample, calibrate
+from loadframe.fleet.on_hosts import Done, OnHosts, Work
+from loadframe.fleet.tasks import Engine
+from loadframe.fleet.trying import START_TITLE, noting
+from loadframe.model import Capacity, LoadInterval, SettingValue
+from loadframe.model.capacity import CapacityBeside
+from loadframe.model.fleet_trials import TaskPurpose
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+
+AROUND = 1.5
+"""The start is expected on each host up to this factor around what it is here: it saves trials, and decides nothing."""
+AT_ALL = 0.0
+"""A capacity is one number: the level at which it is compared."""
+ENDS_S = 60.0
+"""After its budget a search may go on with what it has begun."""
+
+
+class CapacitiesOnHosts:
+    """Searches the capacity with the settings of each alternative: an experiments.searching.Beside."""
+
+    def __init__(self, engine: Engine, notes: Sequence[str] = ()) -> None:
+        """notes: for the report."""
+        self._engine = engine
+        self._notes = notes
+        self._on: OnHosts
+        self._study: Study
+
+    def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        """here: the capacity as given on this machine. FleetError where hosts differ, or none is left."""
+        notes, hosts = list(self._notes), self._engine.hosts
+        self._study = study
+        within_s = study.measure.budget + ENDS_S
+        again = "Start their workers again, and run it again."
+        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again)
+        starts: dict[str, list[Capacity]] = {host: [] for host in hosts}
+        guess = around(here)
+
+        def start_on(block: int, purpose: TaskPurpose, those: Sequence[str]) -> Mapping[str, Sample]:
+            asked = self._asked({}, guess)
+            done = self._on.together(those, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
+            found = {host: _found(one) for host, one in done.items()}
+            if purpose == "together":
+                for host, each in found.items():
+                    starts[host].append(each)
+            return {host: _sample(each) for host, each in found.items()}
+
+        book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
+        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", len(study.alternative))
+        works = [
+            Work("capacity", number, each.name, self._told(each.target.settings), each.target.settings)
+            for number, each in enumerate(study.alternative, start=1)
+        ]
+        beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
+        return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
+
+    def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
+        target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
+        study = self._study.model_copy(update={"target": target, "alternative": []})
+        expected = None if guess is None else [guess.load, guess.low, guess.high]
+        capacity = {"hold_s": 0.0, "guess": expected, "changed": bool(settings)}
+        return {"study": study.resolved(), "capacity": capacity}
+
+    def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Mapping[str, Any]]:
+        """The same on any host."""
+        asked = self._asked(settings, None)
+        return lambda _: asked
+
+
+def check_settings_alone(study: Study) -> None:
+    """StudyError where there is no alternative, or one that differs in more than settings."""
+    if not study.alternative:
+        raise StudyError(
+            f"the study {study.study.name} has no other settings to search the capacity with",
+            remedy="Add an [[alternative]] with a name and target.settings for each, or search without --fleet.",
+        )
+    for each in study.alternative:
+        only = each.target.settings and (each.target.kind or study.target.kind) == study.target.kind
+        if not only or each.cage.limits or each.cage.bound or each.host.settings:
+            raise StudyError(
+                f"the alternative {each.name!r} is more than other settings of the study's target",
+                remedy="Give it target.settings alone: these are what capacities side by side are searched with.",
+            )
+
+
+def around(here: Capacity) -> LoadInterval | None:
+    """Where hosts that are like this machine have theirs."""
+    if not here.load:
+        return None
+    low, high = here.low or here.load, here.high or here.load
+    return LoadInterval(here.load, low / AROUND, high * AROUND)
+
+
+def _found(done: Done) -> Capacity:
+    """FleetError where the start's capacity is not known on a host: nothing can be held against it."""
+    found = done.capacity
+    if found is None or found.load is None or found.low is None or found.high is None:
+        why = done.failed or ("no search" if found is None else found.end)
+        raise FleetError(
+            f"as given, the capacity on host {done.host} is not between two levels that are shown to meet and to miss: "
+            f"{why}",
+            remedy="Widen load.levels, or give each search more time (measure.budget).",
+        )
+    return found
+
+
+def _sample(found: Capacity) -> Sample:
+    assert found.load and found.low and found.high
+    return Sample({AT_ALL: found.load}, {AT_ALL: (found.high - found.low) / 2 / found.load})
+
+
+def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
+    found = done.capacity
+    if found is None:
+        nothing = (None, None, None, None, None, None)
+        return CapacityBeside(done.work.title, done.host, "", *nothing, "no-proven-difference", done.failed)
+    told = capacity_ratio(starts[done.host], found)
+    return CapacityBeside(
+        done.work.title, done.host, found.end, found.load, found.low, found.high, told.ratio, told.low, told.high,
+        told.decision,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Two capacities on one host, each known to its bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.analysis.capacity_ratio import capacity_ratio
+from loadframe.model import Capacity, CapacityObjective
+from loadframe.model.capacity import CapacityEnd
+
+
+def capacity(load: float | None, low: float | None, high: float | None, end: CapacityEnd = "found") -> Capacity:
+    return Capacity(
+        axis="rate", axis_unit="", objective=CapacityObjective(), end=end, load=load, low=low, high=high,
+        error_probability=0.05, precision=0.05, held_s=1.0, load_seconds=1.0, seconds_above_share=0.0, open_loop=True,
+        levels=(), trials=(),
+    )  # fmt: skip
+
+
+QUIET = [capacity(100, 98, 102)] * 3
+LOUD = [capacity(100, 98, 102), capacity(130, 128, 132), capacity(110, 108, 112)]
+
+
+def test_bounds_are_of_both_brackets() -> None:
+    found = capacity_ratio(QUIET, capacity(200, 196, 204))
+    assert found.ratio == 2.0 and found.decision == "better"
+    assert found.low == pytest.approx(196 / 102) and found.high == pytest.approx(204 / 98)
+
+
+def test_what_searches_of_the_same_differ_by_is_allowed_for_on_both_sides() -> None:
+    found = capacity_ratio(LOUD, capacity(140, 138, 142))
+    assert found.decision == "no-proven-difference", "130 was found with the same settings, too"
+    assert found.low == pytest.approx(138 / 1.3 / 132) and found.high == pytest.approx(142 * 1.3 / 98)
+
+
+@pytest.mark.parametrize(
+    ("other", "ratio", "decision"),
+    [
+        (capacity(300, 300, None, "above-range"), None, "better"),
+        (capacity(None, None, 50, "below-range"), None, "worse"),
+        (capacity(100, None, None, "undecided"), 1.0, "no-proven-difference"),
+        (capacity(80, 78, 82), 0.8, "worse"),
+    ],
+)
+def test_an_open_end_proves_what_the_other_end_shows(other: Capacity, ratio: float | None, decision: str) -> None:
+    found = capacity_ratio(QUIET, other)
+    assert (found.ratio, found.decision) == (ratio, decision)
+    assert (found.low is None) == (other.low is None) and (found.high is None) == (other.high is None)
+
+
+def test_nothing_is_held_against_a_search_that_found_nothing() -> None:
+    with pytest.raises(ValueError, match="found theirs"):
+        capacity_ratio([capacity(None, None, 50, "below-range")], capacity(80, 78, 82))
