@@ -34,7 +34,7 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.drivers import beside_fewer
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.fleet_limits import limits_of_fleet
+from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
 from loadframe.experiments.foretelling import first_sweep
 from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
@@ -176,10 +176,11 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench
         clamped = clamped_in(book.bench.start_state, effective)
         drivers = beside_fewer(book, "A", curve)
     end, of_fleet = finish(run), limits_of_fleet(run)
+    others = [f"{each.title}: {each.explanation}" for each in others_found(of_fleet)]
     run.close()
     return Measurement(
-        run.path, curve, run.axis_unit(), run.work_unit(), clamped, end.warnings, end.quality, end.answers, drivers,
-        of_fleet,
+        run.path, curve, run.axis_unit(), run.work_unit(), clamped, (*end.warnings, *others), end.quality, end.answers,
+        drivers, of_fleet,
     )  # fmt: skip
 
 

@@ -164,6 +164,7 @@ class Laboratory:
     port: int = 0
     within: Sequence[str] = ()
     about: str = ""
+    network: Any = None
     _begun: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def close(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -33,7 +35,7 @@ def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterat
         port = stack.enter_context(paced(pace_s, address, lan.within("target"), size))
         target = Station("target", folder / "target", ["target"], address, lan.within("target"))
         drivers = [Station(name, folder / name, by=lan.within(name)) for name in NAMES]
-        lab = Laboratory(folder, [*drivers, target], address, port, lan.within("coordinator"))
+        lab = Laboratory(folder, [*drivers, target], address, port, lan.within("coordinator"), network=lan)
         stack.callback(lab.close)
         yield lab
 
@@ -56,7 +58,8 @@ def test_a_full_link_is_named_with_its_host(place: Path) -> None:
         assert 1.2e6 < found["moved_bytes_per_s"] < 2.2e6 and 1.5e6 < found["link_bytes_per_s"] < 2.5e6
         assert whole["outcome"]["kind"] == "link-full" and whole["next_limit"] is None
         assert not [trial for one in whole["rounds"] for trial in one["tried"]]
-        limits = {(each["host"], each["driver"], each["limit"]["id"]): each["limit"] for each in whole["fleet_limits"]}
+        seen = [each for each in whole["fleet_limits"] if each["limit"]["id"] != "network.others"]
+        limits = {(each["host"], each["driver"], each["limit"]["id"]): each["limit"] for each in seen}
         hosts = {(host, "", name) for host in (*NAMES, "target") for name in ("cpu.saturated", "system.memory")}
         links = {("target", driver, "network.link") for driver in ("", *NAMES)}
         assert limits.keys() == hosts | links
@@ -65,6 +68,56 @@ def test_a_full_link_is_named_with_its_host(place: Path) -> None:
             assert limits["target", driver, "network.link"]["status"] == "free", "each has a half of what it carries"
         assert {finding["host"] for one in whole["rounds"] for finding in one["findings"]} <= {"target", *NAMES}
         lab.await_as_before()
+
+
+SENDER = """
+import socket, sys, time
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as link:
+    while True:
+        link.sendall(bytes(100_000))
+        time.sleep(0.05)
+"""
+RECEIVER = """
+import socket, sys
+with socket.create_server((sys.argv[1], 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    link, _ = server.accept()
+    while link.recv(1 << 16):
+        pass
+"""
+
+
+@contextmanager
+def stranger(lan: Network, source: str, sink: str) -> Iterator[None]:
+    """Nearly 2 MB/s from one host to another, which are not of any load."""
+    words = [*lan.within(sink), sys.executable, "-c", RECEIVER, lan.address(sink)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as receives:
+        assert receives.stdout is not None
+        port = receives.stdout.readline().strip()
+        words = [*lan.within(source), sys.executable, "-c", SENDER, lan.address(sink), port]
+        with subprocess.Popen(words) as sends:
+            try:
+                yield
+            finally:
+                sends.kill()
+                receives.kill()
+
+
+@pytest.mark.server
+@pytest.mark.alone
+@made_here
+def test_traffic_of_others_is_told_with_the_link_that_has_it(place: Path) -> None:
+    with laboratory(place, 0.002, 20_000, rate="64mbit") as lab, stranger(lab.network, "target", "one"):
+        found = lab.measured("[4]", "3s", blocks=2)
+        rows = {each["driver"]: each for each in found["fleet_limits"] if each["id"] == "network.others"}
+        assert rows.keys() == {"one", "two", ""} and not any(each["unseen"] for each in rows.values())
+        for driver in ("one", ""):
+            one = rows[driver]
+            assert one["use"] - one["error"] < 2.0e6 and one["use"] + one["error"] > 1.2e6, one
+        assert rows["two"]["use"] - rows["two"]["error"] <= 0.05e6, rows["two"]
+        told = [words for words in found["warnings"] if "not of the load" in words]
+        assert any("the link from target to one" in words for words in told)
+        assert not any("to two" in words for words in told)
 
 
 def steps(rates: dict[str, Sequence[float]], moved: float) -> list[Step]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.experiments.fleet_limits import limits_of_fleet
+from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
 from loadframe.model import Step
 from loadframe.model.fleet import FleetLink
-from loadframe.model.fleet_step import FleetLimit, FleetStep
-from loadframe.reporting.fleet_report import fleet_limits_lines, fleet_limits_sentences
+from loadframe.model.fleet_step import FleetLimit, FleetStep, LinkUse
+from loadframe.reporting.fleet_report import fleet_limits_json, fleet_limits_lines, fleet_limits_sentences
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 
@@ -103,6 +103,42 @@ def test_what_is_said_of_them_names_the_host(run: RunFolder) -> None:
     lines = fleet_limits_lines(found)
     assert "north" in lines[1] and "the CPUs" in lines[1], "the fullest first"
     assert any("the link to a" in line for line in lines)
+
+
+def used(run: RunFolder, make_step: Callable[..., Step], links: Mapping[str, LinkUse]) -> None:
+    """One more step of the curve, with what went through the links."""
+    step = make_step(8.0, 100.0)
+    run.append_line("steps.jsonl", "step", step)
+    fleet_files.add_step(run, FleetStep(f"step-{step.number:05d}", 8.0, 0.0, 1.0, target="north", links=links))
+
+
+def test_other_traffic_on_a_link_is_a_row_and_a_finding_with_its_place(
+    run: RunFolder, make_step: Callable[..., Step]
+) -> None:
+    carry(run, {"a": 10e6, "b": 10e6})
+    used(run, make_step, {"a": LinkUse(4e6, 1.5e6, 0.2e6), "b": LinkUse(4e6, 1.0e6, 0.9e6), "north": LinkUse(8e6)})
+    found = limits_of_fleet(run)
+    one = by_place(found)["north", "a", "network.others"]
+    assert (one.limit.use, one.limit.ceiling, one.error, one.limit.status) == (1.5e6, 10e6, 0.2e6, "near")
+    assert by_place(found)["north", "", "network.others"].limit.status == "free"
+    (finding,) = others_found(found)
+    assert finding.title == "Traffic that is not of the load takes the link from north to a" and finding.host == "a"
+    assert finding.evidence[0].value == 1.3e6, "what is unsure is not held against it"
+    text = "\n".join(fleet_limits_lines(found))
+    assert "other traffic on the link to a" in text and "1.43 MiB/s +- 195 KiB/s" in text
+    assert fleet_limits_json(found)[-1]["unseen"] == ""
+
+
+def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step: Callable[..., Step]) -> None:
+    carry(run, {"a": 10e6})
+    used(run, make_step, {"a": LinkUse(why_not="the load does not leave the machine"), "b": LinkUse(1e6, 9e6, 1e5)})
+    found = limits_of_fleet(run)
+    assert not list(others_found(found))
+    lines = fleet_limits_lines(found)
+    assert "Host north: other traffic on the link to a cannot be seen: the load does not leave the machine." in lines
+    assert any("to b cannot be seen: what the link carries by itself is not known" in line for line in lines)
+    unseen = [each for each in fleet_limits_json(found) if each["unseen"]]
+    assert [each["use"] for each in unseen] == [None, None], "it is not nothing"
 
 
 def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:

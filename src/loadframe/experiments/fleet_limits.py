@@ -11,11 +11,12 @@ from loadframe.experiments.side_by_side import START
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
-from loadframe.model import REACHED, Finding, Limit, LimitStatus, Round, Step, TargetState
+from loadframe.model import REACHED, Evidence, Finding, Limit, LimitStatus, Round, Step, TargetState
 from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import FleetLimit, FleetStep
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from loadframe.units import show
 
 OF_A_HOST = tuple(rule for rule in RULES if rule.id in ("cpu.saturated", "system.memory"))
 OF_A_LINK = replace(
@@ -26,6 +27,11 @@ OF_A_LINK = replace(
     source="bytes of answers that the driver counted, against one encrypted connection by itself; near: 85 %, as HTTP, "
     "TCP and IP take the rest",
 )
+OTHERS = "network.others"
+"""Of the row, and of the finding, that a link has other traffic than the load."""
+OTHERS_METRIC = "system.network.others"
+TAKES = 0.10
+"""Of what a link carries: from there on others are named as a finding, however their use may be wrong."""
 MORE_THAN_A_LINK = 1.05
 """Where so much more leaves a host than its best link carried by itself, that link is the driver's limit, not the
 host's."""
@@ -39,7 +45,8 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
     highest = max(step.level for step, _ in taken)
     hosts = dict.fromkeys(host for _, there in taken for host in there.metrics)
     found = [FleetLimit(host, "", limit) for host in hosts for limit in _of_host(taken, host, highest)]
-    return (*found, *_of_links(taken, fleet_files.links(run), highest))
+    links = fleet_files.links(run)
+    return (*found, *_of_links(taken, links, highest), *_of_others(taken, links))
 
 
 def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
@@ -49,10 +56,34 @@ def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
     if not steps:
         return list(rounds)
     busiest = _busiest(steps)
-    return [
+    placed = [
         replace(one, findings=tuple(_placed(each, steps[-1].target, busiest) for each in one.findings))
         for one in rounds
     ]
+    others = tuple(others_found(limits_of_fleet(run)))
+    return [replace(placed[0], findings=(*placed[0].findings, *others)), *placed[1:]] if placed else placed
+
+
+def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
+    """A finding for each link of which traffic of others takes TAKES or more, whatever of it is unsure."""
+    for each in limits:
+        limit, error = each.limit, each.error or 0.0
+        if limit.id != OTHERS or each.unseen or limit.use - error < TAKES * limit.ceiling:
+            continue
+        where = f"the link from {each.host} to {each.driver}" if each.driver else f"the link of {each.host}"
+        seen, least = limit.use - error, TAKES * limit.ceiling
+        yield Finding(
+            id=OTHERS,
+            status="suspected",
+            title=f"Traffic that is not of the load takes {where}",
+            reached_at=None,
+            evidence=(Evidence(limit.use_metric, seen, ">=", least, "the first curve", limit.source),),
+            ruled_out=(),
+            score=min(1.0, seen / limit.ceiling),
+            explanation=f"{show(seen, limit.unit)} at least, of {show(limit.ceiling, limit.unit)} that it carries by "
+            "itself. See who sends there.",
+            host=each.driver or each.host,
+        )
 
 
 def _placed(finding: Finding, target: str, busiest: str) -> Finding:
@@ -104,6 +135,37 @@ def _of_links(
     whole = replace(OF_A_LINK, title="all that leaves it, against the most that one link from it carries")
     for limit in _read([(step, _link(value, best)) for step, value in together], (whole,), highest):
         yield FleetLimit(next(iter(targets.values())), "", limit)
+
+
+def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink]) -> Iterator[FleetLimit]:
+    """What each link had beside the load, in the step that had most; and what left the target's host beside it."""
+    target = next((there.target for _, there in taken if there.target), "")
+    rates = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
+    hosts = dict.fromkeys(host for _, there in taken for host in there.links)
+    for host in hosts:
+        ceiling = max(rates.values(), default=0.0) if host == target else rates.get(host, 0.0)
+        uses = [there.links[host] for _, there in taken if host in there.links]
+        seen = [use for use in uses if not use.why_not]
+        driver = "" if host == target else host
+        if not seen:
+            yield _others_of(target, driver, 0.0, ceiling, unseen=uses[-1].why_not)
+            continue
+        most = max(seen, key=lambda use: use.others_bytes_per_s - use.error_bytes_per_s)
+        unknown = "" if ceiling else "what the link carries by itself is not known"
+        yield _others_of(target, driver, most.others_bytes_per_s, ceiling, most.error_bytes_per_s, unknown)
+
+
+def _others_of(
+    host: str, driver: str, use: float, ceiling: float, error: float | None = None, unseen: str = ""
+) -> FleetLimit:
+    place = f"the link to {driver}" if driver else "its own link"
+    limit = Limit(
+        id=OTHERS, layer=OF_A_LINK.layer, ceiling=ceiling, configured=None, effective=ceiling, use=use,
+        headroom=max(0.0, ceiling - use), loud=False, exhausted_at=None, unit="bytes/s", use_metric=OTHERS_METRIC,
+        source="/proc/net/dev of the interface, less the load and its headers", title=f"other traffic on {place}",
+        near=TAKES, status="" if unseen else _status(use / ceiling, TAKES),
+    )  # fmt: skip
+    return FleetLimit(host, driver, limit, None if unseen else error, unseen)
 
 
 def _link(moved: float, rate: float) -> dict[str, float]:

@@ -18,6 +18,7 @@ from loadframe.fleet.identity import Identity
 from loadframe.fleet.keeping import QUESTIONS, Kept
 from loadframe.fleet.links import Listener, carried_json, measure
 from loadframe.fleet.looking import facts, use_of_cpus
+from loadframe.fleet.routes import route
 from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, written
 
 LONGEST_LOOK_S = 60.0
@@ -39,6 +40,7 @@ class Agent:
             "listen": self._listen,
             "listen_no_more": self._listen_no_more,
             "link": _link,
+            "route": lambda said: route(str(said["address"])),
         }
 
     def work(self) -> str:

@@ -13,6 +13,7 @@ from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.errors import StepVoid
+from loadframe.fleet.crossing import Loading, link_uses
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
@@ -20,7 +21,7 @@ from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
 from loadframe.model import Purpose, Step
 from loadframe.model.fleet import ENCRYPTS, FleetLink
-from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, VoidReason
+from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs import fleet_files
@@ -45,6 +46,7 @@ class FleetBench(RealBench):
         self._watched: dict[str, ClockInStep] = {}
         self._window_s = 0.0
         self._links: tuple[FleetLink, ...] | None = None
+        self._links_used: dict[str, LinkUse] = {}
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -132,6 +134,7 @@ class FleetBench(RealBench):
             begun.name, level, begun.start_s, begun.duration_s, merged.drivers, merged.apart_s, sum(unsure[-2:]),
             self._watched, self._metrics, target=self.hosts.target or "",
             moved_bytes_per_s={host: count / self._window_s for host, count in driver.moved.items()},
+            links=self._links_used,
         )  # fmt: skip
 
     def _void(self, level: float, error: StepVoid) -> FleetStep:
@@ -156,11 +159,19 @@ class FleetBench(RealBench):
         here, late = super()._seen(loaded, study)
         clocks = {log.host: log.clock for log in driver.logs} | self._watched
         found: dict[str, Evaluated] = {}
+        seen: dict[str, Sequence[Tick]] = {}
         for host, clock in clocks.items():
             there = in_time_of(loaded, clock)
-            ticks = self._ticks(host, there)
+            ticks = seen[host] = self._ticks(host, there)
             found[host] = self._evaluate(there, ticks, study)
             late = late or is_late(ticks, there.summary)
+        self._links_used = link_uses(
+            Loading(
+                loaded.summary.started_s, loaded.summary.ended_s, loaded.summary.throughput, loaded.summary.concurrency,
+                driver.begun.shares, clocks, seen,
+            ),
+            self.hosts.ways, self.hosts.target, driver.bodies,
+        )  # fmt: skip
         self._metrics = {
             host: {name: each.metrics[name] for name in WATCHED if name in each.metrics} for host, each in found.items()
         }

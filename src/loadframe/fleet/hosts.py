@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,6 +32,14 @@ ALIKE = ("loadframe", "python")
 """Facts in which hosts that differ are refused: one of them would be a treatment that was not asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Through which interface a host has what it exchanges with the target; network: of which hosts it is."""
+
+    interface: str
+    network: str
+
+
 class Hosts:
     """Enter it before the bench; when it is left, every agent has ended, and with it all that it did."""
 
@@ -47,6 +56,8 @@ class Hosts:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
         self._watching = self._machine = ""
+        self.ways: dict[str, Way] = {}
+        """Of each host that belongs to a step, once the target is known to be on one of them."""
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
@@ -81,6 +92,10 @@ class Hosts:
         together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
         return (f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.", seen, *together)
 
+    def _network(self, name: str, said: Mapping[str, Any]) -> str:
+        """Two hosts of which this is the same share their interfaces."""
+        return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
+
     def of_one_kernel(self, one: str, other: str) -> bool:
         """Whether two hosts share their CPUs."""
         boots = [self._agents[name].facts.get("boot") for name in (one, other)]
@@ -106,6 +121,9 @@ class Hosts:
         self.coordinator.ask_all(
             {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
         )
+        asked = dict.fromkeys(self._agents, ("route", {"address": host}))
+        told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+        self.ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
 
     def machine(self) -> str:
         """The host on whose machine the target runs, before anything has been loaded. TargetError where that cannot be

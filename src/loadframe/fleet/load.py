@@ -224,12 +224,18 @@ class FleetDriver:
             self._killed = True
             self._coordinator.cancel()
 
+    def bodies(self, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+        """Bytes that came to each of these hosts between two instants of its own clock; none where one of them does not
+        count them. StepVoid."""
+        return self._answers("moved_bytes", between)
+
     def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
         """By host; none where one of them does not count it."""
-        asked = {
-            log.host: ("counted", {"from_s": log.clock.theirs_s(start_s), "to_s": log.clock.theirs_s(end_s)})
-            for log in self.logs
-        }
+        between = {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
+        return self._answers(what, between)
+
+    def _answers(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
+        asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}
         known = {host: count for host, count in counts.items() if isinstance(count, int)}

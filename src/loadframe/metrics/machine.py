@@ -93,6 +93,7 @@ system.network.local_ports        | count | local ports used for the destination
 system.network.local_ports.limit  | count | local ports for one destination
 system.network.local_ports.share  | share | local ports in use of all for the destination with most connections
 system.network.local_ports.per_second | 1/s | connections to one destination that local ports allow
+system.network.others             | bytes/s | traffic through a link of the load that is not of it
 system.network.connections_opened | 1/s   | connections opened from here
 system.network.time_wait          | count | sockets in TIME_WAIT
 system.network.time_wait.limit    | count | net.ipv4.tcp_max_tw_buckets

@@ -71,12 +71,25 @@ class DriverInStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkUse:
+    """What went through the interface of a host in the direction from the target to the drivers while the load went on.
+    load_bytes_per_s: bodies of its answers. others_bytes_per_s: what was not of the load, give or take
+    error_bytes_per_s (a bound). why_not: why that cannot be seen; "" where it can."""
+
+    load_bytes_per_s: float = 0.0
+    others_bytes_per_s: float = 0.0
+    error_bytes_per_s: float = 0.0
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStep:
     """One step. start_s: the instant at which all were to begin (the coordinator's CLOCK_MONOTONIC). apart_s: from the
     first driver's first request to the last driver's first one; unsure_s: by so much that may be wrong (the two largest
     uncertainties together). watched: clocks of hosts that were recorded and did not drive, by name. metrics: of each
     host in the window, by name (see WATCHED). void: "" for a measurement; else the reason, about void_host. target: the
-    host on which the target was recorded, "" for none. moved_bytes_per_s: what came to each driver in the window."""
+    host on which the target was recorded, "" for none. moved_bytes_per_s: what came to each driver in the window.
+    links: what went through the interface of each driver, and of the target's host, beside the load."""
 
     name: str
     level: float
@@ -92,6 +105,7 @@ class FleetStep:
     void_fact: str = ""
     target: str = ""
     moved_bytes_per_s: Mapping[str, float] = field(default_factory=dict)
+    links: Mapping[str, LinkUse] = field(default_factory=dict)
 
 
 DriversLimit = Literal["drivers", "link", "target", "not proven"]
@@ -127,11 +141,14 @@ class FleetDrivers:
 @dataclass(frozen=True, slots=True)
 class FleetLimit:
     """A limit of one host. driver: of the link from that host, the target's, to this one; "" for what is of the host
-    itself, also for all that leaves it."""
+    itself, also for all that leaves it. error: by so much its use may be wrong (a bound), where that is known. unseen:
+    why its use cannot be seen; the limit then says nothing of it."""
 
     host: str
     driver: str
     limit: Limit
+    error: float | None = None
+    unseen: str = ""
 
 
 WATCHED = (

@@ -14,6 +14,7 @@ from pathlib import Path
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.interfaces import parse_interfaces
 from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, read_file
 from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT, parse_port_range
 
@@ -185,13 +186,8 @@ def _links(pair: Pair) -> dict[str, float]:
 
 def _interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
     """Bytes received and sent, by interface."""
-    found = {}
-    for line in text.splitlines():
-        name, colon, rest = line.partition(b":")
-        fields = rest.split()
-        if colon and len(fields) >= 9:
-            found[name.strip()] = (procfs.parse_count(fields[0]), procfs.parse_count(fields[8]))
-    return found
+    found = parse_interfaces(text)
+    return {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in found.items()}
 
 
 EVENTS = tuple(

@@ -37,7 +37,7 @@ def next_step(found: Capacity) -> str:
         case "below-range":
             return f"Test loads below {words.load(found.high, unit(found)) if found.high is not None else 'these'}."
         case "undecided":
-            return "Give the search more time (measure.budget), or ask for less precision (objective.precision)."
+            return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {words.load(found.low, unit(found))} or less. " if found.low is not None else ""
     return f"{plan}Next, loadframe investigate names what limits there, and tries its remedies."
 

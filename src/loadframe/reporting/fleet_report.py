@@ -64,25 +64,43 @@ def drivers_sentence(found: FleetDrivers) -> str:
 
 def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
     """As in the document of a measurement: `fleet_limits`."""
-    return [{"host": each.host, "driver": each.driver, **asdict(each.limit)} for each in found]
+    return [
+        {
+            "host": each.host,
+            "driver": each.driver,
+            **asdict(each.limit),
+            **(dict.fromkeys(("use", "headroom")) if each.unseen else {}),
+            "error": each.error,
+            "unseen": each.unseen,
+        }
+        for each in found
+    ]
 
 
 def fleet_limits_lines(found: Sequence[FleetLimit]) -> list[str]:
     """A table: each limit of each host, the fullest first; none without a fleet."""
     if not found:
         return []
-    ranked = sorted(found, key=lambda each: -each.limit.use / each.limit.ceiling)
-    return columns([LIMITS_HEAD, *map(_limit, ranked)], LIMITS_SIDES)
+    told = columns([LIMITS_HEAD, *map(_limit, _ranked(found))], LIMITS_SIDES)
+    return [
+        *told,
+        *(f"Host {each.host}: {each.limit.title} cannot be seen: {each.unseen}." for each in found if each.unseen),
+    ]
 
 
 def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
     """What is reached or near on each host and link; where nothing is, the fullest."""
-    ranked = sorted(found, key=lambda each: -each.limit.use / each.limit.ceiling)
+    ranked = _ranked(found)
     told = [each for each in ranked if each.limit.status != "free"] or ranked[:1]
     return [
         f"Host {host}: {title}, {use} of {ceiling} ({share})."
         for host, title, use, ceiling, share, _ in map(_limit, told)
     ]
+
+
+def _ranked(found: Sequence[FleetLimit]) -> list[FleetLimit]:
+    """Those that are seen, the fullest first."""
+    return sorted((each for each in found if not each.unseen), key=lambda each: -each.limit.use / each.limit.ceiling)
 
 
 LIMITS_HEAD = ("host", "limit", "use", "of", "share", "runs out at")
@@ -91,9 +109,10 @@ LIMITS_SIDES = "<<>>>>"
 
 def _limit(one: FleetLimit) -> tuple[str, ...]:
     limit = one.limit
-    title = f"the link to {one.driver}" if one.driver else limit.title
+    title = f"the link to {one.driver}" if one.driver and one.error is None else limit.title
     at = "" if limit.exhausted_at is None else f"{limit.exhausted_at.load:.3g}"
     use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
+    use += "" if one.error is None else f" +- {show(one.error, limit.unit)}"
     return one.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
 
 
