@@ -35,11 +35,13 @@ class AttachedTarget:
     private = False
     cages: tuple[Cage, ...] = ()
 
-    def __init__(self, study: Study, durable: DurableJournal) -> None:
-        """TargetError where the server does not let us in."""
+    def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
+        """server: as found already. TargetError where the server does not let us in."""
         table = study.target
         self._row = of_study(study)
-        self._server = self._row.running(table) if self._row.running is not None else _attach(table)
+        if server is None:
+            server = self._row.running(table) if self._row.running is not None else _attach(table)
+        self._server = server
         self._durable = durable
         self._state = TargetState()
         self._schema: OwnSchema | None = None

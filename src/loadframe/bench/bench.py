@@ -74,7 +74,7 @@ class RealBench:
         self.put_back: list[ChangeRecord] = []
         """Once it is left: what became of the settings that outlive it."""
         self._what = f"{study.target.kind} for study {study.study.name}"
-        self._durable = DurableJournal(self._what, run.path)
+        self._durable = self._make_journal()
         self._start_host = host_settings(study.host)  # before anything is changed
         self._stack = ExitStack()
         self._steps = self._profiled = 0
@@ -188,7 +188,7 @@ class RealBench:
         for kind in kinds:
             target: CagedTarget | AttachedTarget
             runs = kind == study.target.kind and study.target.is_running
-            target = running(study, self._durable) if runs else self._make_target(kind)
+            target = self._make_running() if runs else self._make_target(kind)
             stack.callback(target.destroy)
             target.create()
             self._rigs[kind] = Rig(target, self.run, "" if len(kinds) == 1 else f"{kind}.", self._reasons)
@@ -197,6 +197,14 @@ class RealBench:
     def _make_surroundings(self) -> Surroundings:
         """The machine whose settings the study changes."""
         return Surroundings(host_settings(*self.study.host_tables), self._durable, self.run, self._reasons)
+
+    def _make_journal(self) -> DurableJournal:
+        """Of what is changed beyond the life of this command."""
+        return DurableJournal(self._what, self.run.path)
+
+    def _make_running(self) -> AttachedTarget:
+        """The server that runs already. TargetError."""
+        return running(self.study, self._durable)
 
     def _make_target(self, kind: str) -> CagedTarget:
         return make_target(self.study, self._lease, kind, self.driver_user.number)

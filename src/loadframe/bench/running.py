@@ -6,6 +6,7 @@ from __future__ import annotations
 from loadframe.bench.attached import AttachedTarget
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import TargetError
+from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import canonical
 from loadframe.model import ChangeRecord, SettingValue, TargetState
 from loadframe.study import Study
@@ -20,9 +21,9 @@ def running(study: Study, durable: DurableJournal) -> AttachedTarget:
 class RunningTarget(AttachedTarget):
     """See AttachedTarget. What target.settings say of it is what it has already."""
 
-    def __init__(self, study: Study, durable: DurableJournal) -> None:
-        """TargetError where it is not found."""
-        super().__init__(study, durable)
+    def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
+        """server: as found already. TargetError where it is not found."""
+        super().__init__(study, durable, server)
         self._stated = dict(canonical(study).target.settings)
         self._owned = study.target.owned or bool(study.target.restart)
         self._state = TargetState(self._stated)

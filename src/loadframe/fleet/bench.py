@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
+from loadframe.bench.running import RunningTarget
 from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.changes.durable import DurableJournal
 from loadframe.errors import StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
+from loadframe.fleet.far_settings import FarJournal, FarServer
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
@@ -115,6 +119,15 @@ class FleetBench(RealBench):
         """The driver's cage and user are each host's own."""
         inner = super()._make_workload(Allowance())
         return FleetLoad(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+
+    def _make_journal(self) -> DurableJournal:
+        return FarJournal(self._what, self.run.path)
+
+    def _make_running(self) -> AttachedTarget:
+        """A service is found, and changed, by the agent of its host."""
+        if self.study.target.is_running_service:
+            return RunningTarget(self.study, self._durable, FarServer(self.hosts))
+        return super()._make_running()
 
     def _make_surroundings(self) -> Surroundings:
         names = host_settings(*self.study.host_tables)

@@ -28,6 +28,8 @@ from loadframe.runs.formats import decode
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
+SERVER_WITHIN_S = 240.0
+"""Its owner's command may take 30 s, a restart two minutes."""
 ALIKE = ("loadframe", "python")
 """Facts in which hosts that differ are refused: one of them would be a treatment that was not asked for."""
 
@@ -155,6 +157,19 @@ class Hosts:
         answer = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "change-failed")[host]
         where = f"the answer of host {host}"
         return [decode("change", str(line).encode(), ChangeRecord, where=where) for line in answer["changes"]]
+
+    def address(self) -> str:
+        """Of the host on whose machine the target runs. TargetError."""
+        host = next(each for each in self._targets if each.name == self.machine())
+        if not host.address:
+            raise TargetError(f"host {host.name} has no address", remedy="Give it one in the fleet file.")
+        return host.address
+
+    def ask_target(self, question: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What its agent answers of the server that runs there. StepVoid where there is none."""
+        host = self.machine()
+        asked = {host: (question, {**values, "address": look_up(self.address())[0]})}
+        return self.coordinator.ask_all(asked, SERVER_WITHIN_S, "change-failed")[host]
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""

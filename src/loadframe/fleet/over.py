@@ -30,8 +30,9 @@ def benches_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda
 def _check_target(study: Study) -> None:
     """StudyError for a target that hosts do not reach."""
     row = targets.kind_named(study.target.kind)
-    if row.by_address is None and study.target.attach is None:
+    if row.by_address is None and not study.target.is_running:
         raise StudyError(
             f"a fleet loads a server that runs already, and {study.target.kind!r} is one that Loadframe starts here",
-            remedy='Start it on its host, and name its address: kind = "url", target.settings.url; or target.attach.',
+            remedy='Start it on its host, and name its address: kind = "url", target.settings.url; or, of a service, '
+            "its port there: target.listen.",
         )

@@ -13,13 +13,13 @@ from loadframe.bench.surroundings import Surroundings
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
 from loadframe.errors import StepVoid, StudyError
-from loadframe.fleet.declaration import Fleet, Role
+from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts
 from loadframe.model import ChangeRecord, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
-MACHINE = "machine"
+MACHINE, SETTINGS = "machine", "settings"
 """In may_change of the fleet file."""
 
 
@@ -74,15 +74,25 @@ class FarSurroundings(Surroundings):
 
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
-    """StudyError where the study changes the machine of its target, and the fleet file does not say that it may be.
-    role: of the hosts on which the target runs."""
-    if not any(table.settings for table in study.host_tables) and "host" not in study.remedies.allow:
-        return
-    for host in fleet.with_role(role):
-        if MACHINE not in host.may_change:
+    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
+    does not say that it may be. role: of the hosts on which the target runs."""
+    if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
+        for host in _without(fleet, role, MACHINE):
             raise StudyError(
                 f"the study may change settings of its target's machine, and the fleet file does not say that those of "
                 f"host {host.name!r} may be changed",
                 remedy=f'If its owner permits it, set may_change = ["{MACHINE}"] in its [[host]]; else take "host" out '
                 "of remedies.allow.",
             )
+    if study.target.is_running_service and (study.target.owned or study.target.restart):
+        for host in _without(fleet, role, SETTINGS):
+            raise StudyError(
+                "the study may change settings of a service that runs already, and the fleet file does not say that "
+                f"those on host {host.name!r} may be changed",
+                remedy=f'If its owner permits it, set may_change = ["{SETTINGS}"] in its [[host]]; else take owned and '
+                "restart out of [target].",
+            )
+
+
+def _without(fleet: Fleet, role: Role, what: str) -> list[HostTable]:
+    return [host for host in fleet.with_role(role) if what not in host.may_change]

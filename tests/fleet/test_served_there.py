@@ -1,0 +1,180 @@
+"""A study that changes a service which runs on another host of a fleet: it is changed by the agent of that host, noted
+there, and put back there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import network
+import pytest
+from network import Network
+from stations import Laboratory, Station, await_that
+
+SERVICE = """
+import asyncio, json, sys
+
+class Pool:
+    size = 2
+    waiting = asyncio.Condition()
+    busy = 0
+
+async def speak(reader, writer):
+    try:
+        while True:
+            path = (await reader.readuntil(b"\\r\\n\\r\\n")).split()[1].decode()
+            answer = b"done"
+            if path.startswith("/set/"):
+                Pool.size = int(path.rpartition("=")[2])
+            elif path == "/config":
+                answer = json.dumps({"pool": Pool.size}).encode()
+            else:
+                async with Pool.waiting:
+                    await Pool.waiting.wait_for(lambda: Pool.busy < Pool.size)
+                    Pool.busy += 1
+                await asyncio.sleep(0.02)
+                async with Pool.waiting:
+                    Pool.busy -= 1
+                    Pool.waiting.notify_all()
+            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n%b" % (len(answer), answer))
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def serve():
+    server = await asyncio.start_server(speak, "0.0.0.0", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await server.serve_forever()
+
+asyncio.run(serve())
+"""
+TELL = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
+STUDY = """
+[study]
+name = "served"
+question = "What does a larger pool give?"
+[target]
+kind = "service"
+listen = {port}
+owned = true
+[target.settings]
+pool = 2
+[target.setting.pool]
+values = [2, 4, 8]
+apply = "command"
+command = [{python}, "-c", {tell}, "http://127.0.0.1:{{port}}/set/pool={{value}}"]
+read_back = {{ json = "http://127.0.0.1:{{port}}/config", field = "pool" }}
+[workload]
+kind = "http"
+[load]
+axis = "concurrency"
+levels = [8]
+[measure]
+warmup = "200ms"
+window = "{window}"
+blocks = {{ min = 2, max = 2 }}
+budget = "60s"
+profile = "off"
+[[alternative]]
+name = "more"
+target = {{ settings = {{ pool = 8 }} }}
+"""
+GONE_WITHIN_S = 10.0
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.alone,
+    pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here"),
+]
+
+
+@pytest.fixture
+def lan() -> Iterator[Network]:
+    with Network(["coordinator", "north", "one"]) as made:
+        yield made
+
+
+@contextmanager
+def served(lan: Network) -> Iterator[int]:
+    words = [*lan.within("north"), sys.executable, "-c", SERVICE]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def lab(lan: Network, own_state: Path, tmp_path: Path) -> Iterator[Laboratory]:
+    folder = own_state.parent / f"served-{os.getpid()}-{tmp_path.name}"
+    folder.mkdir()
+    folder.chmod(0o755)
+    address = lan.address("north")
+    north = Station("north", folder / "north", ["target"], address, lan.within("north"), may_change=["settings"])
+    one = Station("one", folder / "one", by=lan.within("one"))
+    with served(lan) as port:
+        made = Laboratory(folder, [one, north], address, port, lan.within("coordinator"))
+        yield made
+        made.close()
+
+
+def pool(lab: Laboratory, lan: Network) -> int:
+    words = [*lan.within("north"), sys.executable, "-c", TELL, f"http://127.0.0.1:{lab.port}/config"]
+    return int(json.loads(subprocess.run(words, check=True, capture_output=True).stdout)["pool"])
+
+
+def study(lab: Laboratory, window: str) -> str:
+    python, tell = json.dumps(sys.executable), json.dumps(TELL)
+    return STUDY.format(port=lab.port, window=window, python=python, tell=tell)
+
+
+def mirrored(lab: Laboratory) -> list[dict[str, object]]:
+    """Of the last run's folder."""
+    (*_, run) = sorted((lab.folder / "runs").iterdir())
+    return [json.loads(line) for line in (run / "changes.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_it_is_changed_there_and_put_back_there(lab: Laboratory, lan: Network) -> None:
+    found = lab.measured("[8]", verb="investigate", study=study(lab, "1s"))
+    (more,) = found["alternatives"]
+    assert more["verdict"]["decision"] == "better" and more["verdict"]["ratio"] == pytest.approx(4, rel=0.3)
+    assert pool(lab, lan) == 2
+    lines = mirrored(lab)
+    assert ("applied", 8) in [(each["status"], each["read_back"]) for each in lines]
+    last = lines[-1]
+    assert last["status"] == "reverted" and "on host north" in str(last["words"]), last
+    lab.await_as_before()
+
+
+def test_it_is_put_back_there_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
+    process = lab.begin("[8]", verb="investigate", study=study(lab, "4s"))
+    await_that(lambda: process.poll() is not None or pool(lab, lan) == 8, "the setting is changed")
+    assert process.poll() is None, process.communicate()
+    journal = [path.read_text(encoding="utf-8") for path in (lab.folder / "north" / "state").glob("*/*.json")]
+    assert any("pool" in text for text in journal), "what was there is on that host's disk"
+    process.kill()
+    killed = time.monotonic()
+    process.communicate()
+    await_that(lambda: pool(lab, lan) == 2, "the setting as it was", GONE_WITHIN_S)
+    for station in lab.stations:
+        await_that(lambda station=station: station.as_before, f"{station.name} as before", GONE_WITHIN_S)
+    assert time.monotonic() - killed < GONE_WITHIN_S
+    assert mirrored(lab)[-1]["status"] != "reverted", "the copy ends with what the coordinator knew"
+
+
+def test_without_its_owner_s_word_nothing_is_changed(lab: Laboratory, lan: Network) -> None:
+    lab.stations[1].may_change = ()
+    process = lab.begin("[8]", verb="investigate", study=study(lab, "1s"))
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 1, out + said
+    error = json.loads(out)
+    assert "those on host 'north' may be changed" in error["message"] and 'may_change = ["settings"]' in error["remedy"]
+    assert pool(lab, lan) == 2 and not (lab.folder / "runs").exists()
