@@ -34,7 +34,8 @@ def test_each_settings_has_its_capacity(begin: Callable[..., subprocess.Popen[st
     found = json.loads(out)
     beside = {each["name"]: each for each in found["beside"]}
     assert beside["more"]["decision"] == "better" and beside["more"]["ratio"] == pytest.approx(4, rel=0.4)
-    assert beside["one"]["decision"] == "worse"
+    assert beside["one"]["decision"] != "better", "of so few clients a half is within what searches differ by"
+    assert beside["one"]["ratio"] is None or beside["one"]["ratio"] < 0.9
     assert {each["likeness"] for each in found["hosts"]["hosts"]} == {"alike"}
     kept = Counter((each["purpose"], each["host"]) for each in attempts(folder))
     assert kept["together", "one"] == kept["together", "two"] == kept["alone", "one"] == kept["alone", "two"]

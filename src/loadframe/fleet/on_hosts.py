@@ -49,13 +49,14 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a piece of work came to on a host. failed: why there is nothing, in words: the target would not work, or it
-    was lost too often."""
+    was lost too often. answer: as it came."""
 
     work: Work
     host: str
     steps: tuple[Step, ...] = ()
     capacity: Capacity | None = None
     failed: str = ""
+    answer: Mapping[str, Any] = field(default_factory=dict)
 
 
 class OnHosts:
@@ -214,7 +215,7 @@ class OnHosts:
             failed=failed, counted=counted, capacity=capacity,
         )  # fmt: skip
         fleet_files.add_attempt(self._run, attempt)
-        return Done(work, came.host, steps, capacity, failed)
+        return Done(work, came.host, steps, capacity, failed, answer)
 
 
 def _cannot(came: Came) -> FleetError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -31,12 +32,14 @@ def look(asked: str) -> str:
 
 
 def carry_out(asked: str) -> str:
-    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none."""
+    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none.
+    program: of a file of Python in the folder of this worker, which answers in its place."""
     given = parse_json(asked.encode())
+    program = given.get("program")
+    command = [sys.executable, "-u", *map(str, program)] if program else python("loadframe.fleet.trial")
     process = subprocess.Popen(
-        python("loadframe.fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
-        start_new_session=True,
-    )  # fmt: skip
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True
+    )
     assert process.stdin is not None and process.stdout is not None
     said: list[bytes] = []
     reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
