@@ -19,6 +19,7 @@ import loadframe
 from loadframe.model import Investigation, Ladder
 from loadframe.reporting import answers, charts, facts, ladder_report, words
 from loadframe.reporting.figures import svg_of
+from loadframe.reporting.next_step import next_step
 from loadframe.study import Study
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -72,7 +73,7 @@ def told(entry: Entry) -> str:
         answer, chart = answers.answer(found), charts.page_charts(found).get("proof")
         given_up = words.sentence("; ".join(facts.gives_up(found)))
         after = f"\n**Given up for it.** {given_up}\n" if given_up else ""
-        after += f"\n**Next.** {answers.next_step(found)}\n"
+        after += f"\n**Next.** {next_step(found).text}\n"
     drawn = ""
     if chart is not None:
         PICTURES.mkdir(parents=True, exist_ok=True)

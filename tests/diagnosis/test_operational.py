@@ -70,8 +70,8 @@ def test_a_pool_of_four_is_told_by_its_size(make_step: StepMaker) -> None:
     assert found.reached_at is not None
     assert found.reached_at.low <= 4 <= found.reached_at.high
     assert "Nothing that is seen from outside is exhausted" in found.explanation
-    assert "a pool of 4" in found.explanation
-    assert "[target.setting.NAME]" in found.explanation
+    assert "a pool of 4" in found.advice
+    assert "[target.setting.NAME]" in found.advice
 
 
 def test_everything_of_that_size_is_named(make_step: StepMaker) -> None:
@@ -109,7 +109,8 @@ def test_a_setting_of_that_size_is_named_and_needs_a_change(make_step: StepMaker
 
 def test_connections_without_a_setting_say_which_one_to_declare(make_step: StepMaker) -> None:
     found = finding(pool(make_step, 4, metrics={**IDLE, "target.peer.127.0.0.1:5432.connections": 4.0}))
-    assert "4 connections to 127.0.0.1:5432. Declare the setting that gives it this size" in found.explanation
+    assert "4 connections to 127.0.0.1:5432." in found.explanation
+    assert found.advice.startswith("Declare the setting that gives it this size")
 
 
 def test_a_number_that_is_no_whole_one_may_be_one_stage_within_a_request(make_step: StepMaker) -> None:
@@ -477,6 +478,7 @@ def test_a_peer_that_slows_down_is_what_requests_wait_for(make_step: StepMaker) 
     assert "127.0.0.1:9000" in first.title
     assert "serves 4 at a time" in first.explanation
     assert "80.0 ms" in first.explanation
+    assert first.advice == "Measure 127.0.0.1:9000 as a target of its own, or ask it less."
     assert found[1].id == PARALLELISM
 
 

@@ -16,6 +16,7 @@ import pytest
 from loadframe.errors import RunError
 from loadframe.model import Change, Forecast, Investigation, SettingValue
 from loadframe.reporting import answers, change_words, facts, verdict_words, words
+from loadframe.reporting.next_step import next_step
 from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
 
@@ -86,7 +87,7 @@ def test_no_script_is_needed_to_read_it(page: str) -> None:
 def test_the_answer_comes_first_and_the_next_step_is_there(investigation: Investigation, page: str) -> None:
     text = Reader(page).text
     question, answer = investigation.study.question, answers.answer(investigation)
-    assert text.index(question) < text.index(answer) < text.index(answers.next_step(investigation))
+    assert text.index(question) < text.index(answer) < text.index(next_step(investigation).action)
     assert text.index(answer) < 400
 
 
@@ -94,7 +95,7 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
     """Every sentence of the text that carries a claim stands in the page as well."""
     text = Reader(page).text
     flat = " ".join(render_text(investigation).split())
-    sentences = [answers.answer(investigation), answers.next_step(investigation)]
+    sentences = [answers.answer(investigation), next_step(investigation).action]
     unit = words.axis_unit(investigation)
     sentences += [
         words.state_sentence(one, unit, curve=facts.curve_of(investigation, one))

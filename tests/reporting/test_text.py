@@ -21,6 +21,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, change_words
+from loadframe.reporting.next_step import next_step
 from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_comparison, render_curve, render_text
 
@@ -138,12 +139,12 @@ def test_what_was_not_tried_for_a_cause_at_all_levels_comes_next(farm: Investiga
         gain=None,
         next_limit=NextLimit(suspected.id, lowest, suspected.title, ""),
     )
-    assert answers.next_step(found) == f"{remedy.title} may confirm it, and was not tried: {because}."
+    assert next_step(found).text == f"{remedy.title} may confirm it, and was not tried: {because}."
     highest = max(found.study.levels)
     assert answers.answer(found).startswith(
         f"Throughput is limited at all levels, {lowest:g} to {highest:g} active jobs."
     )
-    assert answers.next_step(replace(found, rounds=(replace(one, untried=()),))).startswith(suspected.title[:1].upper())
+    assert next_step(replace(found, rounds=(replace(one, untried=()),))).text.startswith(suspected.title[:1].upper())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from loadframe.model import (
 )
 from loadframe.reporting import answers, facts, finding_words, reaching, rounding, verdict_words, words
 from loadframe.reporting.json_shapes import investigation_json
+from loadframe.reporting.next_step import next_step
 from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_text
 
@@ -151,23 +152,28 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
     cause = inv.rounds[0].findings[0]
     again = NextLimit(cause.id, 4.0, cause.title, f"it is there where the last curve bends: {cause.explanation}")
     for one in (inv, replace(inv, next_limit=again)):
-        assert answers.next_step(one).startswith("More CPUs, or less CPU time per request, would move it")
+        assert next_step(one).text.startswith(
+            "Give the target more CPUs, or make each request cost less CPU time. Why: "
+        )
     other = NextLimit("disk.space", 400.0, "the disk", "its use grows with active_jobs")
-    assert answers.next_step(replace(inv, next_limit=other)).startswith("The disk, beyond the tested levels.")
+    one = next_step(replace(inv, next_limit=other))
+    assert one.action.startswith("To go far beyond the tested levels, make room on that file system")
+    assert one.why.startswith("The disk, beyond the tested levels.")
     first, highest = inv.rounds[0], inv.rounds[0].curve.points[-1].load
     full = replace(first.limits[0], id="disk.space", exhausted_at=LoadInterval(4 * highest, 3 * highest, 6 * highest))
     far = replace(inv, next_limit=replace(other, load=4 * highest), rounds=(replace(first, limits=(full,)),))
-    said = answers.next_step(far)
+    assert next_step(far).action == "To go beyond about 1,300 active jobs, make room on that file system."
+    said = next_step(far).why
     assert said.startswith("The disk, at about 1,300 active jobs (1,000 to 1,900)."), said
     assert "4.0 times the highest load that was tested, and holds if its use goes on growing" in said, said
     unlimited = replace(inv, outcome=replace(inv.outcome, kind="no-limit-reached"))
     assert answers.answer(unlimited).startswith("No limit was reached up to 320 active jobs")
-    assert "above 320 active jobs" in answers.next_step(unlimited)
+    assert "above 320 active jobs" in next_step(unlimited).text
 
 
 def test_the_next_limit_is_rounded_as_in_the_ledger(farm: Investigation) -> None:
     """The ledger shows 420 (390 to 450): the first screen must not say 415."""
-    assert "at about 420 active jobs" in answers.next_step(farm)
+    assert "at about 420 active jobs" in next_step(farm).text
 
 
 def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_its_finding(farm: Investigation) -> None:
@@ -175,7 +181,7 @@ def test_a_next_limit_within_the_levels_is_there_already_and_is_no_surer_than_it
     suspected = replace(cause, status="suspected", reached_at=LoadInterval(20.0, 10.0, 20.0))
     last = replace(farm.rounds[-1], findings=(suspected,), limits=())
     limit = NextLimit(cause.id, 20.0, cause.title, "it is there")
-    said = answers.next_step(replace(farm, rounds=(*farm.rounds[:-1], last), next_limit=limit))
+    said = next_step(replace(farm, rounds=(*farm.rounds[:-1], last), next_limit=limit)).text
     assert "(suspected, not proved), from about 20 active jobs on." in said
 
 
@@ -186,7 +192,7 @@ def test_a_forecast_has_three_digits_however_narrow_its_interval(farm: Investiga
 
 def test_a_next_limit_outside_what_was_tested_names_no_load(farm: Investigation) -> None:
     limit = NextLimit("disk.busy", None, "the disk", "it is 40 % busy")
-    said = answers.next_step(replace(farm, next_limit=limit))
+    said = next_step(replace(farm, next_limit=limit)).text
     assert "beyond the tested levels" in said
     assert "jobs" not in said
 
@@ -267,9 +273,9 @@ def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Inve
         outcome=replace(farm.outcome, kind="limit-without-remedy"),
     )  # fmt: skip
     assert "the load driver takes CPUs" in answers.answer(inv)
-    assert "cage.driver.cpus" in answers.next_step(inv)
+    assert "cage.driver.cpus" in next_step(inv).text
     other = replace(inv, rounds=(replace(first, findings=(replace(beside, id="disk.saturated"),), tried=()),))
-    assert "cage.driver.cpus" not in answers.next_step(other)
+    assert "cage.driver.cpus" not in next_step(other).text
 
 
 def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(farm: Investigation) -> None:
@@ -317,10 +323,10 @@ def test_a_bend_that_nothing_explains_is_not_called_no_limit(farm: Investigation
     answer = answers.answer(inv)
     assert "nothing that is seen from outside is exhausted" in answer
     assert "No limit was reached" not in answer
-    assert "add levels" not in answers.next_step(inv)
-    assert "[target.setting.NAME]" in answers.next_step(inv)
+    assert "add levels" not in next_step(inv).text
+    assert "[target.setting.NAME]" in next_step(inv).text
     known = replace(inv, study=replace(inv.study, target_kind="mariadb"))
-    assert "target.setting" not in answers.next_step(known), "its settings are known"
+    assert "target.setting" not in next_step(known).text, "its settings are known"
 
 
 def test_settings_that_were_tried_because_they_are_declared_are_told_as_such(farm: Investigation) -> None:
@@ -340,30 +346,32 @@ def test_levels_that_begin_on_the_plateau_are_told_to_begin_at_one(farm: Investi
     points = tuple(replace(point, throughput=100.0, throughput_high=105.0) for point in flat.rounds[0].curve.points)
     curve = replace(flat.rounds[0].curve, points=points, shape="plateau", knee=None, cliff=None, peak=Peak(20, 100.0))
     inv = replace(flat, rounds=(replace(flat.rounds[0], curve=curve),))
-    assert "Measure from a load of 1" in answers.next_step(inv)
+    assert "Measure from a load of 1" in next_step(inv).text
 
 
 def test_what_would_confirm_a_number_in_service_is_the_next_step(farm: Investigation) -> None:
     finding = Finding(
-        "service.parallelism", "suspected", "4 requests are served at a time", None, (), (), 0.51, "Declare the pool."
-    )
+        "service.parallelism", "suspected", "4 requests are served at a time", None, (), (), 0.51, "200/s x 20 ms is 4",
+        advice="Declare the pool.",
+    )  # fmt: skip
     inv = of_service(farm, "limit-without-remedy", finding)
     assert "4 requests are served at a time" in answers.answer(inv)
-    assert answers.next_step(inv) == "Declare the pool."
+    assert next_step(inv).text == "Declare the pool. Why: 200/s x 20 ms is 4.", "what to do comes before the arithmetic"
     tried = replace(inv, outcome=replace(inv.outcome, kind="no-proven-gain"))
-    assert "has no proven gain. Declare further settings" in answers.next_step(tried)
+    assert next_step(tried).action.startswith("Declare further settings as [target.setting.NAME]")
+    assert "has no proven gain. 200/s x 20 ms is 4." in next_step(tried).why
     pool = Remedy("service.pool.8", "pool = 8", (finding.id,), (), Price())
     left = UntriedRemedy(pool, "too little of the budget is left to prove it; give measure.budget more time")
     one = replace(tried, rounds=(replace(tried.rounds[0], untried=(left,)),))
-    assert "pool = 8 may confirm it, and was not tried: too little of the budget" in answers.next_step(one)
-    assert "Declare further" not in answers.next_step(one)
+    assert "pool = 8 may confirm it, and was not tried: too little of the budget" in next_step(one).text
+    assert "Declare further" not in next_step(one).text
 
 
 def test_a_cost_that_grows_is_no_load_at_which_anything_gives_way(farm: Investigation) -> None:
     finding = Finding("growth.requests", "suspected", "a request costs 4 times as much", None, (), (), 0.9)
     inv = of_service(farm, "limit-without-remedy", finding)
     assert answers.answer(inv).startswith("What is measured changes while it is measured.")
-    assert "Restart the service" in answers.next_step(inv)
+    assert "Restart the service" in next_step(inv).text
 
 
 def test_a_time_is_told_as_people_say_it() -> None:
@@ -418,10 +426,10 @@ def test_a_cost_that_grows_says_what_a_restart_showed_and_never_asks_for_one_tha
     for finding, said in (
         (first, "Restart the service and see whether requests are cheap again"),
         (came_back, "A longer measure.budget may confirm it"),
-        (stayed, "look for what outlives a restart"),
+        (stayed, "Look for what outlives a restart"),
         (confirmed, "Find what the service keeps until it is restarted. What load"),
     ):
-        told = answers.next_step(of_service(farm, "limit-without-remedy", finding))
+        told = next_step(of_service(farm, "limit-without-remedy", finding)).text
         assert said in told
         assert ("Restart the service" in told) is (finding is first)
     sentence = finding_words.sentence(farm, confirmed)
@@ -483,7 +491,7 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
         "with status 503 for 76.4 s, then the run was ended. That is what was seen, and no proved cause. Until then: "
     )
     assert "The suspected cause (not proved)" in said
-    assert "See the service's own log" in answers.next_step(inv)
+    assert "See the service's own log" in next_step(inv).text
     other = replace(inv, stop=Stop(7, 16.0, "B", "/orders", 503, 76.4, "A larger pool"))
     assert "16 active jobs in another state (A larger pool): " in answers.answer(other)
     assert answers.stop_sentence(farm) == ""
@@ -492,6 +500,6 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
 def test_only_a_limit_is_called_the_next_limit(farm: Investigation) -> None:
     """What to do next may stand in its place, beside a limit that is known."""
     assert farm.next_limit is not None
-    assert answers.next_heading(farm) == "Next limit"
+    assert next_step(farm).heading == "Next limit"
     stopped = replace(farm, outcome=replace(farm.outcome, kind="stopped-answering"))
-    assert answers.next_heading(stopped) == "Next"
+    assert next_step(stopped).heading == "Next"

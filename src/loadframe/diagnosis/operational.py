@@ -187,6 +187,7 @@ def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Se
         ruled_out=(),
         score=REFUSES if refused else SCORE,
         explanation=_explanation(seen, plateau, served, found, refused, turns),
+        advice=_advice(served, found, seen.own),
     )
 
 
@@ -309,32 +310,36 @@ def _explanation(
         law += CAPS.format(" and ".join(map(str, caps)))
     if seen.own and (behind := peers.not_told(seen.steps)):
         law += BEHIND.format(" and ".join(behind))
-    return f"{law} {_confirm(served, found, seen.own)}"
+    return f"{law} {_seen(served, found)}"
 
 
-def _confirm(served: InService, found: Sequence[Size], own: bool) -> str:
-    """What would tell which of those it is, or what it is at all. own: the study can declare the service's settings."""
+def _seen(served: InService, found: Sequence[Size]) -> str:
+    """What of what was seen it may be."""
     if not served.known:
-        return (
-            f"{NOTHING}. The interval is too wide to compare it with the size of "
-            "anything: measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
-        )
+        return f"{NOTHING}. The interval is too wide to compare it with the size of anything."
     if any(size.setting for size in found):
         return "What has that size may be what limits; only a change of it shows that."
-    if not found:
-        said = f"{NOTHING}, and nothing seen has that size."
-        said += STAGE.format(_turn(served)) if _may_be_a_stage(served, found) else ""
-        expose = (
-            f" To confirm it, expose the use of a pool of {how_many(served)} (target.metrics), or declare the setting "
-            "that sizes it as [target.setting.NAME]."
+    if found:
+        return f"Seen of that size: {'; '.join(size.words for size in found)}."
+    stage = STAGE.format(_turn(served)) if _may_be_a_stage(served, found) else ""
+    return f"{NOTHING}, and nothing seen has that size.{stage}"
+
+
+def _advice(served: InService, found: Sequence[Size], own: bool) -> str:
+    """What would tell which of those it is, or what it is at all. own: the study can declare the service's settings."""
+    if not served.known:
+        return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
+    if any(size.setting for size in found) or not own:
+        return ""
+    if found:
+        return (
+            "Declare the setting that gives it this size as [target.setting.NAME]: Loadframe changes it, and measures "
+            "whether it is the cause."
         )
-        return said + (expose if own else "")
-    said = f"Seen of that size: {'; '.join(size.words for size in found)}."
-    declare = (
-        " Declare the setting that gives it this size as [target.setting.NAME], and Loadframe changes it and measures "
-        "whether it is the cause."
+    return (
+        f"Expose the use of a pool of {how_many(served)} (target.metrics), or declare the setting that sizes it as "
+        "[target.setting.NAME]: Loadframe changes it, and measures whether it is the cause."
     )
-    return said + (declare if own else "")
 
 
 def _may_be_a_stage(served: InService, found: Sequence[Size]) -> bool:

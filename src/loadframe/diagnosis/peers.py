@@ -83,6 +83,7 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
         ruled_out=(),
         score=SCORE,
         explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
+        advice=f"Measure {peer.name} as a target of its own, or ask it less.",
     )
 
 
@@ -116,7 +117,7 @@ def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
     return (
         f"A request spends {low} there at {levels[0]:g}, and {high} at {levels[-1]:g}, at least "
         f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
-        "there: the limit is the peer's. Measure it as a target of its own, or ask it less."
+        "there: the limit is the peer's."
     )
 
 

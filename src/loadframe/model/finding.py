@@ -70,7 +70,8 @@ class Finding:
 
     reached_at: the load at which it begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of
     the trial that settled it. behind: the finding of a stage of a pipeline that waits for this in its server; "" of
-    others. host: of a fleet on which it was seen, "" for this machine.
+    others. host: of a fleet on which it was seen, "" for this machine. advice: what to do about it, or to confirm it, a
+    sentence or two; "" where the explanation has it.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Finding:
     mechanism: Mechanism | None = None
     behind: str = ""
     host: str = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

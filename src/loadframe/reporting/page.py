@@ -56,6 +56,7 @@ from loadframe.reporting import (
 from loadframe.reporting.capacity_page import CapacityPage
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.markup import policy
+from loadframe.reporting.next_step import next_step
 from loadframe.units import show, show_metric
 from loadframe.version import __version__
 
@@ -213,6 +214,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         alternatives=alternatives,
         answers=answers,
+        next_step=next_step,
         words=words,
         compared_answers=compared_answers,
         drivers_sentence=drivers_sentence,

@@ -37,6 +37,7 @@ from loadframe.reporting import (
 )
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.layout import columns
+from loadframe.reporting.next_step import next_step
 
 LABEL_WIDTH = 11
 MOST_EVIDENCE = 5
@@ -67,7 +68,7 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Stages", stages.sentences(inv)),
         ("Answers", compared_answers.sentences(inv.answers)),
         ("Time", profiles.summary(inv)),
-        ("Next", [answers.next_step(inv)]),
+        ("Next", [next_step(inv).text]),
         *_trust(inv),
         ("Report", [inv.report]),
     ]

@@ -1,0 +1,239 @@
+"""What to do after an investigation: the action first, then why, in a box of the first screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
+from loadframe.diagnosis.plateau import is_flat
+from loadframe.model import DRIVER_BESIDE, Change, Finding, Investigation, LoadInterval, NextLimit, Round
+from loadframe.reporting import change_words, facts, rounding, words
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """action, why: sentences. why: "" where there is no more to say. limit: whether it is about the next limit."""
+
+    action: str
+    why: str = ""
+    limit: bool = False
+
+    @property
+    def heading(self) -> str:
+        """Of the box."""
+        return "Next limit" if self.limit else "Next"
+
+    @property
+    def text(self) -> str:
+        """Both, in one paragraph."""
+        return f"{self.action} Why: {self.why}" if self.why else self.action
+
+
+MORE_CPU = "give the target more CPUs, or make each request cost less CPU time"
+MORE_MEMORY = "give the target more memory, or let it keep less there"
+FASTER_DISK = "use a faster disk, or let the target use it less often"
+ACTIONS = {
+    "cpu.saturated": MORE_CPU,
+    "cgroup.cpu": MORE_CPU,
+    "process.cpus": MORE_CPU,
+    "cpu.hot_thread": "spread its work over more threads or processes, or make a request cost less CPU time",
+    "process.hot_thread": "spread its work over more threads or processes, or make a request cost less CPU time",
+    "system.memory": MORE_MEMORY,
+    "cgroup.memory": MORE_MEMORY,
+    "memory.pressure": MORE_MEMORY,
+    "memory.mmap_page_faults": MORE_MEMORY,
+    "disk.busy": FASTER_DISK,
+    "disk.saturated": FASTER_DISK,
+    "disk.fsync": FASTER_DISK,
+    "disk.space": "make room on that file system",
+    "process.open_files": "raise the limit of open files (LimitNOFILE, ulimit -n)",
+    "network.local_ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
+    "net.ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
+}
+"""What moves a limit or a cause, by its id."""
+
+
+def next_step(inv: Investigation) -> NextStep:
+    """What to do about the next limit; where nothing is known of that, what to do next; and where the curve alone says
+    what limits, what would confirm it."""
+    first = _to_confirm(inv) or _not_tried(inv)
+    if first is not None:
+        return first
+    if inv.outcome.kind == "stopped-answering":
+        return NextStep(
+            "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
+            "alone, to see whether it stops there again."
+        )
+    if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
+        return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
+    return _next_limit(inv, inv.next_limit) if inv.next_limit else _without_limit(inv)
+
+
+def _without_limit(inv: Investigation) -> NextStep:
+    match inv.outcome.kind:
+        case "interrupted":
+            return NextStep(f"Run it again to finish it; the finished steps are kept in {inv.run}.")
+        case "driver-limited" if inv.drivers is not None:
+            return NextStep("Add a driver to the fleet; then the target can be loaded further.")
+        case "link-full":
+            return NextStep("Give the target a faster link, or smaller answers; then it can be loaded further.")
+        case "driver-limited":
+            return NextStep(
+                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
+            )
+        case "no-limit-reached":
+            highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
+            return NextStep(f"Test higher loads: add levels{highest}.")
+        case "limit-not-seen" if _begins_flat(inv):
+            lowest = words.load(inv.rounds[-1].curve.points[0].load, words.axis_unit(inv))
+            return NextStep(
+                "Measure from a load of 1.",
+                f"The lowest level, {lowest}, is on the plateau already, so that the curve does not show how many "
+                "requests are served at once.",
+            )
+        case "limit-not-seen" if inv.study.target_kind not in UNKNOWN_KINDS:
+            return NextStep(
+                "Measure more levels around the bend, and see the profiles of the report.",
+                "None of the limits that Loadframe knows of this server explains it.",
+            )
+        case "limit-not-seen":
+            return NextStep(
+                "Expose what the target counts of its own queues and pools (target.metrics), or declare the setting "
+                "that may limit it as [target.setting.NAME]; then a change can confirm it."
+            )
+        case "limit-without-remedy" | "no-proven-gain" if _first_id(inv) in GROWTH:
+            return _growth_next(facts.main_findings(inv)[0])
+        case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
+            return NextStep(
+                "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
+                "is the target's."
+            )
+        case "limit-without-remedy":
+            return NextStep("See which remedies were not tried, and why.")
+        case _:
+            return NextStep("No further limit showed within the levels that were tested.")
+
+
+def _growth_next(growing: Finding) -> NextStep:
+    """What to do about a cost that grows: a restart was measured, or it was not."""
+    still = "What load it takes can be measured once its cost stands still."
+    if growing.status == "confirmed":
+        return NextStep(f"Find what the service keeps until it is restarted. {still}")
+    if growing.mechanism is None or growing.mechanism.after is None:
+        return NextStep(
+            f"Restart the service and see whether requests are cheap again; then find what it keeps. {still}"
+        )
+    if growing.mechanism.receded:
+        return NextStep(
+            f"Find what the service keeps until it is restarted. A longer measure.budget may confirm it. {still}"
+        )
+    return NextStep(
+        "Look for what outlives a restart, such as a file, a table or the data of another server.",
+        f"A restart did not show that the service itself keeps it. {still}",
+    )
+
+
+def _to_confirm(inv: Investigation) -> NextStep | None:
+    """What a finding that the curve alone shows needs to be confirmed; None for others."""
+    found = facts.main_findings(inv)
+    if not found or found[0].id not in OPERATIONAL or found[0].id in GROWTH or found[0].status != "suspected":
+        return None
+    why = words.sentence(found[0].explanation)
+    if inv.outcome.kind == "no-proven-gain":
+        changed = ", ".join(dict.fromkeys(change.setting for one in inv.rounds for change in _tried(one)))
+        why = f"Changing {changed} has no proven gain. {why}"
+        return _could_confirm(inv, found[0], why) or NextStep(
+            "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
+            "pools (target.metrics).",
+            why,
+        )
+    if inv.outcome.kind != "limit-without-remedy":
+        return None
+    if found[0].advice:
+        return NextStep(found[0].advice, why)
+    return _could_confirm(inv, found[0], why) or NextStep(why)
+
+
+def _not_tried(inv: Investigation) -> NextStep | None:
+    """Where a cause is suspected, is there from the lowest level on, and no remedy for it was tried: which ones could
+    be, and why they were not; None elsewhere."""
+    found = facts.main_findings(inv)
+    reached = found[0].reached_at if found else None
+    if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
+        return None
+    if reached.load > inv.rounds[0].curve.points[0].load:
+        return None
+    return _could_confirm(inv, found[0])
+
+
+def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:
+    """Which remedies for it were not tried, and why; None where none is left."""
+    could = [one for one in change_words.untried(inv) if finding.id in one.remedy.addresses]
+    if not could:
+        return None
+    titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
+    was = "was" if len(could) == 1 else "were"
+    return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
+
+
+def _tried(one: Round) -> list[Change]:
+    return [change for trial in one.tried for change in trial.remedy.changes if change.needed]
+
+
+def _begins_flat(inv: Investigation) -> bool:
+    """Whether the lowest level of the last state is above 1 and has all the throughput that there is."""
+    curve = inv.rounds[-1].curve
+    return curve.points[0].load > 1 and is_flat(curve)
+
+
+def _first_id(inv: Investigation) -> str:
+    findings = facts.main_findings(inv)
+    return findings[0].id if findings else ""
+
+
+def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
+    """ "To go beyond about 420 active jobs, raise its limit of open files. Why: ..."; rounded as the ledger does. One
+    within the levels is there already, and one that no change has proved is called so."""
+    named = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
+    action = ACTIONS.get(limit.id) or f"deal first with this: {named}"
+    title = words.strip(words.sentence(named)) if limit.id in ACTIONS else "It is used up"
+    because = f" {words.sentence(limit.because)}" if limit.because else ""
+    interval = None if limit.load is None else _listed_interval(inv, limit) or LoadInterval(*3 * (limit.load,))
+    unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load if inv.rounds else 0.0
+    wide = interval is not None and rounding.has_width(interval.low, interval.high)
+    if interval is None or (interval.load > highest and not wide):
+        why = f"{title}, beyond the tested levels.{because}"
+        return NextStep(f"To go far beyond the tested levels, {action}.", why, limit=True)
+    where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
+    if interval.load > highest:
+        why = f"{title}, at about {words.load_interval(interval, unit)}.{because}{_far(interval.load, highest)}"
+        return NextStep(f"To go beyond {where}, {action}.", why, limit=True)
+    found = next((one for one in inv.rounds[-1].findings if one.id == limit.id), None)
+    unproved = " (suspected, not proved)" if found is not None and found.status == "suspected" else ""
+    first = found.advice if found is not None and found.advice else f"To get more, {action}."
+    if limit.id not in ACTIONS:
+        title = "It acts" if first.startswith("To get more") else words.strip(words.sentence(named))
+    return NextStep(first, f"{title}{unproved}, from {where} on.{because}", limit=True)
+
+
+FAR = 1.5
+"""Times the highest load that was tested: from there on a straight line is the larger assumption."""
+
+
+def _far(load: float, highest: float) -> str:
+    """What a load far beyond those that were tested rests on."""
+    if not highest or load < FAR * highest:
+        return ""
+    times = f"{rounding.fixed(load / highest, 1)} times the highest load that was tested"
+    return f" That is {times}, and holds if its use goes on growing in a straight line."
+
+
+def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:
+    """The interval with which the last round's ledger or findings give this very load."""
+    if not inv.rounds:
+        return None
+    last = inv.rounds[-1]
+    listed = [each.exhausted_at for each in last.limits if each.id == limit.id]
+    listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
+    return next((interval for interval in listed if interval and interval.load == limit.load), None)
