@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from loadframe.experiments.watch_find import how_to_find
+from loadframe.experiments.watch_find import Finder, how_to_find
 from loadframe.experiments.watch_process import RealReader
 from loadframe.experiments.watch_sampling import Service
 from loadframe.model.watch import WatchPlan
@@ -26,6 +26,21 @@ for line in sys.stdin:
         worker.kill(); worker.wait()
         print(0, flush=True)
 """
+NESTED = """
+import subprocess, sys, threading
+BEGINS = "import subprocess, sys; one = subprocess.Popen(['sleep', '60']); print(one.pid, flush=True); one.wait()"
+def begin():
+    worker = subprocess.Popen([sys.executable, "-c", BEGINS], stdout=subprocess.PIPE, text=True)
+    below = int(worker.stdout.readline())
+    print(worker.pid, below, flush=True)
+    ended.wait()
+    subprocess.run(["kill", str(below)]); worker.wait()
+ended = threading.Event()
+one = threading.Thread(target=begin); one.start()
+sys.stdin.read()
+ended.set(); one.join()
+"""
+"""A worker that another thread than the first has begun, and one of that worker."""
 
 
 @dataclass
@@ -95,3 +110,26 @@ def test_cpu_time_from_before_a_worker_was_seen_is_no_use_of_now(forking: Forkin
     assert service.look({}, after) and service.pids == (forking.pid,)
     assert found[1] - found[0] < 0.2
     assert after["target.cpu.cores"] >= found[1], "a worker that ends takes nothing away"
+
+
+@pytest.mark.parametrize("by_thread", [True, False])
+def test_workers_are_found_whatever_the_kernel_tells(forking: Forking, by_thread: bool) -> None:
+    """From the lists of children of its threads, or by a walk over all processes."""
+    finder = Finder(how_to_find(forking.pid), by_thread=by_thread)
+    assert finder.pids() == (forking.pid,)
+    worker = forking.turn()
+    assert finder.pids() == (forking.pid, worker)
+    forking.turn()
+    assert finder.pids() == (forking.pid,), "one that has ended is none"
+
+
+def test_workers_of_threads_and_of_workers_are_found() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", NESTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as one:
+        assert one.stdout is not None and one.stdin is not None
+        told = [int(word) for word in one.stdout.readline().split()]
+        found = [Finder(how_to_find(one.pid), by_thread=by_thread).pids() for by_thread in (True, False)]
+        one.stdin.close()
+    assert len(told) == 2
+    assert [sorted(pids) for pids in found] == [sorted([one.pid, *told])] * 2

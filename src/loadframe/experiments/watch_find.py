@@ -1,6 +1,6 @@
-"""Finding the service again: by its pid, its port, its control group, or its command line. A walk over all processes is
-made while the service is away, and else once a minute at most: workers come and go. Light: the lasting process imports
-it."""
+"""Finding the service again: by its pid, its port, its control group, or its command line. Once a minute at most its
+workers are looked for, which come and go; a walk over all processes is made only where nothing else tells them. Light:
+the lasting process imports it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,24 @@ from typing import Any
 from loadframe.host import identity, listening
 
 MOST_PIDS = 256
+MOST_LIST = 4096
+MOST_THREADS = 64
+"""Of a service, whose children are asked for one by one; of one that has more, a walk over all processes costs less."""
+
+
+def children_are_told() -> bool:
+    """Whether this kernel keeps a list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 class Finder:
-    """find: of a WatchPlan. told_pid: what else knows the pid, such as the socket of a database."""
+    """find: of a WatchPlan. told_pid: what else knows the pid, such as the socket of a database. by_thread: whether the
+    kernel tells the children of each thread."""
 
-    def __init__(self, find: Mapping[str, Any]) -> None:
+    def __init__(self, find: Mapping[str, Any], *, by_thread: bool | None = None) -> None:
         self._find = find
+        self._by_thread = children_are_told() if by_thread is None else by_thread
+        self._family: tuple[int, ...] = ()
 
     def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
         """All processes of the service now, the first one first; none where it is not there."""
@@ -29,7 +40,28 @@ class Finder:
         members = self._members()
         if members:
             return tuple(sorted(members, key=lambda pid: (pid != first, pid)))[:MOST_PIDS]
-        return tuple(one.pid for one in identity.family(first))[:MOST_PIDS]
+        found = self._of_threads(first) if self._by_thread else None
+        family = found if found is not None else tuple(one.pid for one in identity.family(first))
+        self._family = family[:MOST_PIDS]
+        return self._family
+
+    def _of_threads(self, first: int) -> tuple[int, ...] | None:
+        """The family of a process, at a cost that grows with the service and not with the machine; None where it has
+        too many threads for that. One that ends while a list is read may hide another (proc(5)): those of the last time
+        are asked for their parent."""
+        found, threads = [first], 0
+        for pid in found:  # grows meanwhile
+            try:
+                tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - one call, no objects
+            except OSError:  # it has ended
+                continue
+            threads += len(tasks)
+            if threads > MOST_THREADS:
+                return None
+            came = (child for task in tasks for child in _children(pid, task))
+            found += [child for child in dict.fromkeys(came) if child not in found]
+        found += [pid for pid in self._family if pid not in found and identity.parent_of(pid) in found]
+        return (first, *(pid for pid in found[1:] if identity.identify(pid) is not None))
 
     def _first(self, told_pid: int | None) -> int | None:
         if told_pid is not None and identity.identify(told_pid) is not None:
@@ -70,6 +102,19 @@ class Finder:
         found = [one for one in identity.naming(wanted[0]) if command_line(one.pid) == list(wanted)]
         found = [one for one in found if _user(one.pid) == user]
         return min(found, key=lambda one: one.started_ticks).pid if found else None
+
+
+def _children(pid: int, task: str) -> list[int]:
+    try:
+        descriptor = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return [int(word) for word in os.read(descriptor, MOST_LIST).split()]
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
 
 
 def command_line(pid: int) -> list[str]:

@@ -88,6 +88,7 @@ class Machine:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._files = Held(root)
+        self._disk: dict[bytes, str] = {}
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
         """Add what it says; what this kernel does not tell is left out."""
@@ -126,9 +127,16 @@ class Machine:
 
     def _disks(self, counters: dict[str, float]) -> None:
         for line in self._files.read("proc/diskstats").splitlines():
-            fields = line.split()
-            if len(fields) >= 14 and not STACKED.match(fields[2]):
-                counters[f"system.disk.{fields[2].decode('ascii', 'replace')}.busy"] = int(fields[12]) / 1000
+            name = line.split(None, 3)[2:3]
+            if not name:
+                continue
+            metric = self._disk.get(name[0])
+            if metric is None:
+                own = not STACKED.match(name[0])
+                metric = f"system.disk.{name[0].decode('ascii', 'replace')}.busy" if own else ""
+                self._disk[name[0]] = metric
+            if metric and len(fields := line.split(None, 13)) >= 14:
+                counters[metric] = int(fields[12]) / 1000
 
 
 class Service:

@@ -18,6 +18,8 @@ from loadframe.host.until_end import until_end
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
 OF = "service."
+SETTINGS_S = 60.0
+"""How often a database is asked for its settings: they are ceilings, which change rarely."""
 ITS_LOG = "Its own log says why; the watch goes on."
 
 
@@ -54,18 +56,20 @@ class DatabaseCounters:
             _show("STATUS", [spec.name for spec in counting.status]),
             _show("VARIABLES", [spec.name for spec in counting.variables]),
         )
+        self._settings: dict[str, str] = {}
+        self._settings_s = -SETTINGS_S
         self._connection: Any = None
         self._pid: int | None = None
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        told: dict[str, str] = {}
+        status, settings = self._statements
+        now_s = time.monotonic()
         try:
             if self._connection is None:
-                self._connection = self._connect()
-            for statement in self._statements:
-                with self._connection.cursor() as cursor:
-                    cursor.execute(statement)
-                    told.update({str(name): str(value) for name, value in cursor.fetchall()})
+                self._connection, self._settings_s = self._connect(), -SETTINGS_S
+            if now_s - self._settings_s >= SETTINGS_S:
+                self._settings, self._settings_s = self._asked(settings), now_s
+            told = {**self._settings, **self._asked(status)}
         except UserError:
             raise
         except Exception as error:
@@ -85,6 +89,11 @@ class DatabaseCounters:
                 connection.close()
             except Exception:  # noqa: BLE001 - it is gone already, in whatever way
                 return
+
+    def _asked(self, statement: str) -> dict[str, str]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            return {str(name): str(value) for name, value in cursor.fetchall()}
 
     def _connect(self) -> Any:
         import pwd
