@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -168,6 +169,17 @@ def test_it_is_put_back_there_where_the_coordinator_is_killed(lab: Laboratory, l
         await_that(lambda station=station: station.as_before, f"{station.name} as before", GONE_WITHIN_S)
     assert time.monotonic() - killed < GONE_WITHIN_S
     assert mirrored(lab)[-1]["status"] != "reverted", "the copy ends with what the coordinator knew"
+
+
+def test_it_is_put_back_there_where_the_worker_of_the_agent_is_killed(lab: Laboratory, lan: Network) -> None:
+    process = lab.begin("[8]", verb="investigate", study=study(lab, "4s"))
+    await_that(lambda: process.poll() is not None or pool(lab, lan) == 8, "the setting is changed")
+    (worker,) = lab.stations[1].processes("loadframe.fleet.worker")
+    os.kill(worker, signal.SIGKILL)
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "void" in json.loads(out)["message"], out + said
+    await_that(lambda: pool(lab, lan) == 2, "the setting as it was")
+    lab.await_as_before()
 
 
 def test_without_its_owner_s_word_nothing_is_changed(lab: Laboratory, lan: Network) -> None:

@@ -2,7 +2,7 @@
 
 To the bench it is a service like one of this machine, and a journal like its own. What was there before is on that
 host's disk before anything is changed, and its agent puts it back also where this command never returns
-(serving.py). What the run folder has is a copy.
+(running_there.py). What the run folder has is a copy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FarServer:
     def __init__(self, hosts: Hosts) -> None:
         """TargetError where it is not found there. StepVoid."""
         self._hosts = hosts
-        told = self._asked("server", {})
+        told = self._asked("running", {})
         self.kind = str(told["kind"])
         self.words = f"{told['words']} on host {hosts.machine()}"
         self.address: Mapping[str, str] = {"kind": self.kind, "host": hosts.machine()}
@@ -53,11 +53,11 @@ class FarServer:
 
     def effective(self) -> dict[str, SettingValue]:
         """See Attached."""
-        return dict(self._asked("server", {})["effective"])
+        return dict(self._asked("running", {})["effective"])
 
     def read(self, name: str) -> SettingValue:
         """See Attached."""
-        value: SettingValue = self._asked("server_read", {"name": name})["value"]
+        value: SettingValue = self._asked("running_read", {"name": name})["value"]
         return value
 
     def write(self, name: str, value: SettingValue) -> None:
@@ -66,14 +66,14 @@ class FarServer:
 
     def set(self, name: str, value: SettingValue) -> SettingValue:
         """Change it there, noted there; what is read back. ChangeError, TargetError, StepVoid."""
-        found: SettingValue = self._asked("server_set", {"name": name, "value": value})["read_back"]
+        found: SettingValue = self._asked("running_set", {"name": name, "value": value})["read_back"]
         return found
 
     def back(self, names: Sequence[str] | None) -> list[ChangeRecord]:
         """These, or all, as they were; what has become of each. Where the host is lost its agent does that by itself,
         and it is not known here."""
         try:
-            lines = self._asked("server_back", {"names": None if names is None else list(names)})["changes"]
+            lines = self._asked("running_back", {"names": None if names is None else list(names)})["changes"]
         except StepVoid as error:
             because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
             lost = ChangeRecord(", ".join(names or ["all settings"]), None, None, status="left", because=because)

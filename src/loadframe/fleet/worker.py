@@ -21,7 +21,7 @@ from typing import Any
 from loadframe.errors import UserError
 from loadframe.fleet.changing import Changing
 from loadframe.fleet.part import Part, reason_of
-from loadframe.fleet.serving import Serving
+from loadframe.fleet.running_there import RunningThere
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
@@ -53,7 +53,7 @@ class Worker:
         self._came: queue.SimpleQueue[Mapping[str, Any] | str] = queue.SimpleQueue()
         self._part: Part | None = None
         self._changing: Changing | None = None
-        self._serving: Serving | None = None
+        self._there: RunningThere | None = None
         self._why = ""
         self._closed = threading.Event()
         self._preparing: int | None = None
@@ -72,10 +72,10 @@ class Worker:
             "waiting": lambda _: {"waiting": self._mine.waiting()},
             "change": lambda said: self._changes.change(said),
             "back": lambda said: self._changes.back(said.get("settings")),
-            "server": lambda said: self._served.look(said),
-            "server_read": lambda said: self._served.read(said),
-            "server_set": lambda said: self._served.set(said),
-            "server_back": lambda said: self._served.back(said),
+            "running": lambda said: self._running_there.look(said),
+            "running_read": lambda said: self._running_there.read(said),
+            "running_set": lambda said: self._running_there.set(said),
+            "running_back": lambda said: self._running_there.back(said),
         }
 
     def work(self) -> str:
@@ -116,7 +116,7 @@ class Worker:
         clean_up()
         self._part = Part(said)
         self._changing = Changing(self._part.study, self._part.name)
-        self._serving = Serving(self._part.study, self._part.name)
+        self._there = RunningThere(self._part.study, self._part.name)
         return {"user": str(self._part.lease.user)}
 
     def _prepare(self, said: Mapping[str, Any]) -> None:
@@ -216,10 +216,10 @@ class Worker:
         return self._changing
 
     @property
-    def _served(self) -> Serving:
-        if self._serving is None:
+    def _running_there(self) -> RunningThere:
+        if self._there is None:
             raise ValueError("no study was set up here")
-        return self._serving
+        return self._there
 
     @property
     def _busy(self) -> bool:
@@ -282,8 +282,8 @@ class Worker:
         try:
             if self._part is not None:
                 self._tried(self._part.cancel)
-            if self._serving is not None:
-                self._tried(self._serving.close)
+            if self._there is not None:
+                self._tried(self._there.close)
             if self._changing is not None:
                 self._tried(self._changing.close)
             if self._part is not None:

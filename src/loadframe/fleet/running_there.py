@@ -21,7 +21,7 @@ from loadframe.runs.formats import encode
 from loadframe.study import Study
 
 
-class Serving:
+class RunningThere:
     """Made once per study; `close` puts everything back. The server is found with the first question."""
 
     def __init__(self, study: Study, host: str) -> None:
