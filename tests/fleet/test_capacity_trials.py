@@ -21,7 +21,7 @@ target = { settings = { pool = 8 } }
 name = "one"
 target = { settings = { pool = 1 } }
 """
-SHORT = ("--set", "load.levels=[2, 80]", "--set", "measure.precision=0.25", "--set", "measure.budget=60s")
+SHORT = ("--set", "load.levels=[2, 80]", "--set", "measure.precision=0.35", "--set", "measure.budget=60s")
 
 
 @pytest.mark.alone
