@@ -183,7 +183,7 @@ class FleetBench(RealBench):
                 loaded.summary.started_s, loaded.summary.ended_s, loaded.summary.throughput, loaded.summary.concurrency,
                 driver.begun.shares, clocks, seen,
             ),
-            self.hosts.ways, self.hosts.target, driver.bodies,
+            self.hosts.ways(), self.hosts.target, driver.bodies,
         )  # fmt: skip
         self._metrics = {
             host: {name: each.metrics[name] for name in WATCHED if name in each.metrics} for host, each in found.items()

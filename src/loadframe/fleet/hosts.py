@@ -58,8 +58,7 @@ class Hosts:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
         self._watching = self._machine = ""
-        self.ways: dict[str, Way] = {}
-        """Of each host that belongs to a step, once the target is known to be on one of them."""
+        self._ways: dict[str, Way] = {}
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
@@ -94,6 +93,17 @@ class Hosts:
         together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
         return (f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.", seen, *together)
 
+    def ways(self) -> Mapping[str, Way]:
+        """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        if not self._ways and (at := self._address_of(self.target)):
+            asked = dict.fromkeys(self._agents, ("route", {"address": look_up(at)[0]}))
+            told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+            self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
+        return self._ways
+
+    def _address_of(self, name: str | None) -> str:
+        return next((host.address for host in self._targets if host.name == name), "")
+
     def _network(self, name: str, said: Mapping[str, Any]) -> str:
         """Two hosts of which this is the same share their interfaces."""
         return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
@@ -123,9 +133,6 @@ class Hosts:
         self.coordinator.ask_all(
             {chosen.name: ("watch", {"number": host, "port": int(port)})}, SET_UP_WITHIN_S, "recorder-failed"
         )
-        asked = dict.fromkeys(self._agents, ("route", {"address": host}))
-        told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
-        self.ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
 
     def machine(self) -> str:
         """The host on whose machine the target runs, before anything has been loaded. TargetError where that cannot be
@@ -160,10 +167,9 @@ class Hosts:
 
     def address(self) -> str:
         """Of the host on whose machine the target runs. TargetError."""
-        host = next(each for each in self._targets if each.name == self.machine())
-        if not host.address:
-            raise TargetError(f"host {host.name} has no address", remedy="Give it one in the fleet file.")
-        return host.address
+        if not (address := self._address_of(self.machine())):
+            raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
+        return address
 
     def ask_target(self, question: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """What its agent answers of the server that runs there. StepVoid where there is none."""
