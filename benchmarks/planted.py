@@ -302,7 +302,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         runs = arguments.runs or Path(folder)
         if arguments.fleet is not None:
-            results = on_hosts(arguments.fleet, [one.name for one in chosen for _ in range(arguments.times)], runs)
+            try:
+                results = on_hosts(arguments.fleet, [one.name for one in chosen for _ in range(arguments.times)], runs)
+            except UserError as error:  # hosts that differ, before anything is investigated
+                print(error, flush=True)
+                return 1
         else:
             results = [run(one, runs) for one in chosen for _ in range(arguments.times)]
     right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))

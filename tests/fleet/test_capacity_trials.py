@@ -21,7 +21,11 @@ target = { settings = { pool = 8 } }
 name = "one"
 target = { settings = { pool = 1 } }
 """
-SHORT = ("--set", "load.levels=[2, 80]", "--set", "measure.precision=0.35", "--set", "measure.budget=60s")
+SHORT = (
+    "--set", "load.axis=rate", "--set", "load.levels=[20, 1200]", "--set", "measure.precision=0.2",
+    "--set", "measure.budget=60s",
+)  # fmt: skip
+"""The rate at which a pool of two falls behind is sharp: searches of the same differ little, so three blocks tell."""
 
 
 @pytest.mark.alone
@@ -34,8 +38,7 @@ def test_each_settings_has_its_capacity(begin: Callable[..., subprocess.Popen[st
     found = json.loads(out)
     beside = {each["name"]: each for each in found["beside"]}
     assert beside["more"]["decision"] == "better" and beside["more"]["ratio"] == pytest.approx(4, rel=0.4)
-    assert beside["one"]["decision"] != "better", "of so few clients a half is within what searches differ by"
-    assert beside["one"]["ratio"] is None or beside["one"]["ratio"] < 0.9
+    assert beside["one"]["decision"] == "worse" and beside["one"]["ratio"] < 0.9
     assert {each["likeness"] for each in found["hosts"]["hosts"]} == {"alike"}
     kept = Counter((each["purpose"], each["host"]) for each in attempts(folder))
     assert kept["together", "one"] == kept["together", "two"] == kept["alone", "one"] == kept["alone", "two"]
