@@ -268,8 +268,8 @@ def parent_of(pid: int) -> int | None:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but few kernels
-    are built with that."""
+    """The processes that it has started and that are there. /proc/PID/task/TID/children would say it, but not every
+    kernel is built with that, and one that ends meanwhile may hide another (proc(5))."""
     return tuple(sorted(each for each in _pids() if parent_of(each) == pid))
 
 
