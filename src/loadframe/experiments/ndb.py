@@ -22,7 +22,7 @@ from loadframe.kinds.ndb.settings import POOL
 from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbThreads
 from loadframe.runs.host import read_host
 
-PROGRAMS = ("ndb_mgmd", "ndbmtd", "ndbd")
+PROGRAMS = ("ndb_mgmd", "ndbmtd", "ndb_mgm", "ndbd")
 LARGEST_BYTES = 1_000_000
 """255 nodes with all of their settings take a tenth of this."""
 LONGEST_LINE = 4096

@@ -108,8 +108,10 @@ class KindOfTarget:
 
 @dataclass(frozen=True, slots=True)
 class OnlyRead:
-    """A kind of server of which Loadframe reads files alone: what a study that names it as its target is told."""
+    """A kind of server that no study has as its target: what a study that names it is told. requirements: what else is
+    done with it needs on this machine."""
 
     kind: str
     fact: str
     remedy: str
+    requirements: Callable[[], list[Requirement]] = list

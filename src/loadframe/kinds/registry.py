@@ -117,6 +117,7 @@ def check() -> list[Requirement]:
     """What every kind needs and whether it is here; what several kinds need, once. Kinds of other distributions that
     cannot be used are missing."""
     needed = [requirement for kind in KINDS for requirement in requirements(kind)]
+    needed += [each for row in _registered() if isinstance(row, OnlyRead) for each in row.requirements()]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in KINDS.broken()))))
 
 

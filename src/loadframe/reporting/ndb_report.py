@@ -8,6 +8,8 @@ from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbThreads, cpu_
 from loadframe.reporting.layout import wrapped
 from loadframe.units import show
 
+NEEDED = ("ndb_mgmd", "ndbmtd", "ndb_mgm")
+"""What starts a cluster."""
 HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
 
 
@@ -58,6 +60,6 @@ def _finding(one: NdbFinding, file: str, width: int) -> Iterator[str]:
 
 def _unchecked(report: NdbReport) -> Iterator[str]:
     yield from report.not_checked
-    missing = [name for name, place in report.programs.items() if place is None]
-    why = f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here" if missing else ""
-    yield f"whether a cluster starts with it{why}; Loadframe starts none"
+    missing = [name for name in NEEDED if report.programs[name] is None]
+    lacking = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here (`loadframe doctor`)"
+    yield f"whether a cluster starts with it: {lacking if missing else 'Loadframe starts none'}"
