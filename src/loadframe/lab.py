@@ -126,7 +126,7 @@ def investigate(
     """The whole loop. bench: makes another one than that of this machine. UserError where the study cannot be carried
     out, Interrupted where the user stopped it; what was measured until then is in the run folder either way, with a
     report of it. Where the target does not recover from a step, what was measured before is concluded from."""
-    run = new_run(study, runs)
+    run = new_run(study, runs, bench)
     rounds: list[Round] = []
     total: Verdict | None = None
     with on_bench(study, run, progress, rounds, bench) as book:
@@ -168,7 +168,7 @@ def investigate(
 def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench) -> Measurement:
     """The study's curve; nothing is changed. bench: makes another one than that of this machine. Raises as
     `investigate` does."""
-    run = new_run(study, runs)
+    run = new_run(study, runs, bench)
     with on_bench(alone(study), run, progress, make=bench) as book:
         book.tries_remedies = False
         effective = read_back(book, run, "A")

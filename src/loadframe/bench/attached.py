@@ -186,6 +186,9 @@ class AttachedTarget:
     def empty(self) -> None:
         """Nothing, for the same reason."""
 
+    def kill(self) -> None:
+        """Nothing: it is not ours."""
+
     def stop(self) -> None:
         """Nothing: it goes on."""
 
@@ -207,6 +210,9 @@ class AttachedTarget:
 
     def pids(self) -> tuple[int, ...]:
         return self._server.pids()
+
+    def first_process(self) -> tuple[int, ...]:
+        return self.pids()[:1]
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids(), **self._server.helpers()}

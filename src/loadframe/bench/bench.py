@@ -14,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Self
 
-from loadframe.bench.attached import AttachedTarget
-from loadframe.bench.caged import DRIVER_CPUS, CagedTarget, allowance, cpus_of, make_cage, make_target, pinned
+from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
+from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import Rig
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
@@ -186,7 +186,7 @@ class RealBench:
         named = dict.fromkeys((study.target.kind, *(each.target.kind for each in study.alternative)))
         kinds = [kind for kind in named if kind is not None]
         for kind in kinds:
-            target: CagedTarget | AttachedTarget
+            target: OnBench
             runs = kind == study.target.kind and study.target.is_running
             target = self._make_running() if runs else self._make_target(kind)
             stack.callback(target.destroy)
@@ -206,7 +206,7 @@ class RealBench:
         """The server that runs already. TargetError."""
         return running(self.study, self._durable)
 
-    def _make_target(self, kind: str) -> CagedTarget:
+    def _make_target(self, kind: str) -> OnBench:
         return make_target(self.study, self._lease, kind, self.driver_user.number)
 
     def _make_driver(self) -> None:
@@ -305,7 +305,7 @@ class RealBench:
         return self._target.counters()
 
     @property
-    def _target(self) -> CagedTarget | AttachedTarget:
+    def _target(self) -> OnBench:
         return self._rig.target
 
     def starts_fresh(self, name: str) -> bool:
@@ -313,7 +313,7 @@ class RealBench:
         every step begins with a cache that was filled or emptied for it."""
         self.use(name)
         prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
-        return not prepared and self._target.pids()[:1] != self._served.get(self._target.kind, ())
+        return not prepared and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
         """Whether what was asked of the target before may matter to a step of this treatment: not where its cache is
@@ -419,7 +419,7 @@ class RealBench:
             self.use(asked.treatment)
         self._target.reset()
         self._bring_to(asked.level, asked.treatment, cold=asked.cold)
-        self._served[self._target.kind] = self._target.pids()[:1]
+        self._served[self._target.kind] = self._target.first_process()
         return self._loading.load(self._rig, asked, profiler)
 
     def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:

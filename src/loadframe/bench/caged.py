@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +16,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.base import Cache, Exposing, Noting, PrintsStages, Target
+from loadframe.kinds.base import Cache, Exposing, Listening, Noting, PrintsStages, Target
 from loadframe.kinds.exposed import Exposure
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -109,6 +111,17 @@ class CagedTarget:
         assert isinstance(self._target, Cache), "only caches are emptied"
         self._target.empty()
 
+    def listen_on(self, number: str) -> None:
+        """See kinds.base.Listening."""
+        assert isinstance(self._target, Listening), "of kinds that say so"
+        self._target.listen_on(number)
+
+    def kill(self) -> None:
+        """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
+                (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
+
     def stop(self) -> None:
         self._target.stop()
 
@@ -138,6 +151,10 @@ class CagedTarget:
 
     def pids(self) -> tuple[int, ...]:
         return self._target.pids()
+
+    def first_process(self) -> tuple[int, ...]:
+        """The one that all others come from."""
+        return self.pids()[:1]
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return self._target.processes()

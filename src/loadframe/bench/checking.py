@@ -24,9 +24,10 @@ from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import AsksForObjects, HasUsers, SendsRequests, Workload
 
 
-def check_study(study: Study) -> None:
+def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
     """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
-    MissingTool for programs that are not installed."""
+    MissingTool for programs that are not installed. target_here, driver_here: whether it is this machine that needs
+    what each of them does."""
     if not workloads.has_axis(study.workload.kind, study.load.axis):
         axes = workloads.axes(study.workload.kind)
         raise StudyError(
@@ -57,10 +58,10 @@ def check_study(study: Study) -> None:
         )
     _check_alternatives(study, workload)
     _check_changes(study)
-    _check_programs(study)
+    _check_programs(study, target_here=target_here, driver_here=driver_here)
     for level in study.levels:
         workload.check_level(level)
-    _check_cages(study)
+    _check_cages(study, target_here=target_here)
     check_host(study)
 
 
@@ -121,7 +122,7 @@ def _check_think(study: Study, workload: Workload) -> None:
         )
 
 
-def _check_cages(study: Study) -> None:
+def _check_cages(study: Study, *, target_here: bool) -> None:
     """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
     known = {"driver", *((*targets.kind_named(kind).before, "shard") if sharded else ())}
@@ -144,7 +145,7 @@ def _check_cages(study: Study) -> None:
             f"cage.driver: {kind} runs inside the driver's processes, which have the cage of the target",
             remedy="Put these limits into [cage].",
         )
-    cages = (study.target_cage, *study.cage.components.values())
+    cages = (study.target_cage, *study.cage.components.values()) if target_here else ()
     for cage in cages:
         if cage.cpus is not None:
             available_cpus(cage.cpus)
@@ -393,11 +394,11 @@ def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) ->
         )
 
 
-def _check_programs(study: Study) -> None:
+def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:
     kinds = dict.fromkeys((study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative)))
     needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
-    needed = needed if not study.target.is_running else []
-    needed += workloads.check(study.workload.kind)
+    needed = needed if target_here and not study.target.is_running else []
+    needed += workloads.check(study.workload.kind) if driver_here else []
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:
         raise MissingTool(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from dataclasses import replace
 
-from loadframe.bench.attached import AttachedTarget
-from loadframe.bench.caged import CagedTarget
+from loadframe.bench.on_bench import OnBench
 from loadframe.changes.journal import Journal, Reasons
 from loadframe.kinds.exposed import Reading
 from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState
@@ -21,9 +17,7 @@ class Rig:
 
     One that runs already is there in the state in which it is found: every state is reached from there by changes."""
 
-    def __init__(
-        self, target: CagedTarget | AttachedTarget, run: RunFolder, prefix: str = "", reasons: Reasons | None = None
-    ) -> None:
+    def __init__(self, target: OnBench, run: RunFolder, prefix: str = "", reasons: Reasons | None = None) -> None:
         """prefix: stands before the names of its counters, where servers of two kinds may call theirs alike. reasons:
         see Journal."""
         self.target = target
@@ -84,9 +78,7 @@ class Rig:
 
     def kill(self) -> None:
         """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
-        for pid in self.target.pids():
-            with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
-                (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
+        self.target.kill()
 
     def stop(self) -> None:
         """End the target, whatever has become of it; the next `bring` starts it again."""

@@ -9,6 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, OfARun, Runs, Sets, command, document, measured, tell
+from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError
 from loadframe.study import Study
@@ -66,6 +67,7 @@ def run(
     which: Annotated[str | None, typer.Option("--study", help="Another study of the case, for example burst.")] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
+    over: OverFleet = None,
     as_json: Json = False,
 ) -> None:
     """Run the case on real components."""
@@ -73,7 +75,7 @@ def run(
         if quick and full:
             raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
         profile = "quick" if quick else "full" if full else "default"
-        run_case(name, profile, which, overrides or [], runs, as_json, reached)
+        run_case(name, profile, which, overrides or [], runs, as_json, reached, over)
 
 
 def run_case(
@@ -84,9 +86,10 @@ def run_case(
     runs: Path,
     as_json: bool,
     reached: dict[str, Any],
+    over: Path | None = None,
 ) -> None:
     """Carry out a case's studies in a profile, one after the other, and show the outcome of each; reached: gets those
-    of the studies that came to their end before another one did not."""
+    of the studies that came to their end before another one did not; over: a fleet file."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
@@ -99,7 +102,7 @@ def run_case(
     for each, study in studies.items():
         if shapes and not as_json:
             answer()
-        shapes[each] = carry_out(case.verb, study, runs, as_json)
+        shapes[each] = carry_out(case.verb, study, runs, as_json, over)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
         emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
@@ -107,13 +110,16 @@ def run_case(
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 
 
-def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool) -> dict[str, Any]:
-    """A study as its case says, shown to people unless `quiet`; its outcome for programs."""
+def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
+    """A study as its case says, shown to people unless `quiet`; its outcome for programs. over: a fleet file."""
     found: OfARun
+    if verb == "ladder" and over is not None:
+        raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
     if verb == "ladder":
         found = measured(quiet, lambda progress: loadframe.ladder(study, runs, progress=progress))
     else:
-        found = measured(quiet, lambda progress: loadframe.investigate(study, runs, progress=progress))
+        with bench_of(over, study) as bench:
+            found = measured(quiet, lambda progress: loadframe.investigate(study, runs, progress=progress, bench=bench))
     if not quiet:
         tell(found, as_json=False)
     return document(found)

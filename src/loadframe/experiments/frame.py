@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
@@ -35,11 +36,26 @@ from loadframe.runs.host import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 
+MakeBench = Callable[[Study, RunFolder, Callable[[str], None]], RealBench]
+"""Of a study, for a run; the third is told what the user is to read at once."""
 
-def new_run(study: Study, runs: Path) -> RunFolder:
-    """A run folder with the study and the machine in it. UserError where the study cannot be carried out here."""
+
+@runtime_checkable
+class ChecksStudies(Protocol):
+    """What makes benches whose target is not on this machine."""
+
+    def check_study(self, study: Study) -> None:
+        """As checking.check_study does for a target of this machine."""
+
+
+def new_run(study: Study, runs: Path, make: MakeBench = RealBench) -> RunFolder:
+    """A run folder with the study and the machine in it. make: the bench that is to take its steps. UserError where the
+    study cannot be carried out here."""
     check_address_space()
-    check_study(study)
+    if isinstance(make, ChecksStudies):
+        make.check_study(study)
+    else:
+        check_study(study)
     reserve(RunError)
     run = RunFolder.create(runs, study.study.name)
     run.write_document("study.json", "study", study.resolved())
@@ -51,10 +67,6 @@ def new_run(study: Study, runs: Path) -> RunFolder:
 def alone(study: Study) -> Study:
     """The study without its alternatives, where nothing of them is measured."""
     return study.model_copy(update={"alternative": []})
-
-
-MakeBench = Callable[[Study, RunFolder, Callable[[str], None]], RealBench]
-"""Of a study, for a run; the third is told what the user is to read at once."""
 
 
 @contextmanager

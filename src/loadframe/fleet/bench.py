@@ -13,13 +13,15 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
 from loadframe.bench.running import RunningTarget
+from loadframe.bench.on_bench import OnBench
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
 from loadframe.fleet.far_settings import FarJournal, FarServer
+from loadframe.fleet.far_target import FarTarget
 from loadframe.fleet.hosts import Hosts
-from loadframe.fleet.load import FleetDriver, FleetLoad
+from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
 from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
@@ -109,6 +111,8 @@ class FleetBench(RealBench):
             )  # fmt: skip
         except StepVoid as error:
             fleet_files.add_step(self.run, self._void(level, error))
+            if error.reason == "load-failed" and isinstance(self._target, FarTarget):
+                self._target.counters()  # where it has died, that says so, with its last words
             raise
         fleet_files.add_step(self.run, self._taken(level))
         return step
@@ -118,7 +122,23 @@ class FleetBench(RealBench):
     def _make_workload(self, allowance: Allowance) -> Workload:
         """The driver's cage and user are each host's own."""
         inner = super()._make_workload(Allowance())
-        return FleetLoad(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+        return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
+
+    def _make_target(self, kind: str) -> OnBench:
+        """One that Loadframe starts is on its own host."""
+        host = self.hosts.serving
+        return super()._make_target(kind) if host is None else FarTarget(self.hosts.coordinator, host, kind)
+
+    def _follow_cages(self) -> None:
+        if isinstance(self._target, FarTarget):
+            self._target.follow()
+        else:
+            super()._follow_cages()
+
+    @property
+    def free_disk_bytes(self) -> float:
+        """See RealBench."""
+        return self._target.free_bytes() if isinstance(self._target, FarTarget) else super().free_disk_bytes
 
     def _make_journal(self) -> DurableJournal:
         return FarJournal(self._what, self.run.path)

@@ -120,10 +120,25 @@ class Coordinator:
                 silent = next(host for host in questions if host not in answers)
                 self._void(silent, reason, f"host {silent!r} has not answered within {within_s:g} s")
             self._refuse_loss(came, reason, asked)
+            self._note_end(came)
             if came.number in asked and came.answer is not None:
                 answers[came.host] = came.answer
                 self._answered_s[came.host] = came.at_s
         return answers
+
+    def ask(self, host: str, question: str, values: Mapping[str, Any], within_s: float, reason: VoidReason) -> Arrived:
+        """A question to one host, and what came: an answer, or the error that it has instead. StepVoid where a host is
+        lost meanwhile, whichever, or nothing has come in that time."""
+        number = self._transport.ask(host, question, values)
+        until_s = self._transport.now_s() + within_s
+        while True:
+            came = self._transport.arrived(until_s)
+            if came is None:
+                self._void(host, reason, f"host {host!r} has not answered within {within_s:g} s")
+            if came.number == number and not came.gone:
+                return came
+            self._refuse_loss(came, reason, ())
+            self._note_end(came)
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
         """How far the monotonic clock of each is ahead of ours. Each is asked one question after the other, and all of
@@ -204,9 +219,8 @@ class Coordinator:
                     slow = next(host for host in begun.shares if host not in self._ended)
                     self._void(slow, "load-failed", f"the load of host {slow!r} has not ended by {LATE_S:g} s after it")
                 return False
-            self._refuse_loss(came, "load-failed", self._numbers)
-            if came.number in self._numbers and came.answer is not None:
-                self._ended[came.host] = came.answer
+            self._refuse_loss(came, "load-failed", ())
+            self._note_end(came)
         return True
 
     def collect(self, most_bytes: int) -> list[LogOf]:
@@ -295,6 +309,14 @@ class Coordinator:
     def _going(self) -> Begun:
         assert self._begun is not None, "a step was begun"
         return self._begun
+
+    def _note_end(self, came: Arrived) -> None:
+        """A load may end while something else is asked. StepVoid where it has failed."""
+        if came.number not in self._numbers:
+            return
+        self._refuse_loss(came, "load-failed", self._numbers)
+        if came.answer is not None:
+            self._ended[came.host] = came.answer
 
     def _refuse_loss(self, came: Arrived, reason: VoidReason, asked: Iterable[int]) -> None:
         if came.gone and came.host in self.hosts:

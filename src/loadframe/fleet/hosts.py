@@ -14,14 +14,16 @@ from urllib.parse import urlsplit
 
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
-from loadframe.errors import FleetError, TargetError
+from loadframe.errors import FleetError, StudyError, TargetError
 from loadframe.fleet.check import MOST_AT_ONCE, links_between
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
+from loadframe.fleet.far_target import checked
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
+from loadframe.fleet.serving import is_private
 from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
 from loadframe.runs.formats import decode
@@ -57,6 +59,8 @@ class Hosts:
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
+        self.serving: str | None = None
+        """The host on which the study's own targets are started; None where they run already."""
         self._watching = self._machine = ""
         self._ways: dict[str, Way] = {}
         self.coordinator: Coordinator
@@ -72,6 +76,8 @@ class Hosts:
         self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
         try:
             self._set_up()
+            if is_private(self._study):
+                self._serve()
         except BaseException:
             self._stack.close()
             raise
@@ -116,7 +122,7 @@ class Hosts:
     def watch(self, address: str) -> None:
         """Find the host that has the target's address, and record what listens there; once for an address. StepVoid
         where it is not seen."""
-        if address == self._watching:
+        if address == self._watching or self.serving is not None:
             return
         self._watching = address
         host, port = parted(address, "80")
@@ -137,6 +143,8 @@ class Hosts:
     def machine(self) -> str:
         """The host on whose machine the target runs, before anything has been loaded. TargetError where that cannot be
         told."""
+        if self.serving is not None:
+            return self.serving
         if not self._machine:
             url = self._study.target.settings.get("url")
             named = urlsplit(str(url)).hostname if url else None
@@ -218,6 +226,38 @@ class Hosts:
             SET_UP_WITHIN_S,
             "not-ready",
         )
+
+    def _serve(self) -> None:
+        """Have the target's host make ready for the study's own targets. UserError."""
+        host = serving_host(self._fleet)
+        asked = {"address": host.address}
+        came = self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready")
+        checked(came)
+        self.serving = self.target = host.name
+
+
+def serving_host(fleet: Fleet) -> HostTable:
+    """The host that is to start a study's own targets. StudyError where the fleet file does not say which, or on which
+    of its addresses, or who has allowed that a port is opened there."""
+    hosts = fleet.with_role("target")
+    if len(hosts) != 1:
+        raise StudyError(
+            f"{len(hosts)} hosts of the fleet have the role target, and one is to start the study's server",
+            remedy='Give one host roles = ["target"].',
+        )
+    (host,) = hosts
+    if not host.address:
+        raise StudyError(
+            f"host {host.name!r} is to start the study's server, and the fleet file does not say on which address",
+            remedy="Give its [[host]] an address by which the drivers reach it.",
+        )
+    if not host.consented:
+        raise StudyError(
+            f"the study's server would listen on {host.address}, where whoever reaches it is served, and the fleet "
+            f"file does not say that the owner of host {host.name!r} has authorised that",
+            remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+        )
+    return host
 
 
 def _meets(address: str, named: str) -> bool:

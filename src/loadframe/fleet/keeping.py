@@ -14,7 +14,7 @@ from loadframe.host.environment import environment, python
 
 QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
-    | {"change", "back", "running", "running_read", "running_set", "running_back"}
+    | {"change", "back", "running", "running_read", "running_set", "running_back", "serve", "target"}
 )
 """What is the worker's to answer."""
 ENDS_WITHIN_S = 25.0

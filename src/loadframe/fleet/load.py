@@ -10,17 +10,20 @@ from typing import Any
 
 from loadframe.errors import StudyError
 from loadframe.fleet.coordinator import Begun, Coordinator, LogOf, shares_of
+from loadframe.fleet.far_target import asked
 from loadframe.fleet.merging import Merged, merge
 from loadframe.model import CLIENT_AXES, RATE_AXES, WORK, Endpoint, SettingValue
 from loadframe.runs.folder import MOST_REQUESTS_BYTES
 from loadframe.study import Study
 from loadframe.workloads import registry
-from loadframe.workloads.base import CountsWork, HasUsers, SendsRequests, TellsMore, Workload
+from loadframe.workloads.base import ELSEWHERE, AsksForObjects, CountsWork, HasUsers, SendsRequests, TellsMore, Workload
 from loadframe.workloads.from_environment import NAMED
 from loadframe.workloads.request_log import Requests
 
 KINDS = ("command", "http")
 """Workloads whose drivers wait for a common start, and whose level can be shared out."""
+OBJECT_AXES = frozenset({"working_set"})
+"""How much there is to ask for."""
 ASKED_WITHIN_S = 30.0
 
 
@@ -103,21 +106,22 @@ class FleetLoad:
 
     def install(self, endpoint: Endpoint) -> None:
         """From here, so that what is wrong is told before any host begins; each host learns the pages by itself."""
-        if "files" in endpoint.options:
-            raise StudyError(
-                f"a fleet loads a server that runs already, not a private one ({endpoint.kind})",
-                remedy='Start it on its host, and name its address: kind = "url", target.settings.url.',
-            )
-        self._inner.install(endpoint)
+        if ELSEWHERE in endpoint.options:
+            self._on_host(endpoint, "install")
+        else:
+            self._inner.install(endpoint)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See Workload; from here, with the largest share."""
-        self._inner.set_level(endpoint, max(shares_of(self.check_level(level), self.drivers).values()))
+        """See Workload; from here, or on the host of a private target, with what a driver has to do at most."""
+        most = self._asked_of_each(level, self._shares(level))
+        if ELSEWHERE in endpoint.options:
+            self._on_host(endpoint, "level", level=most)
+        else:
+            self._inner.set_level(endpoint, most)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> FleetDriver:
         """Let all drivers begin at one instant. StepVoid."""
-        whole = self.check_level(level)
-        shares = shares_of(whole, self.drivers)
+        shares = self._shares(level)
         self._steps += 1
         more = {
             "endpoint": asdict(endpoint),
@@ -130,7 +134,7 @@ class FleetLoad:
         self._coordinator.ask_all(
             dict.fromkeys(self._coordinator.watched, ("mark", mark)), ASKED_WITHIN_S, "recorder-failed"
         )
-        begun = self._coordinator.begin(folder.name, shares, duration_s, more, self._each(shares))
+        begun = self._coordinator.begin(folder.name, shares, duration_s, more, self._each(level, shares))
         self.last = FleetDriver(self._coordinator, begun, self)
         return self.last
 
@@ -148,10 +152,27 @@ class FleetLoad:
         """See Workload."""
         self._inner.remove(endpoint)
 
-    def _each(self, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
-        """Options of each host. Connections that serve a rate are shared out as the rate is; a driver of the user's own
-        draws from another seed on each."""
-        options = registry.options(self.kind, self._study.workload.options)
+    def _shares(self, level: float) -> dict[str, int]:
+        """Who drives at a level, and the part of each."""
+        return shares_of(self.check_level(level), self.drivers)
+
+    def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
+        """The level as the driver with the largest share has it."""
+        return max(shares.values())
+
+    def _on_host(self, endpoint: Endpoint, do: str, **values: Any) -> None:
+        """On the host of a private target. UserError as it is raised there."""
+        host = endpoint.options[ELSEWHERE]
+        asked(self._coordinator, host, {**values, "kind": endpoint.kind, "do": do})
+
+    @property
+    def _options(self) -> Mapping[str, SettingValue]:
+        return registry.options(self.kind, self._study.workload.options)
+
+    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+        """What is each host's own. Connections that serve a rate are shared out as the rate is; a driver of the user's
+        own draws from another seed on each."""
+        options = self._options
         found: dict[str, Mapping[str, Any]] = {}
         for number, host in enumerate(shares):
             own: dict[str, SettingValue] = {}
@@ -161,6 +182,37 @@ class FleetLoad:
                 own["connections"] = math.ceil(int(options["connections"]) * shares[host] / sum(shares.values()))
             found[host] = {"options": own}
         return found
+
+
+class FleetLoadOfObjects(FleetLoad):
+    """The level is how much there is to ask for, and each driver asks for all of it: the connections are shared out. A
+    private target's cache is filled on its host."""
+
+    def check_level(self, level: float) -> int:
+        """See Workload."""
+        return self._inner.check_level(level)
+
+    def objects_at(self, level: float) -> int:
+        """See AsksForObjects."""
+        return self._of_objects.objects_at(level)
+
+    def warm(self, endpoint: Endpoint, level: float) -> None:
+        """See AsksForObjects."""
+        self._on_host(endpoint, "warm", level=level)
+
+    @property
+    def _of_objects(self) -> AsksForObjects:
+        assert isinstance(self._inner, AsksForObjects), "its axis says so"
+        return self._inner
+
+    def _shares(self, level: float) -> dict[str, int]:
+        return shares_of(int(self._options["connections"]), self.drivers)
+
+    def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
+        return level
+
+    def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+        return {host: {"load": float(level), "options": {"connections": share}} for host, share in shares.items()}
 
 
 class FleetDriver:
@@ -249,11 +301,19 @@ def check_shared(study: Study) -> None:
             f"the workload {study.workload.kind!r} cannot be driven from a fleet",
             remedy=f"Those that can: {', '.join(KINDS)}.",
         )
-    if study.load.axis not in CLIENT_AXES | RATE_AXES:
+    if study.load.axis not in CLIENT_AXES | RATE_AXES | OBJECT_AXES:
         raise StudyError(
             f"load.axis = {study.load.axis!r} cannot be shared out over hosts",
-            remedy=f"Choose one of {', '.join(sorted(CLIENT_AXES | RATE_AXES))}.",
+            remedy=f"Choose one of {', '.join(sorted(CLIENT_AXES | RATE_AXES | OBJECT_AXES))}.",
         )
+
+
+def load_of(
+    study: Study, inner: Workload, coordinator: Coordinator, watch: Callable[[str], None] = lambda _: None
+) -> FleetLoad:
+    """The load of a study whose workload on one machine is `inner`. See FleetLoad."""
+    made = FleetLoadOfObjects if study.load.axis in OBJECT_AXES else FleetLoad
+    return made(study, inner, coordinator, watch)
 
 
 def secrets_named(study: Study) -> frozenset[str]:

@@ -5,15 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from loadframe.bench.checking import check_study
+from loadframe.bench.declared import workload_of
 from loadframe.errors import StudyError
 from loadframe.experiments.frame import MakeBench
 from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet
-from loadframe.fleet.hosts import Hosts
-from loadframe.fleet.load import check_shared
+from loadframe.fleet.hosts import Hosts, serving_host
+from loadframe.fleet.load import OBJECT_AXES, check_shared
+from loadframe.fleet.serving import is_private, kinds_of
 from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
+from loadframe.workloads.base import MakesObjects
+
+
+class BenchesOver:
+    """Makes benches that the fleet's hosts drive, as long as they are reached. See frame.MakeBench, ChecksStudies."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        """hosts: entered."""
+        self._hosts = hosts
+
+    def __call__(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> FleetBench:
+        return FleetBench(study, run, say, self._hosts)
+
+    def check_study(self, study: Study) -> None:
+        """What a private target and its drivers need has been looked at on their hosts."""
+        far = self._hosts.serving is not None
+        check_study(study, target_here=not far, driver_here=not far)
 
 
 @contextmanager
@@ -21,18 +42,33 @@ def benches_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda
     """What makes benches of this study that the fleet's hosts drive, as long as they are reached. UserError where a
     host is not, or where the study cannot be driven by several."""
     check_shared(study)
-    _check_target(study)
+    _check_target(fleet, study)
     check_may_change(fleet, study)
     with Hosts(fleet, study, say) as hosts:
-        yield lambda declared, run, told: FleetBench(declared, run, told, hosts)
+        yield BenchesOver(hosts)
 
 
-def _check_target(study: Study) -> None:
+def _check_target(fleet: Fleet, study: Study) -> None:
     """StudyError for a target that hosts do not reach."""
-    row = targets.kind_named(study.target.kind)
-    if row.by_address is None and not study.target.is_running:
+    if not is_private(study):
+        if study.load.axis in OBJECT_AXES:
+            raise StudyError(
+                f"load.axis = {study.load.axis!r} needs a server that Loadframe starts, and this one runs already",
+                remedy="Choose the axis concurrency, or a target without an address.",
+            )
+        return
+    able = sorted(kind for kind, row in targets.KINDS.items() if row.listening)
+    for kind in kinds_of(study):
+        if kind not in able or study.target.shards is not None:
+            raise StudyError(
+                f"a fleet cannot load a server of kind {kind!r} that Loadframe starts",
+                remedy=f"It starts these on the target's host: {', '.join(able)}. Others are started there by "
+                'hand, and named by their address: kind = "url", target.settings.url; target.attach; or, of a service, its '
+                "port there: target.listen.",
+            )
+    if not isinstance(workload_of(study), MakesObjects):
         raise StudyError(
-            f"a fleet loads a server that runs already, and {study.target.kind!r} is one that Loadframe starts here",
-            remedy='Start it on its host, and name its address: kind = "url", target.settings.url; or, of a service, '
-            "its port there: target.listen.",
+            f"the workload {study.workload.kind!r} cannot load a server that is started on another host",
+            remedy="Use the workload http, or name the address of a server that runs already.",
         )
+    serving_host(fleet)

@@ -59,5 +59,7 @@ def _arrived(host: str, number: int, message: Mapping[str, Any], at_s: float) ->
     if isinstance(answer, dict):
         return Arrived(host, number, at_s, answer)
     error = str(message.get("error") or "no answer is in what its agent sent")
-    reason, remedy = str(message.get("reason", "")), str(message.get("remedy", ""))
-    return Arrived(host, number, at_s, error=error, reason=reason, remedy=remedy)
+    reason, remedy, kind, fact, details = (
+        str(message.get(name, "")) for name in ("reason", "remedy", "kind", "fact", "details")
+    )
+    return Arrived(host, number, at_s, error=error, reason=reason, remedy=remedy, kind=kind, fact=fact, details=details)

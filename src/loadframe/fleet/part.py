@@ -21,6 +21,7 @@ from loadframe.bench.caged import allowance, make_cage
 from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S
 from loadframe.errors import RecordingError, WorkloadError
+from loadframe.fleet.serving import Serving
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import make_private
 from loadframe.kinds import registry as targets
@@ -53,6 +54,7 @@ class Part:
         self._step = ""
         self._log: bytes | None = None
         self._target: Behind | None = None
+        self._serving: Serving | None = None
         self._followed: dict[str, tuple[int, ...]] = {}
         self._looked_s = 0.0
         what = f"part of study {self.study.study.name} on host {self.name}"
@@ -85,6 +87,23 @@ class Part:
         self._follow("target", self._target.pids())
         return {"pids": list(self._target.pids())}
 
+    def serve(self, address: str) -> dict[str, Any]:
+        """Make ready for the study's own targets, on that address of this host. UserError."""
+        self._serving = serving = Serving(
+            self.study, address, self.lease, self.recorder, self._made({}), self._user.number
+        )
+        self._stack.callback(serving.close)
+        return {}
+
+    def asked_of_target(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """See Serving.asked."""
+        if self._serving is None:
+            raise ValueError("no target is served here")
+        try:
+            return self._serving.asked(told)
+        finally:
+            self._follow_served()
+
     def look(self) -> None:
         """Follow processes that have come; call it now and then. RecordingError where nothing is recorded any more."""
         if time.monotonic() - self._looked_s < FOLLOW_S:
@@ -95,6 +114,7 @@ class Part:
             self._follow("driver", self._driver.pids())
         if self._target is not None:
             self._follow("target", self._target.pids())
+        self._follow_served()
 
     def mark(self, kind: str, told: Mapping[str, Any]) -> None:
         """Of a step, on a host that does not drive."""
@@ -109,7 +129,7 @@ class Part:
         """Make ready what the share needs, and begin at the instant that `when` answers. UserError; the driver runs
         when this returns."""
         self.cancel()
-        endpoint, share = endpoint_of(told["endpoint"]), float(told["share"])
+        endpoint, share = endpoint_of(told["endpoint"]), float(told.get("load", told["share"]))
         self._workload = workload = self._made(told.get("options") or {})
         if self._installed != endpoint:
             workload.install(endpoint)
@@ -191,6 +211,10 @@ class Part:
         else:
             raise ValueError(f"there is no {what!r}")
         return base64.b64encode(data).decode()
+
+    def _follow_served(self) -> None:
+        for component, pids in (self._serving.processes() if self._serving is not None else {}).items():
+            self._follow(component, pids)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """What came from a host, at at_s by the transport's clock: the answer to the question of that number; or why it has
-    none, in words (error; reason: of model.VoidReason where the agent knows it); or why the host is gone, after which
+    none, in words (error; reason: of model.VoidReason where the agent knows it; fact, details, kind: of the error that
+    it was there, by the name of its class); or why the host is gone, after which
     nothing more comes from it (gone; number 0)."""
 
     host: str
@@ -25,6 +26,9 @@ class Arrived:
     reason: str = ""
     remedy: str = ""
     gone: str = ""
+    kind: str = ""
+    fact: str = ""
+    details: str = ""
 
 
 class Transport(Protocol):

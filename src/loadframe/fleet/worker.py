@@ -71,6 +71,8 @@ class Worker:
             "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
             "waiting": lambda _: {"waiting": self._mine.waiting()},
             "change": lambda said: self._changes.change(said),
+            "serve": lambda said: self._mine.serve(str(said["address"])),
+            "target": lambda said: self._mine.asked_of_target(said),
             "back": lambda said: self._changes.back(said.get("settings")),
             "running": lambda said: self._running_there.look(said),
             "running_read": lambda said: self._running_there.read(said),
@@ -272,8 +274,13 @@ class Worker:
     def _refuse(self, number: object, error: Exception) -> None:
         said = {"error": getattr(error, "fact", "") or f"{type(error).__name__}: {error}"}
         details = str(getattr(error, "details", "")).strip().rpartition("\n")[2][-300:]
-        said["error"] = f"{said['error']}{details and ': '}{details}"[:2000]
+        fact, said["error"] = said["error"], f"{said['error']}{details and ': '}{details}"[:2000]
         told = {"reason": reason_of(error, ""), "remedy": str(getattr(error, "remedy", ""))[:1000]}
+        told |= {
+            "kind": type(error).__name__,
+            "fact": fact[:4000],
+            "details": str(getattr(error, "details", ""))[-4000:],
+        }
         self._say({"id": number, **said, **told})
 
     def _close(self) -> None:

@@ -86,6 +86,15 @@ class Cache(Protocol):
 
 
 @runtime_checkable
+class Listening(Protocol):
+    """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
+
+    def listen_on(self, number: str) -> None:
+        """Before its first start: take connections on this numeric address of its machine instead of 127.0.0.1. What
+        administers it stays on that or on a socket."""
+
+
+@runtime_checkable
 class Noting(Protocol):
     """A target that finds out something that the report of a run has to say."""
 

@@ -66,8 +66,9 @@ class KindOfTarget:
     says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
     that load it besides those whose `target_kinds` name it: its endpoint has what they need. declared: of a kind whose
     settings each study declares: its record as that study sees it; StudyError. knobs: what was declared, as remedies
-    are made from it. notes: what a study of it is told, in sentences. running: one that runs already, where the study
-    says which; TargetError. again: the same by the address that it once gave; KeyError, ValueError, TargetError.
+    are made from it. listening: whether it is a base.Listening. notes: what a study of it is told, in sentences.
+    running: one that runs already, where the study says which; TargetError. again: the same by the address that it once
+    gave; KeyError, ValueError, TargetError.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class KindOfTarget:
     notes: tuple[str, ...] = ()
     running: Callable[[TargetTable], Attached] | None = None
     again: Callable[[Mapping[str, str]], Attached] | None = None
+    listening: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
         """What the catalogue knows of a setting, None for one that is only passed through."""

@@ -41,7 +41,7 @@ class Origin:
     @property
     def address(self) -> str:
         """host:port; its port stays the same from the first start on."""
-        return f"127.0.0.1:{self._server.port}"
+        return self._server.listens
 
     def create(self) -> None:
         """Make its folders. MissingTool, TargetError."""
@@ -121,7 +121,7 @@ class CacheTarget(PrivateTarget[OfTarget]):
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `origin`, the same of the origin; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.address}
-        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", options)
+        return Endpoint(self.kind, self._server.listens, options)
 
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}

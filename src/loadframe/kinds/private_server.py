@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from loadframe.connections.host_port import joined
 from loadframe.errors import TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease
@@ -46,19 +47,21 @@ class Account:
 
 
 class PrivateServer:
-    """A server process in a lease's folder. package: where it is from. name: as messages call it.
+    """A server process in a lease's folder. package: where it is from. name: as messages call it. host: the numeric
+    address on which it takes connections by network: this machine's own alone, unless it is set before the first start.
 
     stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end.
     """
 
     package: Package | None = None
     name: str
+    host = "127.0.0.1"
     stop_signal = signal.SIGTERM
     kill_signal = signal.SIGKILL
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: User | None, port: int | None) -> None:
-        """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on 127.0.0.1,
+        """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on `host`,
         None for the socket alone."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
@@ -196,16 +199,26 @@ class PrivateServer:
         """Take a free port where 0 was asked for; TargetError where the one asked for is taken."""
         if self.port is None:
             return
-        with sockets.socket() as probe:
+        with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
             probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", self.port))
+                probe.bind((self.host, self.port))
             except OSError as error:
+                if error.errno == errno.EADDRNOTAVAIL:
+                    raise TargetError(
+                        f"{self.name} cannot listen on {self.host}: it is no address of this machine",
+                        remedy="Correct the address of its host in the fleet file.",
+                    ) from error
                 raise TargetError(
                     f"Port {self.port} cannot be used: {error.strerror}",
                     remedy="Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens.",
                 ) from error
             self.port = int(probe.getsockname()[1])
+
+    @property
+    def listens(self) -> str:
+        """host:port, once a port was taken."""
+        return joined(self.host, self.port or 0)
 
     # --- its life ---------------------------------------------------------------------------------------------------
 

@@ -100,6 +100,10 @@ class PrivateTarget(ABC, Generic[Server]):
             "started": " ".join(self._server.command),
         }
 
+    def listen_on(self, number: str) -> None:
+        """See base.Listening; of kinds that say so."""
+        self._server.host = number
+
     # --- for the subclass -------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -22,6 +22,19 @@ class AsksForObjects(Protocol):
 
 
 @runtime_checkable
+class MakesObjects(Protocol):
+    """A workload that makes what the target serves, in a folder of the target's (Endpoint.options["files"]). Where the
+    endpoint says `ELSEWHERE`, others have made them, on the target's machine, and they are the same."""
+
+    def make_objects(self, endpoint: Endpoint) -> None:
+        """As `install`, without what a driver needs. TargetError where there is no room for them."""
+
+
+ELSEWHERE = "elsewhere"
+"""In an endpoint's options in place of `files`."""
+
+
+@runtime_checkable
 class TellsTimes(Protocol):
     """A workload whose driver tells how long its requests took, in a unit that it may have wrong."""
 

@@ -31,6 +31,7 @@ from loadframe.model import Checked, Declared, Endpoint, Requirement, SettingVal
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.asks import block
+from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
@@ -148,7 +149,11 @@ class Http(Common[HttpOptions]):
         if not self._is_ours(endpoint):
             self._asked.forget()
             self._asked.check(endpoint)
-            return
+        elif ELSEWHERE not in endpoint.options:
+            self.make_objects(endpoint)
+
+    def make_objects(self, endpoint: Endpoint) -> None:
+        """See MakesObjects."""
         ask(endpoint, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
@@ -189,7 +194,9 @@ class Http(Common[HttpOptions]):
         if self._is_ours(endpoint):
             table = folder / "objects.bin"
             step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
-            text = self._folder(endpoint).text
+            text = folder / "objects.text" if ELSEWHERE in endpoint.options else self._folder(endpoint).text
+            if ELSEWHERE in endpoint.options:
+                step_files.write(text, self.objects.text, self.allowance.user)
             return plan(text=text, table=table, checked=self._of_objects, largest_bytes=self.objects.largest)
         asked, text = self._asked.asks(endpoint, keep_alive=options.keep_alive), folder / "pages.bin"
         step_files.write(text, by_address.contents(asked), self.allowance.user)
@@ -240,7 +247,7 @@ class Http(Common[HttpOptions]):
 
     def _is_ours(self, endpoint: Endpoint) -> bool:
         """Whether the server has objects that we make. StudyError where it is to be asked for something else."""
-        ours = "files" in endpoint.options
+        ours = "files" in endpoint.options or ELSEWHERE in endpoint.options
         if ours and self._asked.given:
             raise StudyError(
                 f"A target of kind {endpoint.kind} serves the objects that Loadframe makes, and nothing else.",
@@ -298,7 +305,8 @@ class HttpByWorkingSet(Http):
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
         for."""
-        self._make(endpoint, self.objects_at(level))
+        if ELSEWHERE not in endpoint.options:
+            self._make(endpoint, self.objects_at(level))
         self._check_answer(endpoint)
 
     def warm(self, endpoint: Endpoint, level: float) -> None:

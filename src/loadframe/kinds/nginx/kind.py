@@ -18,6 +18,7 @@ KINDS = (
         CATALOGUE.check,
         requirements,
         tunables=TUNABLES,
+        listening=True,
         file=FILE,
     ),
     KindOfTarget(
@@ -28,6 +29,7 @@ KINDS = (
         requirements,
         cache=True,
         tunables=TUNABLES,
+        listening=True,
         file=FILE,
         ruled_as=target.NginxTarget.kind,
     ),

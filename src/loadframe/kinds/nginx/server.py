@@ -53,7 +53,7 @@ class Server(PrivateServer):
     kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, user: User | None, port: int, folder: str = "nginx") -> None:
-        """port: on 127.0.0.1, 0 for a free one. folder: its name in the lease's, so that there may be several."""
+        """port: 0 for a free one. folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
         self.configuration = self.folder / "nginx.conf"
@@ -160,7 +160,7 @@ class Server(PrivateServer):
 
     def _text(self, settings: Mapping[str, SettingValue]) -> str:
         lines = {context: written(context, settings) for context in ("main", "events", "http")}
-        listening = " ".join(["listen", f"127.0.0.1:{self.port}", *written("listen", settings)])
+        listening = " ".join(["listen", self.listens, *written("listen", settings)])
         temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]
         log = f"access_log {self._temporary / 'access.log' if settings.get('access_log') else 'off'}"
         http = [log, "default_type application/octet-stream", *temporary, *lines["http"]]

@@ -1,6 +1,7 @@
-"""nginx, as a private instance: own folder, own port of 127.0.0.1, an unprivileged user, its own configuration alone.
+"""nginx, as a private instance: own folder, own port, an unprivileged user, its own configuration alone.
 
-It serves the files below `Endpoint.options["files"]`: as a web server, or as the origin of a cache before it.
+Its port is of 127.0.0.1, if not told otherwise. It serves the files below `Endpoint.options["files"]`: as a web server,
+or as the origin of a cache before it.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class NginxTarget(PrivateTarget[Server]):
 
     def endpoint(self) -> Endpoint:
         """address: host and port. options: `files`, the folder whose files it serves."""
-        return Endpoint(self.kind, f"127.0.0.1:{self._server.port}", {"files": str(self._server.files)})
+        return Endpoint(self.kind, self._server.listens, {"files": str(self._server.files)})
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

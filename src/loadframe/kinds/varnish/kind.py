@@ -27,6 +27,7 @@ KINDS = (
         CATALOGUE.check,
         requirements,
         cache=True,
+        listening=True,
         tunables=TUNABLES,
         file=SettingsFile("tuned.args", "-p {name}={value}"),
     ),

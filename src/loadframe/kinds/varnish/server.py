@@ -38,7 +38,7 @@ class Server(PrivateServer):
     kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, user: User | None, port: int) -> None:
-        """port: on 127.0.0.1, 0 for a free one."""
+        """port: 0 for a free one."""
         super().__init__(lease, "varnish", user, port)
         self.directory = self.folder / "work"
         self.store = self.folder / "store"
@@ -59,7 +59,7 @@ class Server(PrivateServer):
         self.take_port()
         command = (
             self.required(), "-F", "-j", "none", "-n", str(self.directory), "-T", "127.0.0.1:0",
-            "-a", f"127.0.0.1:{self.port}", "-a", f"{self.socket},HTTP", "-b", origin,
+            "-a", self.listens, "-a", f"{self.socket},HTTP", "-b", origin,
             *_storage(settings, self.store / "objects.bin"), *_parameters(settings),
         )  # fmt: skip
         self.launch(command, allowance, answers)

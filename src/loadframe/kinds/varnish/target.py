@@ -1,6 +1,7 @@
-"""Varnish, as a private instance before an origin of its own: own folder, own port of 127.0.0.1, an unprivileged user.
+"""Varnish, as a private instance before an origin of its own: own folder, own port, an unprivileged user.
 
-What it has stored ends with its cache process, whatever the storage: a restart leaves a cold cache.
+Its port is of 127.0.0.1, if not told otherwise. What it has stored ends with its cache process, whatever
+the storage: a restart leaves a cold cache.
 """
 
 from __future__ import annotations
