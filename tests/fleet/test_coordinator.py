@@ -6,13 +6,14 @@ import base64
 import heapq
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from loadframe.errors import StepVoid
+from loadframe.errors import StepVoid, TargetError
 from loadframe.fleet.coordinator import PIECE_BYTES, Coordinator, shares_of
+from loadframe.fleet.far_target import checked
 from loadframe.fleet.transport import Arrived
 
 MOST = 64 << 20
@@ -70,12 +71,10 @@ class World:
             return None
         at_s, _, came = heapq.heappop(self._coming)
         self.time_s = max(self.time_s, at_s)
-        return Arrived(came.host, came.number, at_s, came.answer, came.error, came.reason, came.remedy, came.gone)
+        return replace(came, at_s=at_s)
 
     def _send(self, at_s: float, came: Arrived, number: int) -> None:
-        numbered = Arrived(
-            came.host, 0 if came.gone else number, at_s, came.answer, came.error, came.reason, came.remedy, came.gone
-        )
+        numbered = replace(came, number=0 if came.gone else number, at_s=at_s)
         heapq.heappush(self._coming, (at_s, next(self._numbers), numbered))
 
     def _usual(self, far: Far, question: str, at_s: float, values: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -204,3 +203,32 @@ def test_two_thousand_hosts_are_asked_as_two_are() -> None:
         pass
     assert len(coordinator.collect(MOST)) == 2000
     assert max(abs(host.start_s - begun.start_s) for host in world.hosts.values()) < 1e-6
+
+
+def test_one_host_is_asked_while_the_load_of_another_ends() -> None:
+    target, driver = Far(), Far(log=b"log")
+    world = World(a=driver, t=target)
+    target.answers["target"] = lambda at_s, _: {"at_s": at_s}
+    coordinator = Coordinator(world, ["a"], ["t"])
+    coordinator.begin("step-1", {"a": 1}, 5.0)
+    while (now_s := world.now_s()) < 120:
+        came = coordinator.ask("t", "target", {"do": "counters"}, 10.0, "agent-lost")
+        assert came.answer is not None and came.answer["at_s"] >= now_s
+    assert coordinator.wait(0.0), "the end of the load, which came meanwhile, is not forgotten"
+    assert [each.compressed for each in coordinator.collect(MOST)] == [b"log"]
+
+
+def test_an_error_of_the_host_that_is_asked_is_its_answer_and_its_loss_voids() -> None:
+    target = Far()
+    refused = Arrived("t", 0, 0.0, error="Varnish died: oom", kind="TargetError", fact="Varnish died", details="oom")
+    target.answers["target"] = lambda at_s, _: refused
+    coordinator = Coordinator(World(a=Far(), t=target), ["a"], ["t"])
+    came = coordinator.ask("t", "target", {}, 10.0, "agent-lost")
+    with pytest.raises(TargetError, match="host 't': Varnish died") as error:
+        checked(came)
+    assert error.value.details == "oom"
+    for answer in (None, Arrived("t", 0, 0.0, gone="its link is cut")):
+        target.answers["target"] = lambda at_s, _, answer=answer: answer
+        with pytest.raises(StepVoid) as lost:
+            coordinator.ask("t", "target", {}, 10.0, "agent-lost")
+        assert (lost.value.host, lost.value.reason) == ("t", "agent-lost")

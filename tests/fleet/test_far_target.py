@@ -3,6 +3,8 @@ loaded by drivers over the network."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +70,37 @@ def lab(lan: Network) -> Iterator[Laboratory]:
         made.close()
 
 
+def listening(lan: Network, host: str) -> set[str]:
+    """Addresses on which something listens there, without those of the machine's own."""
+    said = subprocess.run([*lan.within(host), "ss", "-Hltn"], check=True, capture_output=True, text=True).stdout
+    found = {line.split()[3].rpartition(":")[0] for line in said.splitlines()}
+    return found - {"127.0.0.1", "[::1]"}
+
+
 def test_it_is_started_there_and_measured_over_the_network(lab: Laboratory) -> None:
     found = lab.measured("[4]", verb="measure", study=STUDY)
     assert [each["load"] for each in found["points"]] == [4, 8]
+    (*_, run) = sorted((lab.folder / "runs").iterdir())
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
+    for step, of_fleet in zip(steps, lab.steps, strict=True):
+        assert step["errors"] == 0 and step["requests"] > 0, "every byte of an answer is known on the driver"
+        assert of_fleet["target"] == "north" and set(of_fleet["metrics"]) == {"north", *DRIVERS}
+        assert [each["share"] for each in of_fleet["drivers"]] in ([3, 2], [5]), "the connections are shared out"
+        assert step["metrics"]["target.cage.memory.limit"] == 256 << 20, "it is in its cage there"
+        assert step["metrics"]["target.cpu.cores"] > 0
+    assert any("varnish.requests" in step["metrics"] for step in steps)
     lab.await_as_before()
+
+
+def test_nothing_is_left_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
+    process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
+    lab.await_load()
+    north = lab.stations[0]
+    assert listening(lan, "north") == {lan.address("north")}, "no other address is open"
+    assert all(not listening(lan, name) for name in (*DRIVERS, "coordinator"))
+    assert north.processes("varnishd") and north.processes("nginx")
+    assert all(not each.processes("varnishd") for each in lab.stations[1:])
+    process.kill()
+    process.communicate()
+    lab.await_as_before()
+    assert not listening(lan, "north")

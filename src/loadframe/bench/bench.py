@@ -20,7 +20,7 @@ from loadframe.bench.driver_user import driver_user
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, flags, is_late
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.on_bench import OnBench
-from loadframe.bench.rig import Rig
+from loadframe.bench.rig import Rig, kinds_of, prefix_of
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.bench.telling import tell_cost
@@ -183,15 +183,13 @@ class RealBench:
     def _make_rigs(self, stack: ExitStack) -> None:
         """Every kind of target that the study names."""
         study = self.study
-        named = dict.fromkeys((study.target.kind, *(each.target.kind for each in study.alternative)))
-        kinds = [kind for kind in named if kind is not None]
-        for kind in kinds:
+        for kind in kinds_of(study):
             target: OnBench
             runs = kind == study.target.kind and study.target.is_running
             target = self._make_running() if runs else self._make_target(kind)
             stack.callback(target.destroy)
             target.create()
-            self._rigs[kind] = Rig(target, self.run, "" if len(kinds) == 1 else f"{kind}.", self._reasons)
+            self._rigs[kind] = Rig(target, self.run, prefix_of(study, kind), self._reasons)
         self._rig = self._rigs[study.target.kind]
 
     def _make_surroundings(self) -> Surroundings:

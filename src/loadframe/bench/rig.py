@@ -9,7 +9,19 @@ from loadframe.changes.journal import Journal, Reasons
 from loadframe.kinds.exposed import Reading
 from loadframe.model import ChangeRecord, CounterSpec, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
 from loadframe.workloads.base import Workload
+
+
+def kinds_of(study: Study) -> tuple[str, ...]:
+    """All kinds of target that a study names, its own first."""
+    named = (study.target.kind, *(each.target.kind for each in study.alternative))
+    return tuple(dict.fromkeys(kind for kind in named if kind is not None))
+
+
+def prefix_of(study: Study, kind: str) -> str:
+    """What stands before the names of a target's counters: two servers may call theirs alike."""
+    return "" if len(kinds_of(study)) == 1 else f"{kind}."
 
 
 class Rig:
@@ -18,8 +30,7 @@ class Rig:
     One that runs already is there in the state in which it is found: every state is reached from there by changes."""
 
     def __init__(self, target: OnBench, run: RunFolder, prefix: str = "", reasons: Reasons | None = None) -> None:
-        """prefix: stands before the names of its counters, where servers of two kinds may call theirs alike. reasons:
-        see Journal."""
+        """prefix: see prefix_of. reasons: see Journal."""
         self.target = target
         self._prefix = prefix
         self._journal = Journal(run, target, private=target.private, reasons=reasons)

@@ -14,7 +14,7 @@ from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.experiments.proof import by_level, grains
-from loadframe.model import Curve, Step, Verdict
+from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, Step, Verdict
 from loadframe.model.fleet_step import DriversLimit, FleetDrivers
 from loadframe.runs import fleet_files
 
@@ -42,7 +42,7 @@ class DrivenByHosts(Protocol):
 
 
 def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """All drivers beside all but the last one, at the load with the highest throughput. None where one host drives, or
+    """All drivers beside all but the last one, at one load of the curve. None where one host drives, or
     where the budget has no room for the study's fewest blocks of both. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     if not isinstance(bench, DrivenByHosts) or not curve.points:
@@ -50,10 +50,18 @@ def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDriver
     bench.link_bytes_per_s()  # kept in the run, also where nothing else is asked
     if len(bench.drivers) < 2:
         return None
-    level = max(curve.points, key=lambda point: point.throughput).load
+    level = _asked_at(bench.study.load.axis, curve)
     if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
         return None
     return beside(book, treatment, level, bench.drivers[:-1])
+
+
+def _asked_at(axis: str, curve: Curve) -> float:
+    """Where more clients are the load: at the highest throughput. Where there is more to ask for by as many clients:
+    where there is most of it, as that is what the curve shows; what comes before, its drivers may limit."""
+    if axis in CLIENT_AXES | RATE_AXES:
+        return max(curve.points, key=lambda point: point.throughput).load
+    return curve.points[-1].load
 
 
 def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:

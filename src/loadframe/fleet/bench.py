@@ -14,6 +14,7 @@ from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
 from loadframe.bench.running import RunningTarget
 from loadframe.bench.on_bench import OnBench
+from loadframe.bench.rig import prefix_of
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import StepVoid
@@ -127,7 +128,9 @@ class FleetBench(RealBench):
     def _make_target(self, kind: str) -> OnBench:
         """One that Loadframe starts is on its own host."""
         host = self.hosts.serving
-        return super()._make_target(kind) if host is None else FarTarget(self.hosts.coordinator, host, kind)
+        if host is None:
+            return super()._make_target(kind)
+        return FarTarget(self.hosts.coordinator, host, kind, prefix_of(self.study, kind))
 
     def _follow_cages(self) -> None:
         if isinstance(self._target, FarTarget):

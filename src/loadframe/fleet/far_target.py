@@ -44,8 +44,10 @@ class FarTarget:
     cages: tuple[Cage, ...] = ()
     """Of this machine."""
 
-    def __init__(self, coordinator: Coordinator, host: str, kind: str) -> None:
-        """host: by its name; its agent has been told to serve the study's targets, of which this is that kind."""
+    def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
+        """host: by its name; its agent has been told to serve the study's targets, of which this is that kind. prefix:
+        see Rig."""
+        self._prefix = prefix
         self._coordinator = coordinator
         self._host = host
         self.kind = kind
@@ -61,7 +63,7 @@ class FarTarget:
 
     def create(self) -> None:
         """See OnBench."""
-        specs = self._ask("create")["specs"]
+        specs = self._ask("create", prefix=self._prefix)["specs"]
         self.counter_specs = tuple(CounterSpec(**each) for each in specs)
 
     def check(self, state: TargetState) -> None:
@@ -131,7 +133,7 @@ class FarTarget:
 
     def counters(self) -> dict[str, float]:
         """See OnBench; into the recording of its host, too."""
-        found = self._ask("counters")
+        found = self._ask("counters", prefix=self._prefix)
         if found["stopped"]:
             raise TargetError(
                 f"host {self._host!r}: the server did nothing for a part of the step: {found['stopped']}",

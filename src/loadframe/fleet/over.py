@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from loadframe.bench.checking import check_study
 from loadframe.bench.declared import workload_of
+from loadframe.bench.rig import kinds_of
 from loadframe.errors import StudyError
 from loadframe.experiments.frame import MakeBench
 from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.hosts import Hosts, serving_host
 from loadframe.fleet.load import OBJECT_AXES, check_shared
-from loadframe.fleet.serving import is_private, kinds_of
+from loadframe.fleet.serving import is_private
 from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
 from loadframe.runs.folder import RunFolder

@@ -14,6 +14,7 @@ from typing import Any
 
 from loadframe.bench.caged import CagedTarget, make_target
 from loadframe.bench.checking import check_study
+from loadframe.bench.rig import kinds_of
 from loadframe.connections.address import look_up
 from loadframe.errors import StudyError
 from loadframe.formats.json_text import write_json
@@ -46,19 +47,11 @@ class Serving:
                 f"the address {address} is {len(others) + 1} numbers: {', '.join((number, *others))}",
                 remedy="Write the one on which the target is to listen as the address of its host in the fleet file.",
             )
-        kinds = kinds_of(study)
         self._targets: dict[str, CagedTarget] = {}
-        self._prefixes = {kind: "" if len(kinds) == 1 else f"{kind}." for kind in kinds}
         self._kind = study.target.kind
-        for kind in kinds:
+        for kind in kinds_of(study):
             self._targets[kind] = target = make_target(study, lease, kind, user)
             target.listen_on(number)
-        specs = [
-            replace(spec, name=f"{self._prefixes[kind]}{spec.name}")
-            for kind, target in self._targets.items()
-            for spec in target.counter_specs
-        ]
-        recorder.note("counters", specs_text(specs))
         self._does: Mapping[str, Callable[[CagedTarget, Said], dict[str, Any] | None]] = {
             "create": self._create,
             "check": lambda target, said: target.check(state_of(said)),
@@ -103,14 +96,17 @@ class Serving:
         """Of the one that is loaded, by component."""
         return self._targets[self._kind].processes()
 
-    def _create(self, target: CagedTarget, _said: Said) -> dict[str, Any]:
+    def _create(self, target: CagedTarget, said: Said) -> dict[str, Any]:
         target.create()
+        prefix = str(said["prefix"])
+        specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
+        self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
     def _counters(self, target: CagedTarget, said: Said) -> dict[str, Any]:
         """Into this host's recording, too: what is measured of the target comes from one clock."""
         found = target.counters()
-        prefix = self._prefixes[str(said["kind"])]
+        prefix = str(said["prefix"])
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in found.items()}))
         return {"counters": found, "stopped": told(target.pids()) or ""}
 
@@ -126,12 +122,6 @@ class Serving:
     def _warm(self, target: CagedTarget, said: Said) -> None:
         assert isinstance(self._workload, AsksForObjects), "a cache is asked for objects"
         self._workload.warm(target.endpoint(), float(said["level"]))
-
-
-def kinds_of(study: Study) -> tuple[str, ...]:
-    """All kinds of target that a study names, its own first."""
-    named = (study.target.kind, *(each.target.kind for each in study.alternative))
-    return tuple(dict.fromkeys(kind for kind in named if kind is not None))
 
 
 def is_private(study: Study) -> bool:
