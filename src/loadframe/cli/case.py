@@ -97,7 +97,8 @@ def run_case(
             f"--set changes one study, and {name} runs {len(names)}",
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
-    studies = {each: case.study(profile=profile, which=each, overrides=overrides) for each in names}
+    far = over is not None
+    studies = {each: case.study(profile=profile, which=each, overrides=overrides, over_fleet=far) for each in names}
     shapes: dict[str, Any] = {}
     for each, study in studies.items():
         if shapes and not as_json:

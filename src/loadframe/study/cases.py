@@ -2,8 +2,8 @@
 
 case.toml has a [case] table (title, story, main: the study's file name, or several that are carried out one after the
 other, needs, and verb: what is done with them, "investigate" where it says nothing) and a table for each profile
-("quick", "full") with the keys of the study that it replaces. A case is told the target, the workload and what grows,
-never the answer.
+("quick", "full") with the keys of the study that it replaces; "quick-fleet": further ones over a fleet, where a step takes
+longer. A case is told the target, the workload and what grows, never the answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,14 @@ class Case:
         """The story, with its known answer."""
         return read_text(self.folder / "README.md")
 
-    def study(self, *, profile: str = "default", which: str | None = None, overrides: Iterable[str] = ()) -> Study:
+    def study(
+        self,
+        *,
+        profile: str = "default",
+        which: str | None = None,
+        overrides: Iterable[str] = (),
+        over_fleet: bool = False,
+    ) -> Study:
         """The case's study (the main one, or `which`) in a profile, with overrides. StudyError for unknown ones."""
         if which is not None and which not in self.studies:
             raise StudyError(
@@ -54,7 +61,10 @@ class Case:
         path = self.studies[name]
         text = read_text(path)
         tables = read_tables(text, path.name)
-        changes = self.profiles.get(profile, {}).get(name, {}) if profile != "default" else {}
+        used = [profile, *([f"{profile}-fleet"] if over_fleet else [])] if profile != "default" else []
+        changes: dict[str, Any] = {}
+        for each in used:
+            changes |= self.profiles.get(each, {}).get(name, {})
         merge(tables, changes)
         overridden = apply_overrides(tables, overrides)
         return validate(tables, text=text, name=str(path.name), overridden={*overridden, *changes})
