@@ -4,6 +4,8 @@ loaded by drivers over the network."""
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -103,5 +105,29 @@ def test_nothing_is_left_where_the_coordinator_is_killed(lab: Laboratory, lan: N
     assert all(not each.processes("varnishd") for each in lab.stations[1:])
     process.kill()
     process.communicate()
+    lab.await_as_before()
+    assert not listening(lan, "north")
+
+
+def test_a_server_that_dies_there_is_told_with_its_host(lab: Laboratory) -> None:
+    process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
+    lab.await_load()
+    for pid in lab.stations[0].processes("varnishd"):
+        os.kill(pid, signal.SIGKILL)
+    out, said = process.communicate(timeout=90)
+    assert process.returncode == 1, out + said
+    error = json.loads(out)
+    assert error["kind"] == "TargetError" and "host 'north': Varnish died (SIGKILL)" in error["message"]
+    lab.await_as_before()
+
+
+def test_its_agent_cleans_up_after_a_worker_that_is_killed(lab: Laboratory, lan: Network) -> None:
+    process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
+    lab.await_load()
+    (worker,) = lab.stations[0].processes("loadframe.fleet.worker")
+    os.kill(worker, signal.SIGKILL)
+    out, said = process.communicate(timeout=90)
+    assert process.returncode == 1, out + said
+    assert "host 'north'" in json.loads(out)["message"]
     lab.await_as_before()
     assert not listening(lan, "north")

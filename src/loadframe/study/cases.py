@@ -2,8 +2,8 @@
 
 case.toml has a [case] table (title, story, main: the study's file name, or several that are carried out one after the
 other, needs, and verb: what is done with them, "investigate" where it says nothing) and a table for each profile
-("quick", "full") with the keys of the study that it replaces; "quick-fleet": further ones over a fleet, where a step takes
-longer. A case is told the target, the workload and what grows, never the answer.
+("quick", "full") with the keys of the study that it replaces; "quick-fleet": further ones over a fleet, where a step
+takes longer. A case is told the target, the workload and what grows, never the answer.
 """
 
 from __future__ import annotations
