@@ -117,7 +117,7 @@ def test_a_server_that_dies_there_is_told_with_its_host(lab: Laboratory) -> None
     out, said = process.communicate(timeout=90)
     assert process.returncode == 1, out + said
     error = json.loads(out)
-    assert error["kind"] == "TargetError" and "host 'north': Varnish died (SIGKILL)" in error["message"]
+    assert error["kind"] == "TargetError" and "host 'north': Varnish" in error["message"]
     lab.await_as_before()
 
 

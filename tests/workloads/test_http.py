@@ -17,6 +17,7 @@ from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS, READY_WITHIN_S
+from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http import HttpByWorkingSet, ask_for_all
 from loadframe.workloads.http_driver import OUTCOMES
@@ -113,6 +114,22 @@ def folder(tmp_path: Path) -> Path:
 
 def outcomes(requests: Requests) -> Counter[str]:
     return Counter(OUTCOMES[code] for code in requests.outcome)
+
+
+# --- objects that others have made ---------------------------------------------------------------------------------------
+
+
+@server
+@pytest.mark.parametrize("axis", ["concurrency", "working_set"])
+def test_objects_on_another_machine_are_known_without_their_files(site: Site, folder: Path, axis: str) -> None:
+    elsewhere = Endpoint("nginx", site.endpoint.address, {ELSEWHERE: "north"})
+    (Path(site.endpoint.options["files"]) / ".text").unlink()
+    installed(elsewhere, axis, compared=1)
+    right = drive(elsewhere, folder, 1, axis, compared=1, connections=1).requests()
+    assert outcomes(right).keys() == {"done"} and not any(Path(site.endpoint.options["files"]).iterdir())
+    site.answer = lambda number, body: answer(body[:-1] + bytes([body[-1] ^ 1]))
+    wrong = drive(elsewhere, folder, 1, axis, compared=1, connections=1).requests()
+    assert "done" not in outcomes(wrong), "the last byte of each is another one"
 
 
 # --- filling a cache --------------------------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ class Kept:
             assert self._process.stdin is not None
             self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):  # then it goes on without us
-            self._process.wait(ENDS_WITHIN_S)
+            if self._process.wait(ENDS_WITHIN_S):  # it had given up: a large file was being written, for instance
+                _clean_up()
 
     def _pass_back(self) -> None:
         assert self._process.stdout is not None
@@ -82,9 +83,14 @@ class Kept:
             left = list(self._open)
         if self._closing:
             return
-        subprocess.run(
-            python("loadframe.fleet.worker", "--clean-up"),
-            stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=CLEANED_WITHIN_S, check=False,
-        )  # fmt: skip
+        _clean_up()
         for number in left:
             self._refuse(number, self._ended)
+
+
+def _clean_up() -> None:
+    """After a worker that has left something."""
+    subprocess.run(
+        python("loadframe.fleet.worker", "--clean-up"),
+        stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=CLEANED_WITHIN_S, check=False,
+    )  # fmt: skip
