@@ -116,7 +116,7 @@ def outcomes(requests: Requests) -> Counter[str]:
     return Counter(OUTCOMES[code] for code in requests.outcome)
 
 
-# --- objects that others have made ---------------------------------------------------------------------------------------
+# --- objects that others have made ------------------------------------------------------------------------------------
 
 
 @server
