@@ -17,16 +17,16 @@ from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import prefix_of
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
-from loadframe.errors import StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
 from loadframe.fleet.far_settings import FarJournal, FarServer
+from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.far_target import FarTarget
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
 from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
-from loadframe.model import Purpose, Step
+from loadframe.model import ProfiledStep, ProfilePlace, Purpose, Step
 from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
@@ -117,6 +117,12 @@ class FleetBench(RealBench):
             raise
         fleet_files.add_step(self.run, self._taken(level))
         return step
+
+    def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
+        """See RealBench. FleetError where there is nothing of it on this machine."""
+        if isinstance(self._target, FarTarget):
+            raise FleetError(f"nothing is sampled on host {self.hosts.serving}", remedy='Set measure.profile = "off".')
+        return super().take_profile(place, treatment=treatment, level=level, window_s=window_s)
 
     # --- the load ---------------------------------------------------------------------------------------------------
 
