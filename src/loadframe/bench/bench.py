@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Self
 
+from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user

@@ -12,14 +12,14 @@ from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
-from loadframe.bench.running import RunningTarget
 from loadframe.bench.on_bench import OnBench
 from loadframe.bench.rig import prefix_of
+from loadframe.bench.running import RunningTarget
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
+from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
 from loadframe.fleet.far_settings import FarJournal, FarServer
-from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.far_target import FarTarget
 from loadframe.fleet.hosts import Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad, load_of

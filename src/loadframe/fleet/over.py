@@ -64,8 +64,7 @@ def _check_target(fleet: Fleet, study: Study) -> None:
             raise StudyError(
                 f"a fleet cannot load a server of kind {kind!r} that Loadframe starts",
                 remedy=f"It starts these on the target's host: {', '.join(able)}. Others are started there by "
-                'hand, and named by their address: kind = "url", target.settings.url; target.attach; or, of a service, its '
-                "port there: target.listen.",
+                'hand, and named: kind = "url" with target.settings.url, target.attach, or target.listen of a service.',
             )
     if not isinstance(workload_of(study), MakesObjects):
         raise StudyError(
