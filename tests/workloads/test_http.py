@@ -128,8 +128,9 @@ def test_objects_on_another_machine_are_known_without_their_files(site: Site, fo
     right = drive(elsewhere, folder, 1, axis, compared=1, connections=1).requests()
     assert outcomes(right).keys() == {"done"} and not any(Path(site.endpoint.options["files"]).iterdir())
     site.answer = lambda number, body: answer(body[:-1] + bytes([body[-1] ^ 1]))
-    wrong = drive(elsewhere, folder, 1, axis, compared=1, connections=1).requests()
-    assert "done" not in outcomes(wrong), "the last byte of each is another one"
+    with pytest.raises(WorkloadError, match="without a single successful request") as error:
+        drive(elsewhere, folder, 1, axis, compared=1, connections=1).requests()
+    assert "other bytes than there should be" in str(error.value), "the last byte of each is another one"
 
 
 # --- filling a cache --------------------------------------------------------------------------------------------------
