@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import stages
-from loadframe.analysis.stages import Limiting, Stage, limiting
+from loadframe.analysis.stages import Limiting, Stage, limiting, stage_of
+from loadframe.metrics.pipelines import derived
 
 
 def test_the_stage_that_is_named_is_the_one_that_more_workers_help() -> None:
@@ -44,3 +45,25 @@ def test_a_queue_that_each_operation_empties_grows_by_chance_alone() -> None:
     assert limiting([read, write, ack]) == Limiting("stage", 1, ("queue", "before"))
     batches = replace(ack, waiting=60, growth=13)
     assert limiting([read, write, batches]) == Limiting("stage", 2, ("queue", "before"), also=1), "it really fills"
+
+
+def test_times_in_another_unit_name_no_stage() -> None:
+    """All stages wait for entries, and milliseconds are printed as seconds: all would seem to be at work."""
+
+    def told(name: str, busy: float, unit: float) -> Stage:
+        own = {"busy_s": busy * unit, "idle_s": (2 - busy) * unit, "blocked_s": 0.0, "workers": 2.0, "waiting": 0.0}
+        metrics = {f"pipeline.{name}.{end}": value for end, value in own.items()}
+        ends = {**own, **{key.rpartition(".")[2]: value for key, value in derived(metrics).items()}}
+        return stage_of(name, ends)
+
+    assert limiting([told("READ", 0.2, 1), told("WRITE", 0.1, 1)]) == Limiting("source", 0)
+    wrong = limiting([told("READ", 0.2, 1000), told("WRITE", 0.1, 1000)])
+    assert isinstance(wrong, str) and "READ tells more worker-seconds in a second than it has workers" in wrong
+
+
+def test_a_stage_at_work_without_workers_is_no_answer() -> None:
+    read = Stage("READ", busy=0.1, idle=0.0, blocked=0.9, workers=2, spent=2)
+    apply = Stage("APPLY", busy=1.0, idle=0.0, blocked=0.0, workers=0, waiting=10, room=1.0, spent=2)
+    assert isinstance(limiting([read, apply]), str)
+    ends_late = replace(apply, workers=2, spent=3)
+    assert limiting([read, ends_late]) == Limiting("stage", 1, ("queue", "before")), "operations count as they end"

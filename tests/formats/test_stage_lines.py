@@ -55,7 +55,15 @@ def test_a_line_is_read_with_all_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    "before", [b"loader-1  | ", b"2026-11-26 22:40:01,512 INFO stats: ", b"\x1b[32mINFO\x1b[0m ", b"STATS | "]
+    "before",
+    [
+        b"loader-1  | ",
+        b"2026-11-26 22:40:01,512 INFO stats: ",
+        b"\x1b[32mINFO\x1b[0m ",
+        b"STATS | ",
+        b"{app} ",
+        b"INFO {tid=3} ",
+    ],
 )
 def test_what_a_logger_puts_before_a_line_is_passed_over(before: bytes) -> None:
     assert _read((before + APPLY).decode() + "\r\n") == [parse_stage_line(APPLY)]
@@ -237,3 +245,16 @@ def test_robinhoods_change_log_falls_behind() -> None:
     for line in _read(ROBINHOOD):
         values |= line.values if line.kind == "log" else {}
     assert values == {"read": 7000, "pending": 250, "lag_s": 29.5, "follow": 0.75}
+
+
+def test_what_a_logger_puts_behind_a_line_is_passed_over() -> None:
+    assert parse_stage_line(b"INFO " + APPLY + b" (main.go:33)") == parse_stage_line(APPLY)
+
+
+def test_a_line_of_statistics_that_is_too_long_is_counted_once() -> None:
+    whole, pieces = StageLines(), StageLines()
+    line = b'{"stage": "A", "done": 1, "more": "' + b"x" * (3 * LONGEST_LINE) + b'"}\n'
+    assert list(whole.feed(line + b"y" * (2 * LONGEST_LINE) + b"\n" + APPLY + b"\n"))
+    for at in range(0, len(line), 1000):
+        assert not list(pieces.feed(line[at : at + 1000]))
+    assert dict(whole.strange) == dict(pieces.strange) == {"it has more than 16 KiB": 1}

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from loadframe.units import show
+
 FULL = 0.85
 """Of the workers of a stage: from this share on they are at work all the time, but for handing on entries and for the
 moments of a window in which a pipeline starts or ends."""
@@ -32,6 +34,9 @@ FILLED = 0.5
 """Of the room of a queue, from which on it holds back what is before it."""
 GROWS = 0.1
 """Of the operations done: a queue that grows by more than this share of them is fed faster than it is emptied."""
+TOO_MANY_S = 2.0
+"""Seconds that a worker is said to spend in one: operations that count as they end may add up to more than one in a
+short window; from here on unit or number of workers are not what they are said to be."""
 ANY_IDLE = 0.5
 """Of the workers of one pool for all stages: below this they are all at work."""
 
@@ -47,7 +52,8 @@ class Stage:
     """What a stage did, on average. busy, idle, blocked: shares of its workers, None where that is not told; at_work:
     workers at work. waiting: operations before it, growth: of these per second; room: of these as a share of what may
     wait. most_current: the most operations in work of all that were seen. server: of the time at work, that in which
-    its server is waited for. pool_idle: idle workers of one pool that works on all stages."""
+    its server is waited for. spent: seconds that all its workers are said to spend in one, at work, idle or blocked.
+    pool_idle: idle workers of one pool that works on all stages."""
 
     name: str
     busy: float | None = None
@@ -65,6 +71,7 @@ class Stage:
     most_current: float | None = None
     ms_per_op: float | None = None
     server: float | None = None
+    spent: float | None = None
     pool_idle: float | None = None
 
     @property
@@ -85,6 +92,11 @@ class Stage:
         if self.busy is None or self.at_work is None or not self.workers:
             return False
         return self.busy - self.at_work / self.workers >= SOME
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether its workers are said to spend more seconds than there are."""
+        return self.workers is not None and (self.spent or 0.0) > TOO_MANY_S * self.workers
 
     @property
     def is_blocked(self) -> bool:
@@ -175,6 +187,7 @@ def stage_of(name: str, ends: Mapping[str, float]) -> Stage:
         current=ends.get("current"),
         most_current=ends.get("current_most"),
         ms_per_op=ends.get("ms_per_op"),
+        spent=ends.get("busy", 0.0) + ends.get("idle_s", 0.0) + ends.get("blocked_s", 0.0),
         pool_idle=ends.get("pool_idle"),
     )
 
@@ -192,6 +205,8 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
             f"{', '.join(unseen)} {'tell' if len(unseen) > 1 else 'tells'} neither the seconds of its workers nor how "
             "many are idle, so that it cannot be seen which stage is at work all the time"
         )
+    if impossible := [stage for stage in stages if stage.is_impossible]:
+        return _impossible(impossible[0])
     full = [place for place, stage in enumerate(stages) if stage.is_full]
     if not full:
         return _not_full(stages)
@@ -207,6 +222,11 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
         return f"the workers of {stages[at].name} are at work, but nothing waits before it, and nothing is held back"
     also = [place for place in short if place != at]
     return Limiting("stage", at, _seen(stages, at), also[-1] if also else None)
+
+
+def _impossible(stage: Stage) -> str:
+    spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
+    return f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): its times are not in seconds, or its number of workers is wrong"
 
 
 def _held(stages: Sequence[Stage], at: int) -> bool:

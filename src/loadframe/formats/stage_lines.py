@@ -84,16 +84,27 @@ class StageLines:
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):
-                if not (number == 0 and self._skips) and len(line) <= LONGEST_LINE:
+                if number == 0 and self._skips:
+                    continue
+                if len(line) <= LONGEST_LINE:
                     yield from self._line(line)
+                else:
+                    self._too_long(line)
             self._skips = False
         if len(rest) > LONGEST_LINE:
+            if not self._skips:
+                self._too_long(rest)
             self._skips, rest = True, b""
         self._rest = rest
 
     def restart(self) -> None:
         """The file begins again: the half line that was there has no other half."""
         self._rest, self._skips = b"", False
+
+    def _too_long(self, line: bytes) -> None:
+        """It is counted where it begins as one of statistics."""
+        if any(word in line[:LONGEST_LINE] for word in _MEANT):
+            self.strange[f"it has more than {LONGEST_LINE >> 10} KiB"] += 1
 
     def _line(self, line: bytes) -> Iterator[StageLine]:
         try:
@@ -119,16 +130,15 @@ class StageLines:
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """The statistics in one line, whatever a logger or a container puts before them; None for a line of something else.
-    StageLineError for one that cannot be."""
-    before, brace, rest = line.partition(b"{")
-    text = (brace + rest).strip()
-    if not any(word in text for word in _MEANT):
+    """The statistics in one line, whatever a logger or a container puts before or behind them; None for a line of
+    something else. StageLineError for one that cannot be."""
+    text = line.strip()
+    if b"{" not in text or not any(word in text for word in _MEANT):
         return None
     try:
-        found = parse_json(text)
+        found = _object_in(text)
     except JsonError as error:
-        if before.strip():
+        if not text.startswith(b"{"):
             return None
         raise StageLineError(f"it is no JSON: {words(error, 80)}") from error
     kind = next((word for word in (STAGE, LOG) if isinstance(found, dict) and isinstance(found.get(word), str)), None)
@@ -145,6 +155,20 @@ def parse_stage_line(line: bytes) -> StageLine | None:
     if not isinstance(ended, bool):
         raise StageLineError("ended is neither true nor false")
     return StageLine(kind, _name(found[kind]), _process(found.get("process", "")), at_s, values, ended)
+
+
+def _object_in(text: bytes) -> Any:
+    """The object of a line: from its first brace on, or from the one before the word that marks it, where a logger has
+    braces of its own. JsonError where neither is one."""
+    end = text.rfind(b"}") + 1
+    marked = min(place for word in _MEANT if (place := text.find(word)) >= 0)
+    try:
+        return parse_json(text[text.find(b"{") : end or None])
+    except JsonError:
+        nearest = text.rfind(b"{", 0, marked)
+        if nearest <= text.find(b"{"):
+            raise
+        return parse_json(text[nearest : end or None])
 
 
 def _name(text: str) -> str:
