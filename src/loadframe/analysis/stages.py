@@ -226,7 +226,8 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
 
 def _impossible(stage: Stage) -> str:
     spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
-    return f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): its times are not in seconds, or its number of workers is wrong"
+    told = f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): "
+    return f"{told}its times are not in seconds, or its number of workers is wrong"
 
 
 def _held(stages: Sequence[Stage], at: int) -> bool:
