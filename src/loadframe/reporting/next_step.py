@@ -197,24 +197,24 @@ def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
     within the levels is there already, and one that no change has proved is called so."""
     named = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
     action = ACTIONS.get(limit.id) or f"deal first with this: {named}"
-    title = words.strip(words.sentence(named)) if limit.id in ACTIONS else "It is used up"
+    title = f"{words.strip(words.sentence(named))}," if limit.id in ACTIONS else "It is used up"
     because = f" {words.sentence(limit.because)}" if limit.because else ""
     interval = None if limit.load is None else _listed_interval(inv, limit) or LoadInterval(*3 * (limit.load,))
     unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load if inv.rounds else 0.0
     wide = interval is not None and rounding.has_width(interval.low, interval.high)
     if interval is None or (interval.load > highest and not wide):
-        why = f"{title}, beyond the tested levels.{because}"
+        why = f"{title} beyond the tested levels.{because}"
         return NextStep(f"To go far beyond the tested levels, {action}.", why, limit=True)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
     if interval.load > highest:
-        why = f"{title}, at about {words.load_interval(interval, unit)}.{because}{_far(interval.load, highest)}"
+        why = f"{title} at about {words.load_interval(interval, unit)}.{because}{_far(interval.load, highest)}"
         return NextStep(f"To go beyond {where}, {action}.", why, limit=True)
     found = next((one for one in inv.rounds[-1].findings if one.id == limit.id), None)
     unproved = " (suspected, not proved)" if found is not None and found.status == "suspected" else ""
     first = found.advice if found is not None and found.advice else f"To get more, {action}."
-    if limit.id not in ACTIONS:
-        title = "It acts" if first.startswith("To get more") else words.strip(words.sentence(named))
-    return NextStep(first, f"{title}{unproved}, from {where} on.{because}", limit=True)
+    told = limit.id not in ACTIONS and first.startswith("To get more")
+    acts = "It acts" if told else words.strip(words.sentence(named))
+    return NextStep(first, f"{acts}{unproved}, from {where} on.{because}", limit=True)
 
 
 FAR = 1.5
