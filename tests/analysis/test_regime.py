@@ -103,3 +103,15 @@ def test_a_load_that_grows_day_by_day_is_no_change_of_a_response_that_stays(seed
         cycle = 0.55 - 0.45 * math.cos(2 * math.pi * (at / DAY - 0.2))
         given.append((260 * (1 + 0.12 * at / DAY) * (cycle + deviation), noise.gauss(0.7, 0.2)))
     assert told(given, Series(2 * MONTH)) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_a_weekend_says_little_of_the_loads_of_a_monday(seed: int) -> None:
+    """It was learned on one evening and a weekend, with a quarter of the load: the line through the weekend, drawn on to
+    the loads of the evening, gave half of the usual response for a Monday."""
+    draw, given = random.Random(seed), list[tuple[float, float]]()
+    for at in range(int(0.9 * DAY), 9 * DAY):
+        weekend = at // DAY in (1, 2)
+        load = (0.25 if weekend else 1.0) * (110 - 90 * math.cos(2 * math.pi * (at / DAY - 0.2))) + draw.gauss(0, 4)
+        given.append((max(1.0, load), math.log(2 + 0.0004 * load) + draw.gauss(0, 0.2)))
+    assert told(given) == []

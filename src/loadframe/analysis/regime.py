@@ -132,8 +132,8 @@ class Series:
 
     def _fit(self) -> None:
         known = [load for load in self.loads if load is not None]
-        self.range = (min(known), max(known)) if known else None
         self.knots = _knots(self.loads, self.values)
+        self.range = _range(known, self.knots) if known else None
         left = [value - self._line(load) for load, value in zip(self.loads, self.values, strict=True)]
         self.weights = _weights(_winsorised(left))
         order = len(self.weights)
@@ -146,7 +146,7 @@ class Series:
         self.past = left[len(left) - order :] if not self.past else self.past[-order:] if order else []
 
     def _expected(self, load: float | None) -> float | None:
-        """None for a load above or below all of the last fit: its lines are not drawn on to loads learned since."""
+        """None for a load beyond those of the last fit: its lines are not drawn on to loads learned since."""
         if load is not None and self.range is not None and not self.range[0] <= load <= self.range[1]:
             return None
         return self._line(load)
@@ -294,6 +294,13 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
         if not knots or load > knots[-1][0]:
             knots.append((load, median(value for _, value in part)))
     return knots
+
+
+def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """From the lowest load to the highest one, but no further beyond the outermost knots than half of what lies between
+    these: a few rows at a load that is far away, as of one evening before a weekend, say little of what is usual there."""
+    reach = math.inf if len(knots) == 1 else (knots[-1][0] - knots[0][0]) / 2
+    return max(min(loads), knots[0][0] - reach), min(max(loads), knots[-1][0] + reach)
 
 
 def _followed(weights: Sequence[float], past: Sequence[float]) -> float:
