@@ -1,57 +1,52 @@
-"""`loadframe capacity --fleet` on workers of dask: processes of this machine that stand in for hosts."""
+"""`loadframe capacity --fleet`: a search is a task on a host, on workers of dask that stand in for hosts."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workers import attempts, laboratory, trial_processes
+from workers import TOKEN, laboratory, trial_processes
 
-OTHERS = """
-[objective]
-within = { latency_p95_ms = 150 }
-[[alternative]]
-name = "more"
-target = { settings = { pool = 8 } }
-[[alternative]]
-name = "one"
-target = { settings = { pool = 1 } }
-"""
-SHORT = (
-    "--set", "load.axis=rate", "--set", "load.levels=[20, 1200]", "--set", "measure.precision=0.2",
-    "--set", "measure.budget=60s",
-)  # fmt: skip
-"""The rate at which a pool of two falls behind is sharp: searches of the same differ little, so three blocks tell."""
+from loadframe.fleet.declaration import load
+from loadframe.fleet.engine import DaskEngine
+from loadframe.fleet.on_hosts import OnHosts, Work
+from loadframe.progress import Silent
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.study import load as load_study
+
+WITHIN = "[objective]\nwithin = { latency_p95_ms = 150 }\n"
+BY_RATE = ["load.axis=rate", "load.levels=[20, 800]", "measure.precision=0.3", "measure.budget=60s"]
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(600)
-def test_each_settings_has_its_capacity(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
-    folder = laboratory(open_folder / "here", window="300ms", more=OTHERS)
-    command = begin(folder, *SHORT, verb="capacity")
-    out, said = command.communicate(timeout=550)
-    assert command.returncode == 0, f"{out}\n{said}"
-    found = json.loads(out)
-    beside = {each["name"]: each for each in found["beside"]}
-    assert beside["more"]["decision"] == "better" and beside["more"]["ratio"] == pytest.approx(4, rel=0.4)
-    assert beside["one"]["decision"] == "worse" and beside["one"]["ratio"] < 0.9
-    assert {each["likeness"] for each in found["hosts"]["hosts"]} == {"alike"}
-    kept = Counter((each["purpose"], each["host"]) for each in attempts(folder))
-    assert kept["together", "one"] == kept["together", "two"] == kept["alone", "one"] == kept["alone", "two"]
-    assert sum(count for (purpose, _), count in kept.items() if purpose == "capacity") == 2
-    (run,) = folder.glob("runs/*")
-    assert "Other settings" in (run / "report.html").read_text(encoding="utf-8")
+@pytest.mark.timeout(300)
+def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at a time serve 20 ms each: 100 each second at most. That hosts are alike takes nine such searches at least,
+    so the whole is tested with an engine without machines (tests/bench/test_capacities_side_by_side.py)."""
+    folder = laboratory(open_folder / "here", window="300ms", more=WITHIN)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("LABORATORY_TOKEN", TOKEN)
+    study = load_study(folder / "study.toml", BY_RATE)
+    asked = {"study": study.resolved(), "capacity": {"hold_s": 0.0, "guess": [100, 60, 150], "changed": False}}
+    run, notes = RunFolder.create(tmp_path, "searched"), list[str]()
+    with DaskEngine(load(folder / "fleet.toml"), ["LABORATORY_TOKEN"]) as engine:
+        on = OnHosts(engine, run, Silent(), 120.0, notes, "Run it again.")
+        (done,) = on.all_of([Work("capacity", 1, "The start", lambda _: asked)])
+    found = done.capacity
+    assert found is not None and not done.failed, done
+    assert found.load is not None and 40 < found.load < 130
+    (kept,) = [each for each in fleet_files.attempts(run) if each.counted]
+    assert kept.capacity == found and kept.host == done.host in ("one", "two")
     assert not trial_processes(folder)
-    assert "Traceback" not in said
 
 
 def test_without_other_settings_it_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
-    folder = laboratory(open_folder / "here", more="[objective]\nwithin = { latency_p95_ms = 150 }\n")
-    command = begin(folder, *SHORT, verb="capacity")
+    folder = laboratory(open_folder / "here", more=WITHIN)
+    command = begin(folder, verb="capacity")
     out, said = command.communicate(timeout=120)
     assert command.returncode == 1, f"{out}\n{said}"
     assert "[[alternative]]" in json.loads(out)["remedy"]
