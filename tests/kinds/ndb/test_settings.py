@@ -89,3 +89,19 @@ def test_any_text_is_a_list_of_cpus_or_refused(text: str) -> None:
         assert read_cpus(text)
     except ValueError as error:
         assert "CPU" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused", "taken"),
+    [("IndexMemory", "0", "1M"), ("ReservedConcurrentScans", "501", "500"), ("MaxBufferedEpochs", "0", "1")],
+)
+def test_what_ndb_mgmd_9_7_2_refused_is_refused_though_the_manual_has_it(name: str, refused: str, taken: str) -> None:
+    setting = SETTINGS["ndbd"][name.lower()]
+    assert setting.read(taken)
+    with pytest.raises(ValueError, match=" to "):
+        setting.read(refused)
+
+
+def test_what_no_user_may_set_is_no_setting() -> None:
+    """ndb_mgmd 9.7.2: "not configurable by user"."""
+    assert "restartonerrorinsert" not in SETTINGS["ndbd"]

@@ -1,7 +1,8 @@
 """The settings of MySQL Cluster as data, by the kind of section of config.ini that has them.
 
 Types, ranges, defaults and kinds of restart are those of the MySQL 8.4 Reference Manual, in the sections that each
-table names; where it gives no range, of ConfigInfo.cpp of MySQL Cluster. None can be changed while its node runs.
+table names; where it gives no range, of ConfigInfo.cpp of MySQL Cluster. Where ndb_mgmd 9.7.2 does not take what the
+manual says, they are ndb_mgmd's. None can be changed while its node runs.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ DataDir | text | | IN
 FileSystemPath | text | | IN
 BackupDataDir | text | | IN
 DataMemory | bytes 1M..16384G | 98M | N
-IndexMemory* | bytes 0..1024G | 0 | N
+IndexMemory* | bytes 1M..1024G | | N
 StringMemory | integer 0..MOST | 25 | S
 MinFreePct | integer 0..100 percent | 5 | N
 MaxNoOfConcurrentTransactions* | integer 32..MOST | 4096 | N
@@ -166,7 +167,7 @@ MaxNoOfFiredTriggers* | integer 0..MOST | 4000 | N
 TransactionBufferMemory | bytes 1K..MOST | 1M | N
 ReservedConcurrentIndexOperations | integer 0..MOST | 0 | N
 ReservedConcurrentOperations | integer 0..MOST | 0 | N
-ReservedConcurrentScans | integer 0..MOST | 0 | N
+ReservedConcurrentScans | integer 0..500 | 0 | N
 ReservedConcurrentTransactions | integer 0..MOST | 0 | N
 ReservedFiredTriggers | integer 0..MOST | 0 | N
 ReservedLocalScans | integer 0..MOST | 0 | N
@@ -214,7 +215,6 @@ ODirect | boolean | false | N
 ODirectSyncFlag | boolean | false | N
 RequireCertificate | boolean | false | N
 RequireTls | boolean | false | N
-RestartOnErrorInsert | integer 0..4 | 2 | N
 StopOnError | boolean | 1 | N
 UseShm | boolean | false | N
 TimeBetweenWatchDogCheck | integer 70..MOST ms | 6000 | N
@@ -232,7 +232,7 @@ TimeBetweenGlobalCheckpoints | integer 20..32000 ms | 2000 | N
 TimeBetweenGlobalCheckpointsTimeout | integer 10..MOST ms | 120000 | N
 TimeBetweenEpochs | integer 0..32000 ms | 100 | N
 TimeBetweenEpochsTimeout | integer 0..256000 ms | 0 | N
-MaxBufferedEpochs | integer 0..100000 | 100 | N
+MaxBufferedEpochs | integer 1..100000 | 100 | N
 MaxBufferedEpochBytes | bytes 26214400..MOST | 26214400 | N
 TimeBetweenInactiveTransactionAbortCheck | integer 1000..MOST ms | 1000 | N
 TransactionInactiveTimeout | integer 0..MOST ms | 4294967039 | N
