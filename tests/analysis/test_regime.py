@@ -107,8 +107,8 @@ def test_a_load_that_grows_day_by_day_is_no_change_of_a_response_that_stays(seed
 
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_a_weekend_says_little_of_the_loads_of_a_monday(seed: int) -> None:
-    """It was learned on one evening and a weekend, with a quarter of the load: the line through the weekend, drawn on to
-    the loads of the evening, gave half of the usual response for a Monday."""
+    """It was learned on one evening and a weekend, with a quarter of the load: the line through the weekend, drawn on
+    to the loads of the evening, gave half of the usual response for a Monday."""
     draw, given = random.Random(seed), list[tuple[float, float]]()
     for at in range(int(0.9 * DAY), 9 * DAY):
         weekend = at // DAY in (1, 2)

@@ -298,7 +298,7 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
 
 def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """From the lowest load to the highest one, but no further beyond the outermost knots than half of what lies between
-    these: a few rows at a load that is far away, as of one evening before a weekend, say little of what is usual there."""
+    these: a few rows at a load that is far away, as of one evening before a weekend, say little of what is usual."""
     reach = math.inf if len(knots) == 1 else (knots[-1][0] - knots[0][0]) / 2
     return max(min(loads), knots[0][0] - reach), min(max(loads), knots[-1][0] + reach)
 
