@@ -21,9 +21,6 @@ settings that lift its cause and others that do nothing: these are its decoys, a
 planted_services.py shows without Loadframe that they are what they are said to be. A study whose programs are missing
 is skipped. Rules of one line (planted_rivals.py) are scored on the same measurements.
 
-With --fleet FILE they run side by side on the hosts of a fleet that have the role trial, each cause whole on one host
-(planted_side_by_side.py); the folder in which a worker was started has this file as benchmarks/planted.py.
-
 A table is printed as the runs end, then the totals; it ends with 1 where a goal is missed: at least 90 % right first,
 no false confirmation, no decoy. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them two hours.
 On a machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
@@ -36,16 +33,15 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import loadframe
 import planted_programs
 import planted_rivals
-import planted_side_by_side
 from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
 from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue
@@ -206,55 +202,19 @@ def _word(holds: bool) -> str:
 
 
 def run(planted: Planted, runs: Path) -> Score:
-    """Investigate one planted cause and print its line."""
-    line, result = investigated(planted, runs)
-    print(line, flush=True)
-    return result
-
-
-def investigated(planted: Planted, runs: Path) -> tuple[str, Score]:
-    """Its line and its score. A study that cannot be carried out is scored as missed."""
+    """Investigate one planted cause and print its line. A study that cannot be carried out is scored as missed."""
     try:
         with strangers(planted.strangers), without_effect(planted):
             found = loadframe.investigate(planted.study, runs)
     except UserError as error:
-        return f"{planted.name:26} {error}", Score(right=False, proved=False)
+        print(f"{planted.name:26} {error}", flush=True)
+        return Score(right=False, proved=False)
     result = score(planted, found)
     if planted.study.target.kind == SERVICE:
         steps = loadframe.open_run(Path(found.run)).steps()
         result = replace(result, rivals=planted_rivals.scored(planted, found.rounds[0].curve, steps))
-    return row(planted, found, result), result
-
-
-def as_a_task(name: str, runs: Path) -> dict[str, Any]:
-    """One on this host of a fleet, as the coordinator is told of it."""
-    planted_programs.build()
-    one = read(FOLDER / f"{name}.toml")
-    if _skipped(one):
-        return {"skipped": True}
-    runs.mkdir(parents=True, exist_ok=True)
-    line, result = investigated(one, runs)
-    return {"line": line, "score": asdict(result)}
-
-
-def on_hosts(fleet: Path, names: Sequence[str], runs: Path) -> list[Score]:
-    """These side by side on the hosts of a fleet."""
-    results: list[Score] = []
-
-    def told(name: str, answer: Mapping[str, Any]) -> None:
-        if answer.get("skipped"):
-            print(f"{name:26} skipped: host {answer['host']} lacks its programs", flush=True)
-            return
-        if answer["failed"] or "score" not in answer:
-            print(f"{name:26} {answer['failed'] or 'no answer'}", flush=True)
-            results.append(Score(right=False, proved=False))
-            return
-        print(f"{answer['line']}  {answer['host']}", flush=True)
-        results.append(Score(**{**answer["score"], "false": tuple(answer["score"]["false"])}))
-
-    for note in planted_side_by_side.side_by_side(fleet, names, runs, told):
-        print(note)
-    return results
+    print(row(planted, found, result), flush=True)
+    return result
 
 
 def kinds(text: str) -> tuple[str, ...]:
@@ -281,12 +241,8 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--runs", type=Path, help="keep the run folders here")
     parser.add_argument("--kinds", type=kinds, default=KINDS, help=f"only these, of {', '.join(KINDS)}")
-    parser.add_argument("--fleet", type=Path, help="side by side on the hosts of this fleet (docs/fleet.md)")
-    parser.add_argument(planted_side_by_side.AS_A_TASK, dest="as_a_task", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="say what is planted, run nothing")
     arguments = parser.parse_args()
-    if arguments.as_a_task:
-        planted_side_by_side.answer(as_a_task)
     known = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
     if unknown := sorted(set(arguments.names) - known.keys()):
         parser.error(f"there is no {FOLDER.name}/{unknown[0]}.toml; there are: {', '.join(known)}")
@@ -300,15 +256,7 @@ def main() -> int:
     print(HEAD, flush=True)
     chosen = [one for one in chosen if not _skipped(one)]
     with tempfile.TemporaryDirectory() as folder:
-        runs = arguments.runs or Path(folder)
-        if arguments.fleet is not None:
-            try:
-                results = on_hosts(arguments.fleet, [one.name for one in chosen for _ in range(arguments.times)], runs)
-            except UserError as error:  # hosts that differ, before anything is investigated
-                print(error, flush=True)
-                return 1
-        else:
-            results = [run(one, runs) for one in chosen for _ in range(arguments.times)]
+        results = [run(one, arguments.runs or Path(folder)) for one in chosen for _ in range(arguments.times)]
     right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))
     false = sum(bool(one.false) for one in results)
     print(

@@ -49,14 +49,13 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a piece of work came to on a host. failed: why there is nothing, in words: the target would not work, or it
-    was lost too often. answer: as it came."""
+    was lost too often."""
 
     work: Work
     host: str
     steps: tuple[Step, ...] = ()
     capacity: Capacity | None = None
     failed: str = ""
-    answer: Mapping[str, Any] = field(default_factory=dict)
 
 
 class OnHosts:
@@ -215,7 +214,7 @@ class OnHosts:
             failed=failed, counted=counted, capacity=capacity,
         )  # fmt: skip
         fleet_files.add_attempt(self._run, attempt)
-        return Done(work, came.host, steps, capacity, failed, answer)
+        return Done(work, came.host, steps, capacity, failed)
 
 
 def _cannot(came: Came) -> FleetError:

@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import TargetError, UserError, WorkloadError
@@ -42,18 +42,14 @@ def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
 
     The answer: steps, or capacity; failed: why the target would not work so; error: why this host cannot carry the
     study out at all."""
-    clean_up()
-    study = alone(targets.canonical(validate(asked["study"], name="the coordinator's study")))
-    with Lease.acquire(f"trial of study {study.study.name} on host {asked['host']}") as lease:
-        return _on_bench(study, lease.folder / "runs", asked)
-
-
-def settle_in(asked: Mapping[str, Any]) -> None:
-    """On the CPUs, and in the folder, that the coordinator names."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
     if asked.get("folder") and Path(str(asked["folder"])).is_dir():
         os.chdir(str(asked["folder"]))
+    clean_up()
+    study = alone(targets.canonical(validate(asked["study"], name="the coordinator's study")))
+    with Lease.acquire(f"trial of study {study.study.name} on host {asked['host']}") as lease:
+        return _on_bench(study, lease.folder / "runs", asked)
 
 
 def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,12 +119,7 @@ def _end_with_owner(descriptor: int) -> None:
 
 
 def main() -> None:
-    """Answer one question of a coordinator."""
-    answered(taken)
-
-
-def answered(work: Callable[[Mapping[str, Any]], dict[str, Any]]) -> NoReturn:
-    """Read what is asked, and write what `work` answers to that. What a library prints goes to stderr."""
+    """Answer one question. What a library prints goes to stderr."""
     for each in (signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
         signal.signal(each, ignore)
     sink = os.dup(1)
@@ -136,8 +127,7 @@ def answered(work: Callable[[Mapping[str, Any]], dict[str, Any]]) -> NoReturn:
     try:
         asked = Lines(0).message(ASKED_WITHIN_S)
         threading.Thread(target=_end_with_owner, args=(0,), daemon=True).start()
-        settle_in(asked)
-        answer = work(asked)
+        answer = taken(asked)
     except KeyboardInterrupt:
         tell("What has asked for this trial is gone.")
         sys.exit(1)

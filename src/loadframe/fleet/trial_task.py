@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import threading
 import time
 from typing import Any
@@ -32,14 +31,12 @@ def look(asked: str) -> str:
 
 
 def carry_out(asked: str) -> str:
-    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none.
-    program: of a file of Python in the folder of this worker, which answers in its place."""
+    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none."""
     given = parse_json(asked.encode())
-    program = given.get("program")
-    command = [sys.executable, "-u", *map(str, program)] if program else python("loadframe.fleet.trial")
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True
-    )
+        python("loadframe.fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
+        start_new_session=True,
+    )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     said: list[bytes] = []
     reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
