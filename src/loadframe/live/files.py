@@ -15,6 +15,7 @@ TEXT, JSON, PARQUET = "text/plain", "application/json", "application/vnd.apache.
 FILES: Mapping[str, str] = {
     "steps.jsonl": TEXT,
     "trials.jsonl": TEXT,
+    "fleet-trials.jsonl": TEXT,
     "profiles/steps.jsonl": TEXT,
     "verdicts.json": JSON,
     "findings.json": JSON,
