@@ -17,6 +17,7 @@ from stations import Laboratory, Station, paced
 pytestmark = pytest.mark.server
 
 PACE_S = 0.02
+URL = 'kind = "url"\nauthorised = true\nowner = "this test"'
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,8 @@ def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -
     ("old", "new", "told"),
     [
         ('kind = "http"', 'kind = "access-log"', "cannot be driven from a fleet"),
-        ('kind = "url"\nauthorised = true\nowner = "this test"', 'kind = "nginx"', "loads a server that runs already"),
+        (URL, 'kind = "nginx"', "0 hosts of the fleet have the role target"),
+        (URL, 'kind = "squid"', "cannot load a server of kind 'squid'"),
     ],
 )
 def test_what_no_fleet_can_drive_is_refused(lab: Laboratory, old: str, new: str, told: str) -> None:
