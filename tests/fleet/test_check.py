@@ -14,6 +14,9 @@ import pytest
 from daemons import SSHD, ssh_daemon
 from network import Network
 
+from loadframe.fleet.connection import command
+from loadframe.fleet.declaration import HostTable
+
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 
 pytestmark = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
@@ -133,3 +136,20 @@ def test_a_host_that_ssh_does_not_know_is_told_with_ssh_s_own_words(lan: Network
     (host,) = found["hosts"]
     assert "Host key verification failed" in host["why_not"]
     assert "Try it by hand: ssh" in host["why_not"]
+
+
+@pytest.mark.skipif(SSHD is None, reason="no sshd is installed")
+def test_where_the_link_is_gone_ssh_ends_by_itself(tmp_path: Path) -> None:
+    """It outlives a coordinator that was killed; TCP alone would wait for a quarter of an hour."""
+    with Network(["coordinator", "target"]) as lan, ssh_daemon(lan, "target", tmp_path) as config:
+        host = HostTable(name="target", roles=["target"], ssh="laboratory-target", loadframe=LOADFRAME)
+        words = [*lan.within("coordinator"), *command(host, config)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
+            assert session.stdin is not None and session.stdout is not None
+            assert session.stdout.readline(), "its agent greets"
+            lan.cut("target")
+            session.stdin.close()
+            try:
+                assert session.wait(timeout=60) == 255, "ssh has given the connection up"
+            finally:
+                session.kill()
