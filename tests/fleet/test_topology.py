@@ -64,8 +64,7 @@ def test_four_drivers_give_what_one_gives_with_four_times_the_connections(place:
         assert done.returncode == 0, done.stdout + done.stderr
         found = json.loads(done.stdout)
         assert found["found"]["drivers"] == list(DRIVERS) and found["found"]["fewer"] == ["one"]
-        # of equal ones one interval in twenty leaves out 1
-        assert found["low"] < 1.1 and found["high"] > 0.9, found
+        assert found["low"] <= 1 <= found["high"], found
         assert found["found"]["limit"] in ("target", "not proven"), "in company four blocks may not tell"
         for step in found["steps"]:
             requests = {each["host"]: each["requests"] for each in step["drivers"]}
