@@ -29,6 +29,7 @@ def ssh_daemon(lan: Network, host: str, folder: Path) -> Iterator[Path]:
         f"ListenAddress {lan.address(host)}:2222\nHostKey {folder}/host\n"
         f"AuthorizedKeysFile {folder}/authorized\nPasswordAuthentication no\n"
         "KbdInteractiveAuthentication no\nUsePAM no\nPidFile none\nStrictModes no\n"
+        "ClientAliveInterval 2\nClientAliveCountMax 3\n"
     )
     (folder / "known").write_text(f"[{lan.address(host)}]:2222 {(folder / 'host.pub').read_text()}")
     config = folder / "config"

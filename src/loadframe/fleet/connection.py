@@ -27,8 +27,8 @@ GREETED_WITHIN_S = 30.0
 """A login may take its time; ssh itself gives up a connection after CONNECT_S."""
 CONNECT_S = 10
 ALIVE_EVERY_S, ALIVE_MISSED = 5, 3
-"""ssh asks so often whether the other side is there, and ends after so many questions without an answer: it outlives a
-coordinator that was killed, and waits for as long as TCP does where the link is gone as well: a quarter of an hour."""
+"""Seconds between ssh's questions whether the other side is still there, and how many may go unanswered before it ends.
+Where the coordinator was killed and the link is gone, TCP alone would keep ssh running for a quarter of an hour."""
 MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
