@@ -112,6 +112,8 @@ def test_a_cause_that_is_not_inside_a_service_takes_only_settings_that_are_named
     asked = situation((POOL, Knob("files", (64, 4096), raises="process.threads")), senders=4, files=64)
     assert proposed(finding("cpu.saturated"), asked) == []
     assert proposed(finding("process.threads"), asked) == [("files", 4096)]
+    (remedy,) = propose([finding("process.threads")], asked)
+    assert remedy.changes[0].raises == "process.threads"
 
 
 @pytest.mark.parametrize(

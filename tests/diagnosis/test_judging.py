@@ -309,6 +309,24 @@ def test_a_rate_that_is_raised_shows_no_number_at_a_time(
 
 
 @pytest.mark.parametrize(
+    ("raises", "status"),
+    [("pipeline.FLUSH", "helped"), ("disk.fsync", "helped"), ("service.slots", "confirmed"), ("", "confirmed")],
+)
+def test_a_setting_that_the_study_says_to_raise_another_cause_confirms_none_but_that(
+    make_step: StepMaker, raises: str, status: str
+) -> None:
+    """A group commit that waited for a timer: one request at a time, and the stage's own setting ended it."""
+    found = replace(finding("service.serial"), evidence=(Evidence(IN_SERVICE, 1.0, "~", 1.0, "on the plateau"),))
+    change = Change("server", "flushers", 1, 4, raises=raises)
+    remedy = Remedy("service.flushers", "flushers", (found.id,), (change,), Price(), guessed=True)
+    one, two = side(make_step, BEFORE, {IN_SERVICE: 1.0}), side(make_step, 2 * BEFORE, {IN_SERVICE: 2.0})
+    (judged_so,) = judge([found], remedy, gain(2.0), one, [replace(step, treatment="B") for step in two])
+    assert judged_so.status == status
+    assert judged_so.mechanism is not None
+    assert ("says that flushers raises" in judged_so.mechanism.because) == (status == "helped")
+
+
+@pytest.mark.parametrize(
     ("raised", "sizes", "left"),
     [
         ("slots", "the setting batch is 4", ""),

@@ -1,4 +1,4 @@
-"""Whether a setting that was raised can be the number of requests that are served at a time.
+"""Whether a setting that was raised can be what a cause counts, as the number of requests that are served at a time.
 
 Of what each request holds while it is served no more than X R can be taken (Little's law: n = X W, and W <= R). A
 setting with a larger value counts something else; and one whose value is the throughput itself is a rate: a token
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from loadframe.metrics.exposed import OF
 from loadframe.model import Finding, Remedy, SettingValue, Step, amount
 from loadframe.units import show
 
@@ -25,9 +26,12 @@ PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """In words, why a gain by this remedy does not show that a number of requests in service was raised, from the steps
-    of the state before; "" where it may, or where the finding tells of none. What the study says that a setting raises,
-    it raises."""
+    """In words, why a gain by this remedy does not show that what the finding counts was raised, from the steps of the
+    state before; "" where it may. What the study says that a setting raises, it raises, and nothing else. Else it is a
+    matter of numbers, where the finding tells of requests in service."""
+    for change in remedy.changes:
+        if change.needed and _is_for_another(change.raises, finding):
+            return f"the study says that {change.setting} raises {change.raises}, which is another cause"
     most = next((each.threshold for each in finding.evidence if each.metric == IN_SERVICE), None)
     if most is None or not remedy.guessed:
         return ""
@@ -43,6 +47,12 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
             law = f"by Little's law {show(most, 'count')} at most are served at a time"
             return f"{change.setting} = {change.before} counts something else: {law}"
     return ""
+
+
+def _is_for_another(raises: str, finding: Finding) -> bool:
+    """Whether a setting is for a cause that is seen by itself. A limit of the service's own is one of requests in
+    service, too."""
+    return bool(raises) and raises not in (finding.id, finding.behind) and not raises.startswith(OF)
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:

@@ -91,7 +91,8 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Change:
     """One setting in one layer. before is what was in effect, after what is asked for; needed says whether the change
-    is needed or the link of the chain already suffices (then before == after)."""
+    is needed or the link of the chain already suffices (then before == after). raises: the cause that the study says a
+    larger value lifts, "" where it says none."""
 
     layer: Layer
     setting: str
@@ -99,6 +100,7 @@ class Change:
     after: SettingValue
     needed: bool = True
     why: str = ""
+    raises: str = ""
 
 
 @dataclass(frozen=True, slots=True)

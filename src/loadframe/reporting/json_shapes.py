@@ -150,7 +150,7 @@ def _interval(verdict: Verdict | None) -> Json:
 
 
 def _change(change: Change) -> Json:
-    return _fields(change, "needed", "why")
+    return _fields(change, "needed", "why", "raises")
 
 
 def _quality(quality: RunQuality | None) -> Json:

@@ -199,7 +199,7 @@ def _remedy(addresses: tuple[str, ...], situation: Situation, one: _Ranked) -> R
         id=f"{WHOSE[knob.layer]}.{knob.name}.{one.after}",
         title=f"{knob.name} = {one.after}",
         addresses=addresses,
-        changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why),),
+        changes=(Change(knob.layer, knob.name, before, one.after, needed=True, why=one.why, raises=knob.raises),),
         price=Price(durability=knob.gives_up if other else None, note=knob.price if other else ""),
         source=f"workload.options.{knob.name}" if knob.layer == "application" else f"target.setting.{knob.name}",
         guessed=one.rank > 0 or not addresses,
