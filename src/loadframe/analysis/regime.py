@@ -7,7 +7,8 @@ sizes in both directions, S <- (1 + S) exp(k z - k^2 / 2); the mean of all S is 
 expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 2024, NEJSDS 2(2), "E-detectors: a
 nonparametric framework for sequential change detection"; the statistic of Shiryaev and Roberts: Pollak 1985, Annals of
 Statistics 13(1)). Scores whose sums vary more than those of independent ones are made smaller by as much (batch means:
-Runger and Willemain 1995, IIE Transactions 27). The standard library alone: the lasting process of a watch imports it.
+Runger and Willemain 1995, IIE Transactions 27). What was so at the same time a day or a week ago, too, is no change
+(rhythm.py). The standard library alone: the lasting process of a watch imports it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from statistics import NormalDist, median
 from typing import Any
 
 from loadframe.analysis import kept
+from loadframe.analysis.rhythm import Rhythm
 
 FEWEST, MOST = 576, 2016
 """Rows that are learned before anything is judged, and the most that are kept: two days and a week of five minutes. Of
@@ -75,6 +77,8 @@ class Series:
     past: list[float] = field(default_factory=list)
     sums: list[float] = field(default_factory=list)
     since: list[tuple[float | None, float]] = field(default_factory=list)
+    since_s: float = 0.0
+    rhythm: Rhythm = field(default_factory=Rhythm)
     waiting: list[tuple[float | None, float]] = field(default_factory=list)
 
     @property
@@ -86,8 +90,10 @@ class Series:
         """Rows are missing: what comes next does not follow from what came before."""
         self.past.clear()
 
-    def take(self, load: float | None, value: float) -> Change | None:
-        """The next row; a Change where it is no longer what it was, and then all is learned again from that row on."""
+    def take(self, load: float | None, value: float, t_s: float) -> Change | None:
+        """The next row, at this time; a Change where it is no longer what it was, and then all is learned again from
+        that row on."""
+        self.rhythm.add(t_s, load, value)
         if self.fitted == 0:
             self._learn(load, value)
             return None
@@ -103,9 +109,12 @@ class Series:
         score = self._score(left - _followed(self.weights, self.past)) / self.widening
         self.past = [*self.past[1:], left] if self.weights else []
         evidence = self._gather(score)
+        self.since_s = self.since_s if self.since else t_s
         self.since = [*self.since, (load, left)] if evidence > STIRS else []
         if evidence >= GUARD * self.threshold:
-            return self._changed(evidence)
+            if not self._recurs(t_s):
+                return self._changed(evidence)
+            self.sums, self.since = [0.0] * len(self.sums), []
         self._keep(load, value)
         return None
 
@@ -178,6 +187,16 @@ class Series:
         ]
         return sum(self.sums) / len(self.sums)
 
+    def _recurs(self, t_s: float) -> bool:
+        recent = self.since[-RECENT:]
+        return self.rhythm.recurs(
+            self.since_s,
+            t_s,
+            len(recent),
+            median(left for _, left in recent),
+            lambda load, value: value - self._line(load),
+        )
+
     def _changed(self, evidence: float) -> Change:
         rows = self.since[-RECENT:]
         known = [load for load, _ in rows if load is not None]
@@ -185,7 +204,7 @@ class Series:
         expected = self._line(load)
         found = expected + median(left for _, left in rows)
         change = Change(len(self.since), expected, found, load, evidence, GUARD * self.threshold)
-        fresh = Series(self.threshold)
+        fresh = Series(self.threshold, rhythm=self.rhythm)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
         return change
@@ -194,7 +213,7 @@ class Series:
 
     def as_json(self) -> dict[str, Any]:
         """All of it, for `of_json`."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__} | {"rhythm": self.rhythm.as_json()}
 
     @classmethod
     def of_json(cls, data: Any, *, most: float = kept.MOST) -> Series:
@@ -217,6 +236,8 @@ class Series:
             kept.listed(known["past"], kept.number),
             kept.listed(known["sums"], lambda one: kept.number(one, least=0, most=1e31)),
             kept.pairs(known["since"], _load, value),
+            kept.number(known["since_s"]),
+            Rhythm.of_json(known["rhythm"], value),
             kept.pairs(known["waiting"], _load, value),
         )
         kept.rising([load for load, _ in found.knots])

@@ -206,7 +206,7 @@ class Model:
         found = []
         for name, series in self._series.items():
             value = row.get(name)
-            change = None if value is None else series.take(row.get("load"), value)
+            change = None if value is None else series.take(row.get("load"), value, t_s)
             if change is not None and _matters(name, change):
                 found.append(self._changed(name, change, t_s))
         return found
