@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pytest
 
@@ -54,6 +55,15 @@ def test_a_rise_that_has_ended_is_not_told() -> None:
 @pytest.mark.parametrize("peak", [40.0, 65.0, 80.0])
 def test_a_load_that_breathes_is_not_told(peak: float) -> None:
     assert told(breathing(10, peak)) == []
+
+
+@pytest.mark.parametrize("factor", [1.3, 1.5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_load_that_was_moved_once_is_not_told(factor: float, seed: int) -> None:
+    """From two days after it on a line through the daily maxima rises, and is proven to."""
+    draw = random.Random(seed)
+    days = [draw.uniform(0.97, 1.03) * (factor if day >= 8 else 1.0) for day in range(24)]
+    assert told([(at_s, load * days[at // 288]) for at, (at_s, load) in enumerate(breathing(24, 45.0))]) == []
 
 
 @pytest.mark.parametrize("growth", [0.1, 0.2, 0.35])

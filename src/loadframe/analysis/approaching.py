@@ -4,13 +4,15 @@ Within a day: the load has risen since its lowest, and at its latest pace it wou
 time again (within the same time again, where it took less than an hour; within a quarter, where it took hours on the
 first day: it may be a morning). Over days: the daily maxima
 rise (least squares, Student's t), and the line reaches the limit within HORIZON_S, or within FAR times the days that
-were watched where the rise is proven at FIRM. In both cases the load is above half of that at the limit, and above all
-that it was on the days before. The standard library alone: the lasting process of a watch imports it.
+were watched where the rise is proven at FIRM; not where one step tells the maxima better than that line, as of a
+load that was moved here once. In both cases the load is above half of that at the limit, and above all that it was on
+the days before. The standard library alone: the lasting process of a watch imports it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +38,8 @@ SMOOTHED, FEWEST_RISING = 3, 6
 FEWEST_DAYS, MOST_DAYS = 3, 14
 LEVEL = 0.01
 """Of the test that daily maxima rise, once a day: together with the other conditions rarer than once a month."""
+FEWEST_OF_STEP = 2
+"""Days on either side of a step: one day alone may be the first of a rise."""
 FIRM, FAR, WEEK = 0.001, 2.0, 7
 """A slow rise: at 2 % a day the last fifth before a limit takes ten days and more. It is told so far ahead only once a
 whole week has been watched, as a week rises from its weekend on."""
@@ -127,6 +131,8 @@ class Days:
         error = math.sqrt(left / (count - 2) / sxx)
         if slope <= 0 or slope < float(student.quantile(1 - LEVEL, count - 2)) * error:
             return None
+        if _left_by_a_step(maxima) < left:
+            return None
         in_s = (limit - now) / slope * DAY_S
         firm = count > WEEK and slope >= float(student.quantile(1 - FIRM, count - 2)) * error
         if in_s > (max(HORIZON_S, FAR * count * DAY_S) if firm else HORIZON_S):
@@ -155,6 +161,18 @@ class Days:
         if bool(found.maxima) != (found.day is not None) or bool(found.maxima) != bool(found.today):
             raise ValueError("its days do not fit together")
         return found
+
+
+def _left_by_a_step(values: Sequence[float]) -> float:
+    """The sum of squares that the best step leaves, a mean before it and another behind it; infinite where there are
+    too few for one."""
+    splits = range(FEWEST_OF_STEP, len(values) - FEWEST_OF_STEP + 1)
+    return min((_scatter(values[:at]) + _scatter(values[at:]) for at in splits), default=math.inf)
+
+
+def _scatter(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((one - mean) ** 2 for one in values)
 
 
 def span(seconds: float) -> str:
