@@ -62,6 +62,26 @@ def test_after_one_day_a_limit_is_told_surely_or_not_yet(hours: float, behind: f
     assert told >= fewest
 
 
+@pytest.mark.parametrize("seed", range(20, 26))
+def test_a_use_that_rises_ever_faster_is_full_before_its_straight_line(seed: int) -> None:
+    """Two weeks with loads up to 100; the use is (load / 140)^2. Its straight line is 1 at about 190."""
+    loads, noise = days(seed, 288 * 14)
+    use: list[float | None] = [((load or 0) / 140) ** 2 * math.exp(noise.gauss(0, 0.05)) for load in loads]
+    found = limits_at(loads, {"pool": use})["pool"]
+    assert found.low <= 140 <= found.high
+    assert 140 <= found.load < 180
+
+
+@pytest.mark.parametrize("seed", range(30, 36))
+def test_a_use_that_flattens_below_its_ceiling_is_not_told_as_full(seed: int) -> None:
+    """A cache that fills: 0.9 of it at most, however high the load. Its straight line is 1 at a load that was seen."""
+    loads, noise = days(seed, 288 * 14)
+    use: list[float | None] = [
+        0.9 * (1 - math.exp(-(load or 0) / 25)) * math.exp(noise.gauss(0, 0.02)) for load in loads
+    ]
+    assert limits_at(loads, {"cache": use}) == {}
+
+
 def test_a_use_that_does_not_follow_the_load_is_not_told() -> None:
     loads, noise = days(2)
     assert limits_at(loads, {"other": [0.5 + noise.gauss(0, 0.05) for _ in loads]}) == {}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from loadframe.analysis.alike import rows_alike
 from loadframe.analysis.exhaustion import CONFIDENCE, crossing_of_alike, exhausted_at
+from loadframe.analysis.use_in_a_curve import PROVEN, full_in_a_curve, square_term
 from loadframe.model import REACHED, LoadInterval
 
 RANGES, FEWEST_IN_RANGE, FEWEST_RANGES = 24, 4, 4
@@ -118,7 +119,20 @@ def _widened(
         return None
     below, above = by_rows.load - by_rows.low, by_rows.high - by_rows.load
     low = max(float(averaged.loads.max()), min(crossing.low, crossing.load - below))
-    return LoadInterval(crossing.load, min(low, crossing.load), max(crossing.high, crossing.load + above))
+    straight = LoadInterval(crossing.load, min(low, crossing.load), max(crossing.high, crossing.load + above))
+    return _bent(straight, averaged, rows)
+
+
+def _bent(straight: LoadInterval, averaged: Ranges, rows: NDArray[np.float64]) -> LoadInterval | None:
+    """The same, unless the use is proven to follow the load in a curve; None where it flattens."""
+    alike = rows_alike(rows[:, 1] - np.polyval(np.polyfit(rows[:, 0], rows[:, 1], 2), rows[:, 0]))
+    errors = averaged.scatter * np.sqrt(alike)
+    if not np.all(np.isfinite(errors) & (errors > 0)):
+        return straight
+    if abs(square_term(averaged.loads, averaged.means, errors)) < PROVEN:
+        return straight
+    furthest = FORESIGHT * float(averaged.loads.max())
+    return full_in_a_curve(straight, averaged.loads, averaged.means, errors, furthest=furthest)
 
 
 def bend(loads: Sequence[float | None], responses: Sequence[float | None]) -> LoadInterval | None:
