@@ -25,6 +25,7 @@ from loadframe.model import (
     Peak,
     Price,
     Remedy,
+    Scalability,
     Stop,
     UntriedRemedy,
     Verdict,
@@ -263,6 +264,26 @@ def test_the_kind_of_loop_is_said_where_it_is_known(farm: Investigation) -> None
     assert not any("loop" in fact for fact in words.curve_facts(curve, "jobs"))
     assert "Closed loop" in words.curve_facts(replace(curve, closed_loop=True), "jobs")[-1]
     assert "Open loop" in words.curve_facts(replace(curve, closed_loop=False), "jobs")[-1]
+
+
+def test_a_peak_of_the_scalability_law_is_told_with_its_interval_and_only_near_what_was_measured(
+    farm: Investigation,
+) -> None:
+    curve = farm.rounds[0].curve
+    highest = curve.points[-1].load
+
+    def facts_of(peak_load: float, low: float) -> str:
+        kappa = (highest / 1000) / highest**2
+        law = Scalability(
+            9.0, 1 - kappa * peak_load**2, kappa, (8.0, 10.0), (0.0, 0.1), (low * kappa, 2 * kappa), peak_load
+        )
+        return " ".join(words.curve_facts(replace(curve, usl=law), "jobs"))
+
+    assert re.search(
+        r"Scalability law: peak expected at [0-9,.]+ jobs \([0-9,.]+ to [0-9,.]+\)", facts_of(2 * highest, 0.5)
+    )
+    assert "Scalability law" not in facts_of(2 * highest, -0.1)  # not proven to be above 0
+    assert "Scalability law" not in facts_of(25 * highest, 0.5)
 
 
 def test_what_to_do_about_a_driver_beside_its_target_is_the_next_step(farm: Investigation) -> None:

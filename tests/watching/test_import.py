@@ -18,7 +18,10 @@ import pytest
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_import import begin_from, mapping_of
 from loadframe.formats.watch_days import days, lines
+from loadframe.model import LoadInterval
 from loadframe.model.watch import WatchPlan
+from loadframe.model.watch_import import ImportedWatch
+from loadframe.reporting.watch_import_report import render_import
 from watch_farm import BEGUN_S, BEND, CACHE, DAY_S, TABLES, Farm, SimulatedClocks, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -162,3 +165,21 @@ def test_a_watch_begins_from_what_was_imported(tmp_path: Path) -> None:
 
 def watch(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([LOADFRAME, "watch", *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def imported(limit: dict[str, object], highest_load: float, bend: LoadInterval | None = None) -> str:
+    return render_import(
+        ImportedWatch(
+            folder="w", name="month.csv", load="jobs", rows=9, from_s=0.0, to_s=60.0, model={"limits": [limit]},
+            has_response=True, bend=bend, highest_load=highest_load, highest_use={"pool": 0.5}, titles={},
+        )
+    )  # fmt: skip
+
+
+def test_loads_are_written_out_and_a_limit_where_the_load_was_is_said_to_be() -> None:
+    limit: dict[str, object] = {"id": "pool", "at_load": {"load": 1234.4, "low": 990.0, "high": 1480.0}, "at_s": None}
+    below, there = imported(limit, 1100.0), imported(limit, 1300.0)
+    assert "e+" not in below and "jobs up to 1,100" in below
+    assert "full at 1,200 jobs (1,000 to 1,500); no proof that the load is on its way there" in below
+    assert "the load was there already" in there
+    assert "The response shows no bend" in there and "bends at" in imported(limit, 1.0, LoadInterval(8, 7, 9))

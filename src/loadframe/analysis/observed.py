@@ -19,6 +19,7 @@ from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import observed_demand, observed_levels, observed_regimes
 from loadframe.analysis import scalability as law
+from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_levels import Level
 from loadframe.model import (
@@ -172,7 +173,8 @@ def _named(column: str) -> str:
 
 def _span(rows: _Rows, count: float) -> str:
     usual, _ = in_blocks.pauses(rows.time_s)
-    return f"{count * usual:.3g} s"
+    seconds = count * usual
+    return span(seconds) if seconds >= 120 else f"{seconds:.3g} s"
 
 
 def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows, list[str]]:

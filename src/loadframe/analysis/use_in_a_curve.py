@@ -53,7 +53,7 @@ def full_in_a_curve(
 def _parabola(share: Floats, means: Floats, errors: Floats) -> tuple[Floats, Floats]:
     """Level, slope and square term by weighted least squares, with their covariance."""
     design = np.vander(share, 3, increasing=True) / errors[:, None]
-    spread = np.linalg.inv(design.T @ design)
+    spread = np.asarray(np.linalg.inv(design.T @ design), dtype=np.float64)
     return spread @ design.T @ (means / errors), spread
 
 

@@ -145,7 +145,9 @@ def _told(
             "so it will keep what was learned here only until its own first fit."
         )
     if rows.response_s is not None:
-        notes.append("The response that was imported tells a bend; a watch learns that of its own unit of work.")
+        notes.append(
+            "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
+        )
     loads = [one for one in rows.load if isfinite(one)]
     return ImportedWatch(
         folder=str(folder),
@@ -155,6 +157,7 @@ def _told(
         from_s=rows.time_s[0],
         to_s=rows.time_s[-1],
         model=model,
+        has_response=rows.response_s is not None,
         bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
         highest_load=max(loads, default=None),
         highest_use={

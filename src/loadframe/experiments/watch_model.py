@@ -15,6 +15,7 @@ from loadframe.analysis.regime import Change, Series
 from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_rows import Gathering, Thinned
 from loadframe.model.watch import WatchAlarm
+from loadframe.reporting.rounding import plain
 
 ROW_S, SLOW_ROW_S = 60.0, 300.0
 MONTH_S = 30 * 86400.0
@@ -382,7 +383,7 @@ def _matters(name: str, change: Change) -> bool:
 
 
 def _range(at: Mapping[str, float]) -> str:
-    return f"{at['load']:.3g} ({at['low']:.3g} to {at['high']:.3g})"
+    return f"{plain(at['load'])} ({plain(at['low'])} to {plain(at['high'])})"
 
 
 def _amount(name: str, value: float) -> str:

@@ -13,7 +13,8 @@ from loadframe.model.curve import LoadInterval
 class ImportedWatch:
     """folder: the watch folder; name: of the file; load: the metric that the watch takes as the load; from_s, to_s:
     wall clock of the first and the last row. model: as a line `model` of a day file (docs/watching.md), at the time of
-    the last row; titles: of its limits, by id. bend: of the response that was imported. highest_use: shares, by limit;
+    the last row; titles: of its limits, by id. has_response: whether a response was
+    imported; bend: of it. highest_use: shares, by limit;
     highest_load: None where no row has a load."""
 
     folder: str
@@ -23,6 +24,7 @@ class ImportedWatch:
     from_s: float
     to_s: float
     model: Mapping[str, Any]
+    has_response: bool
     bend: LoadInterval | None
     highest_load: float | None
     highest_use: Mapping[str, float]

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from loadframe.formats.said import words
+from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch
+from loadframe.reporting.rounding import plain
+from loadframe.reporting.words import load_interval
 
 SCHEMA = "loadframe.watch-import/1"
 
@@ -31,18 +34,19 @@ def render_import(found: ImportedWatch) -> str:
 
 def _lines(found: ImportedWatch) -> Iterator[str]:
     unit = words(found.load, 100)
-    highest = "no load" if found.highest_load is None else f"{unit} up to {found.highest_load:.3g}"
+    highest = "no load" if found.highest_load is None else f"{unit} up to {plain(found.highest_load)}"
     span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
     yield f"{words(found.name, 100)}: {found.rows:,} rows from {span}, {highest}"
     told = set()
     for limit in found.model["limits"]:
         told.add(limit["id"])
-        yield f"  {_title(found, limit['id'])}: full at {_range(limit['at_load'])} {unit}{_when(limit['at_s'])}"
+        yield f"  {_title(found, limit['id'])}: full at {_range(limit['at_load'], unit)}{_when(found, limit)}"
     for name in sorted(found.highest_use.keys() - told):
         yield f"  {_title(found, name)}: nothing shows at which load it would be full"
     if found.bend is not None:
-        one = {"load": found.bend.load, "low": found.bend.low, "high": found.bend.high}
-        yield f"  The response bends at {_range(one)} {unit}"
+        yield f"  The response bends at {load_interval(found.bend, unit)}"
+    elif found.has_response:
+        yield "  The response shows no bend"
     for note in found.notes:
         yield f"  {words(note, 400)}"
     yield f"Day files: {words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
@@ -52,15 +56,18 @@ def _title(found: ImportedWatch, name: str) -> str:
     return f"{words(found.titles.get(name, name), 100)}, {found.highest_use.get(name, 0):.0%} at the most"
 
 
-def _range(at: Mapping[str, float]) -> str:
-    return f"{at['load']:.3g} ({at['low']:.3g} to {at['high']:.3g})"
+def _range(at: Mapping[str, float], unit: str) -> str:
+    return load_interval(LoadInterval(at["load"], at["low"], at["high"]), unit)
 
 
-def _when(at_s: Mapping[str, float | None] | None) -> str:
-    if at_s is None:
-        return "; not in sight at the pace of the last days"
-    value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
-    return f"; the load gets there at about {value} ({low} to {high})"
+def _when(found: ImportedWatch, limit: Mapping[str, Any]) -> str:
+    at_s = limit["at_s"]
+    if at_s is not None:
+        value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
+        return f"; the load gets there at about {value} ({low} to {high})"
+    if found.highest_load is not None and found.highest_load >= limit["at_load"]["load"]:
+        return "; the load was there already"
+    return "; no proof that the load is on its way there"
 
 
 def _moment(at_s: float | None) -> str:

@@ -17,6 +17,7 @@ from loadframe.model import (
     Investigation,
     Limit,
     LoadInterval,
+    Scalability,
     StateSummary,
     StudySummary,
 )
@@ -167,6 +168,9 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"still grows at {load(last, unit)}"
 
 
+FORESIGHT = 10.0
+"""Beyond this many times the highest load the scalability law's peak is not told, as other loads that are ahead."""
+
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 
 
@@ -185,11 +189,21 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
-    if curve.usl and curve.usl.peak_load is not None and math.isfinite(curve.usl.peak_load):
-        lines.append(f"Scalability law: peak expected at {load(forecast(curve.usl.peak_load), unit)}.")
+    if curve.usl is not None and (peak := _law_peak(curve.usl, curve.points[-1].load)) is not None:
+        lines.append(f"Scalability law: peak expected at {load_interval(peak, unit)}.")
     if curve.closed_loop is not None:
         lines.append(CLOSED_LOOP if curve.closed_loop else OPEN_LOOP)
     return lines
+
+
+def _law_peak(law: Scalability, highest_load: float) -> LoadInterval | None:
+    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured:
+    further out it is a few thousandths of throughput, drawn on."""
+    low, high = law.kappa_interval
+    if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
+        return None
+    soonest, latest = (math.sqrt((1 - law.sigma) / kappa) for kappa in (high, low))
+    return LoadInterval(law.peak_load, soonest, latest)
 
 
 def limit_number(value: float | None, limit: Limit) -> str:
