@@ -189,6 +189,33 @@ def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: C
         shutil.rmtree(run.path)
 
 
+def test_a_run_that_cannot_be_read_is_said_to_be_and_nothing_else(visit: Visit) -> None:
+    folder = visit.served.folder / "20261103T000000Z-damaged"
+    shutil.copytree(DATA / "job-queue", folder)
+    try:
+        (folder / "study.json").write_text('{"cut off')
+        visit.open("0/20261103T000000Z-damaged")
+        expect(visit.page.locator("main .error")).to_contain_text("study.json is not valid JSON")
+        expect(visit.page.locator("main h1")).to_have_text("20261103T000000Z-damaged")
+        expect(visit.page.locator("body")).not_to_contain_text("undefined")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(("step_s", "missing", "pieces"), [(1, 8, 2), (60, 8, 2), (3600, 8, 2), (3600, 0, 1)])
+def test_a_line_over_time_has_a_break_where_nothing_was_seen(
+    visit: Visit, step_s: int, missing: int, pieces: int
+) -> None:
+    """Readings of each second, minute or hour; between two of them the unit of work failed eight times."""
+    minutes = [{"at_s": at * step_s, "load": None if 10 <= at < 10 + missing else 5} for at in range(30)]
+    path = visit.page.evaluate(
+        """async (minutes) => (await import("/draw.js")).timeline({ minutes, key: "load", gaps: [], alarms: [],
+           width: 400, height: 100, what: "Load", unit: "" }).querySelector("path.time").getAttribute("d")""",
+        minutes,
+    )
+    assert path.count("M") == pieces
+
+
 def test_without_its_key_the_page_says_where_it_is(browser: Browser, reported: Served) -> None:
     with browser.new_context() as context:
         page = context.new_page()

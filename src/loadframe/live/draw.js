@@ -107,9 +107,10 @@ export function timeline({ minutes, key, gaps, alarms, width, height, what, unit
   for (const t of marks) made.append(el("line", { class: "grid", x1: left, x2: width - right, y1: y(t), y2: y(t) }), el("text", { class: "tick", x: left - 8, y: y(t) + 4, "text-anchor": "end" }, number(t)));
   for (const gap of gaps) if (gap.to_s > from) made.append(el("rect", { class: "gap", x: x(gap.from_s), y: head, width: Math.max(1, x(gap.to_s) - x(gap.from_s)), height: height - head - bottom }, el("title", {}, gap.words || gap.reason)));
   for (const share of [0, 0.5, 1]) made.append(el("text", { class: "tick", x: x(from + share * (to - from)), y: height - 6, "text-anchor": ["start", "middle", "end"][2 * share] }, new Date(1000 * (from + share * (to - from))).toLocaleTimeString("en-GB", { timeStyle: to - from < 600 ? "medium" : "short" })));
-  let path = "", before = -Infinity; // what is more than a quarter of an hour apart is not joined
+  const steps = known.slice(1).map((minute, i) => minute.at_s - known[i].at_s), joined = 3.5 * median(steps.length ? steps : [1]);
+  let path = "", before = -Infinity; // what is further apart than its neighbours mostly are is not joined: nothing was seen there
   for (const minute of known) {
-    path += `${minute.at_s - before > 900 ? "M" : "L"}${x(minute.at_s).toFixed(1)} ${y(minute[key]).toFixed(1)}`;
+    path += `${minute.at_s - before > joined ? "M" : "L"}${x(minute.at_s).toFixed(1)} ${y(minute[key]).toFixed(1)}`;
     before = minute.at_s;
   }
   made.append(el("path", { class: "time", d: path }), el("circle", { class: "last", cx: x(known.at(-1).at_s), cy: y(last), r: 3.5 }));

@@ -110,16 +110,17 @@ const states = (key) => series(run.steps, key).sort((a, b) => order(a.name) - or
 function fact(name, ...inside) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, inside));
 }
+const folder = () => run.id.slice(run.id.indexOf("/") + 1);
 function frame() {
   const { heading } = run;
   parts = {};
   if (run.minutes) {
-    $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${run.id.slice(run.id.indexOf("/") + 1)}`));
+    $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${folder()}`));
     document.title = `${heading.subject}: Loadframe`;
     return;
   }
-  $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${heading.name}`));
-  document.title = `${heading.study}: Loadframe`;
+  $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${heading.name ?? folder()}`));
+  document.title = `${heading.study ?? folder()}: Loadframe`;
   parts = Object.fromEntries(["now", "facts", "curves", "limits", "findings", "steps", "log", "told"].map((name) => [name, el(name === "log" ? "ol" : name === "limits" ? "ul" : "div", { class: name })]));
   parts.log.setAttribute("role", "log");
   parts.log.setAttribute("tabindex", "0");
@@ -133,6 +134,8 @@ const draw = () => (wanted ||= requestAnimationFrame(() => ((wanted = 0), run &&
 function paint() {
   const { heading } = run;
   if (run.minutes) return paintWatch(main, run);
+  if (!heading.treatments) return main.replaceChildren(el("p", { class: "kicker" }, pill("unreadable")), el("h1", {}, folder()), el("p", { class: "error" }, run.error));
+  if (!parts.told.isConnected) frame(); // it could not be read before
   const tabs = run.heading.has_report ? el("a", { class: "button", href: `#/${run.id}/report` }, "Open the report") : "";
   parts.told.replaceChildren(el("p", { class: "kicker" }, pill(heading.status), ` ${heading.study} · ${heading.version || heading.target} · ${heading.workload}`),
     el("h1", {}, heading.question), heading.answer ? el("p", { class: "answer" }, heading.answer) : "", run.error ? el("p", { class: "error" }, run.error) : "", tabs);

@@ -7,7 +7,7 @@ function when(s) {
   return at.toLocaleString("en-GB", { ...(today ? {} : { dateStyle: "medium" }), timeStyle: "short" });
 }
 const STATUS = { watching: "watching", ended: "ended", stopped: "not watching" };
-const named = (heading) => heading.load ?? "load";
+const named = (heading) => heading.load || "load";
 const range = (found, show) => (found ? `${show(found.value ?? found.load)}${found.low != null && found.high != null ? ` (${show(found.low)} to ${show(found.high)})` : ""}` : "");
 const fact = (name, words) => el("div", {}, el("dt", {}, name), el("dd", {}, words));
 
@@ -41,7 +41,7 @@ function quiet(watch) {
 
 export function paint(main, watch) {
   const { heading, model, alarms, gaps, cost } = watch, minutes = watch.recent?.length ? watch.recent : watch.minutes, width = Math.max(300, Math.min(main.clientWidth - (main.clientWidth > 960 ? 460 : 40), 840));
-  const lines = [["load", `Load: ${named(heading)}`, ""], ["throughput", "Throughput, per second", "/s"], ["response_ms", "Response of the unit of work, in ms", " ms"]];
+  const lines = [["load", heading.load ? `Load: ${heading.load}` : "Load", ""], ["throughput", "Throughput, per second", "/s"], ["response_ms", "Response of the unit of work, in ms", " ms"]];
   const charts = lines.filter(([key]) => minutes.some((minute) => minute[key] !== null)).map(([key, what, unit]) => el("figure", {}, el("figcaption", {}, what), timeline({ minutes, key, gaps, alarms, width, height: 170, what, unit })));
   const against = minutes.filter((minute) => minute.load !== null && minute.response_ms !== null);
   if (against.length > 2) charts.push(el("figure", {}, el("figcaption", {}, "Response of the unit of work against load, in ms"), scatter({ points: against.map((m) => ({ x: m.load, y: m.response_ms })), bend: model.bend, width, height: 230, axis: named(heading), what: "Response in ms" })));
