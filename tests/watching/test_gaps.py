@@ -119,6 +119,25 @@ def test_a_service_that_goes_is_alarmed_once_and_its_return_closes_the_gap(tmp_p
     assert [bool(one["use"]) for one in samples] == [True] * 3 + [False] * 12 + [True] * 2
 
 
+def test_the_gap_of_a_service_that_is_still_away_at_the_end_is_written(tmp_path: Path) -> None:
+    with watched(tmp_path, for_s=1.0) as (farm, watcher):
+        farm.there = False
+        ticks(farm, watcher, 4)
+        watcher.run()
+        assert watcher.gaps == 1
+    (gap,) = told(tmp_path, "gap")
+    assert (gap["reason"], gap["seconds"]) == ("target absent", 4 * INTERVAL_S)
+
+
+def test_an_alarm_of_a_failing_unit_of_work_says_how_it_failed(tmp_path: Path) -> None:
+    with watched(tmp_path, every_s=10.0) as (farm, watcher):
+        farm.error = "no answer: [Errno 111] Connection refused"
+        ticks(farm, watcher, 5)
+        (alarm,) = watcher.alarms
+    assert alarm["alarm"] == "unit-fails"
+    assert [one["text"] for one in alarm["evidence"]] == ["The last one: no answer: [Errno 111] Connection refused"]
+
+
 @pytest.mark.parametrize("what", ["absent", "unit-fails"])
 def test_a_service_that_crashes_again_and_again_is_one_event(tmp_path: Path, what: str) -> None:
     """For 100 s of every 150 s it is away, or its unit of work fails; then it is well for two hours, and dies again."""

@@ -18,10 +18,12 @@ import pytest
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_import import begin_from, mapping_of
 from loadframe.formats.watch_days import days, lines
+from loadframe.live.watch_view import WatchView
 from loadframe.model import LoadInterval
 from loadframe.model.watch import WatchPlan
 from loadframe.model.watch_import import ImportedWatch
 from loadframe.reporting.watch_import_report import render_import
+from loadframe.runs.storage import Storage
 from watch_farm import BEGUN_S, BEND, CACHE, DAY_S, TABLES, Farm, SimulatedClocks, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -96,6 +98,14 @@ def test_a_watch_that_goes_on_from_there_speaks_on_its_first_days(tmp_path: Path
     found = list(lines(tmp_path / "w"))
     assert [line.n for line in found] == list(range(1, found[-1].n + 1))
     assert [line.data["reason"] for line in found if line.kind == "gap"] == (["stopped"] if imported else [])
+
+
+def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
+    begin_from([str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), tmp_path / "w")
+    view = WatchView(Storage(tmp_path / "w"), "0/w")
+    view.refresh()
+    assert view.status == "ended"
+    assert [line.data["reason"] for line in lines(tmp_path / "w", kinds=("end",))] == ["imported"]
 
 
 def test_the_response_of_others_is_not_taken_for_that_of_the_unit_of_work(tmp_path: Path) -> None:

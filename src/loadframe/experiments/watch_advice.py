@@ -22,7 +22,7 @@ ADVICE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("change.cpu", (
         "Compare what was changed at that time: a deployment, a setting, the mix of requests.",
     )),
-    ("unit-fails", ("See the service's own log; the last error stands in the day file.",)),
+    ("unit-fails", ("See the service's own log; each error stands in the day file.",)),
     ("absent", ("See the service's own log. The watch goes on, and finds it once it is back.",)),
     *((f"{kind}.table_open_cache", (
         "Raise table_open_cache while there is room (SET GLOBAL, and the configuration file); each cached table takes "

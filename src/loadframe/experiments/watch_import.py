@@ -96,6 +96,7 @@ def begin_from(
         model.fitted(fitted(observed(folder, since_s=rows.time_s[-1] - FORGET_S)))
         known = _learned(rows, model)
         journal.write("model", known)
+        journal.write("end", {"reason": "imported"})
         journal.keep({"boot": "", "model": model.as_json()})
     finally:
         journal.close()

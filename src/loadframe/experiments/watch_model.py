@@ -55,7 +55,8 @@ NAMES = {
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What one interval brought. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: of
-    limits that have one, the rate of what must rise where they are full; response_s: None where no unit ended."""
+    limits that have one, the rate of what must rise where they are full; response_s: None where no unit ended; error:
+    of the last one, if it failed."""
 
     t_s: float
     values: Mapping[str, float]
@@ -64,6 +65,7 @@ class Sample:
     harms: Mapping[str, float] = field(default_factory=dict)
     response_s: float | None = None
     failed: bool | None = None
+    error: str = ""
 
 
 @dataclass(slots=True)
@@ -269,8 +271,12 @@ class Model:
         if self._failed != FAILED_IN_A_ROW:
             return []
         text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
-        return [WatchAlarm("unit-fails", "unit", text, ({"text": text, "metric": "unit", "value": self._failed},),
-                           advice_for("unit-fails"))]  # fmt: skip
+        last = {
+            "text": f"The last one: {sample.error or 'no reason was given'}",
+            "metric": "unit",
+            "value": self._failed,
+        }
+        return [WatchAlarm("unit-fails", "unit", text, (last,), advice_for("unit-fails"))]
 
     def _ceiling(self, name: str) -> float | None:
         """Where a leak ends."""

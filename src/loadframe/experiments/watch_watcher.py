@@ -116,6 +116,7 @@ class Watcher:
                 if self._wait(max(0.0, due_s - self._clocks.monotonic())):
                     ended = "stopped"
         self._alarms.wait()
+        self._back()
         self._write("cost", self.cost())
         self._write("end", {"reason": ended}, durable=True)
         self._keep()
@@ -191,10 +192,8 @@ class Watcher:
     def _presence(self, there: bool) -> list[WatchAlarm]:
         """What has become of the service."""
         clocks = self._clocks
-        if there and self._gone is not None:
-            self.gaps += 1
-            self._write("gap", absent(self._gone, clocks).as_record())
-            self._gone = None
+        if there:
+            self._back()
         who = self._reader.who()
         if who != self._who:
             self._who, pids = who, list(self._reader.pids())
@@ -215,6 +214,13 @@ class Watcher:
         alarm = WatchAlarm("absent", "target", text, evidence, advice_for("absent"))
         return [alarm] if self.model.is_new(alarm, self._now_s()) else []
 
+    def _back(self) -> None:
+        """The gap of a service that was not there: it is back, or the watch ends."""
+        if self._gone is not None:
+            self.gaps += 1
+            self._write("gap", absent(self._gone, self._clocks).as_record())
+            self._gone = None
+
     def _sample(self, values: dict[str, float], there: bool) -> Sample:
         load = self._load(values)
         use, harms = self._ledger.quick(values) if there else ({}, {})
@@ -228,9 +234,10 @@ class Watcher:
         self.samples += 1
         done = self._units(load)
         response_s = done[-1].response_s if done and not done[-1].error else None
-        failed = bool(done[-1].error) if done else None
+        error = done[-1].error if done else ""
+        failed = bool(error) if done else None
         known = {**self._ledger.slow, **values}
-        return Sample(self._now_s(), known, load, use, harms, response_s, failed)
+        return Sample(self._now_s(), known, load, use, harms, response_s, failed, error)
 
     def _units(self, load: float | None) -> list[Any]:
         if self._unit is None:
