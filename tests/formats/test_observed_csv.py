@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +58,8 @@ def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
     [
         ("time", ("1700000000", "1700000060"), 60),
         ("timestamp", ("1700000000000", "1700000060000"), 60),
+        ("timestamp", ("1700000000000000", "1700000060000000"), 60),
+        ("timestamp", ("1700000000000000000", "1700000060000000000"), 60),
         ("time_ms", ("0", "500"), 0.5),
         ("Time", ("2026-11-25 04:30:00", "2026-11-25 04:31:00"), 60),
         ("date", ("2026-11-25T04:30:00Z", "2026-11-25T05:31:00+01:00"), 60),
@@ -135,3 +142,22 @@ def test_files_are_joined_by_their_times(tmp_path: Path) -> None:
     assert found.load == tuple(range(1, 101, 10))
     assert found.use["cpu"][1] == pytest.approx(0.005)  # halfway between 0 s and 10 s of the other file
     assert math.isnan(found.use["cpu"][0]) and math.isnan(found.use["cpu"][-1])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress])
+def test_a_compressed_file_is_refused_with_what_unpacks_it(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    file = tmp_path / "month.csv"
+    file.write_bytes(pack(b"time,load,throughput\n" * 100))
+    with pytest.raises(SampleError, match="is compressed") as raised:
+        read_data(str(file))
+    assert "cat FILE | loadframe" in raised.value.remedy
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_columns_that_no_comma_separates_are_said_to_be(tmp_path: Path, between: str) -> None:
+    file = tmp_path / "month.csv"
+    file.write_text(between.join(["time", "load", "throughput"]) + "\n" + between.join(["1", "2,5", "3"]) + "\n")
+    for read in (read_data, import_observed):
+        with pytest.raises(SampleError, match="no comma") as raised:
+            read(str(file))
+        assert "commas" in raised.value.remedy

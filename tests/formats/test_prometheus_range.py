@@ -101,6 +101,12 @@ def test_a_series_without_a_name_is_called_by_its_file() -> None:
     assert found.throughput == (1, 2)
 
 
+def test_what_prometheus_says_against_its_own_answer_is_told() -> None:
+    document = {**answer(series("n", steps(1, 2))), "warnings": ["a store\x1b[2J did not answer"], "isPartial": True}
+    notes = parse_table(json.dumps(document), "range.json").notes
+    assert notes[0] == "Prometheus warned: a store\\x1b[2J did not answer" and "partial" in notes[1]
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [

@@ -16,6 +16,9 @@ STDIN = "-"
 LARGEST_BYTES = 50_000_000
 """A million values and more; whatever is larger was given by mistake."""
 
+PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
+"""How a compressed file begins, and what unpacks it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -41,7 +44,13 @@ def read_text(place: str, *, remedy: str) -> str:
         return data.decode("utf-8")
     except FileNotFoundError:
         raise SampleError(f"there is no file or run folder {place}", remedy=remedy) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        packed = next((how for begins, how in PACKED.items() if data.startswith(begins)), "")
+        raise SampleError(
+            f"{name} is compressed" if packed else f"{name} cannot be read: {error}",
+            remedy=f"Unpack it: `{packed} FILE | loadframe ... -`." if packed else "It must be a text file in UTF-8.",
+        ) from error
+    except OSError as error:
         raise SampleError(f"{name} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error
 
 
@@ -61,6 +70,16 @@ def rows(text: str, name: str) -> list[Row]:
 def header(lines: list[Row]) -> list[str]:
     """The names in the first line, in lower case; none where there is no line."""
     return [cell.lower() for cell in lines[0].cells] if lines else []
+
+
+def check_commas(names: list[str], name: str) -> None:
+    """SampleError for a header that has no comma but what spreadsheets write where the comma is a decimal sign."""
+    between = next((one for one in ";\t" if len(names) == 1 and one in names[0]), "")
+    if between:
+        raise SampleError(
+            f"{name}, line 1 has {between!r} between its columns, and no comma",
+            remedy="Separate columns by commas, and write numbers as 1234.5.",
+        )
 
 
 def beginning(names: list[str]) -> str:

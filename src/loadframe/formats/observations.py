@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, beginning, header, name_of, number, read_text, rows
+from loadframe.formats.csv_text import Row, beginning, check_commas, header, name_of, number, read_text, rows
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, plausible
 from loadframe.model import Observation, Observations
 
@@ -53,6 +53,7 @@ def _check_columns(names: list[str], name: str) -> None:
     """Which columns there are: the two that must be there, none twice, none unknown."""
     if not names:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
+    check_commas(names, name)
     missing = [column for column in ("load", "throughput") if column not in names]
     if missing:
         raise SampleError(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, beginning, header, rows
+from loadframe.formats.csv_text import Row, beginning, check_commas, header, rows
 from loadframe.formats.observed_series import MOST_CELLS, MOST_ROWS, MOST_SERIES, Series, Table
 from loadframe.formats.plain_numbers import finite
 from loadframe.model import ObservedMapping
@@ -21,6 +21,8 @@ TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime",
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
 MILLISECONDS_FROM = 1e11
 """Seconds since 1970 have ten digits for centuries yet: what is larger counts milliseconds."""
+FINER = ((MILLISECONDS_FROM, 1e3), (1e14, 1e6), (1e17, 1e9))
+"""From these on a time counts milliseconds, microseconds, nanoseconds: so many to the second."""
 
 NO_ZONE = "The times name no time zone, and were taken as UTC."
 REMEDY = (
@@ -45,6 +47,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
     names, body = list(lines[0].cells), lines[1:]
     lower = header(lines)
+    check_commas(lower, name)
     twice = next((one for one in lower if one and lower.count(one) > 1), None)
     if twice is not None:
         raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
@@ -168,9 +171,11 @@ def _time(row: Row, column: int, name: str) -> float:
     if value is None:
         raise SampleError(
             f"{row.where}: {name} is {text[:60]!r}, not a time",
-            remedy="Write seconds (or milliseconds) since 1970, seconds from the start, or 2026-11-25T04:30:00Z.",
+            remedy="Write seconds (milli-, micro-, nanoseconds) since 1970, seconds from the start, or "
+            "2026-11-25T04:30:00Z.",
         )
-    return value / 1000 if name.endswith("_ms") or abs(value) >= MILLISECONDS_FROM else value
+    parts = next((parts for least, parts in reversed(FINER) if abs(value) >= least), 1.0)
+    return value / (1e3 if name.endswith("_ms") else parts)
 
 
 def moment(text: str) -> float | None:

@@ -19,6 +19,7 @@ from loadframe.formats.said import words
 
 REMEDY = "Give the whole answer of /api/v1/query_range, or a list of such answers."
 SHORTER = "Ask for a longer step, a shorter range, or fewer series."
+MOST_WARNINGS = 5
 _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 
 
@@ -50,8 +51,19 @@ def parse_table(text: str, name: str) -> Table:
         raise SampleError(
             f"{name} has no series with values", remedy="The query found nothing: check it and its range."
         )
-    told = f"{left_out:,} series without plain values (histograms, or empty) were left out."
-    return Table(name, tuple(series), notes=(told,) if left_out else ())
+    notes = [said for answer in answers if isinstance(answer, dict) for said in _warnings(answer)]
+    if left_out:
+        notes.append(f"{left_out:,} series without plain values (histograms, or empty) were left out.")
+    return Table(name, tuple(series), notes=tuple(notes))
+
+
+def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
+    """What Prometheus, or a store before it, has said against its own answer."""
+    said = answer.get("warnings")
+    for one in said[:MOST_WARNINGS] if isinstance(said, list) else ():
+        yield f"Prometheus warned: {words(one, 200)}"
+    if answer.get("isPartial") is True:
+        yield "The answer is partial, as its store says: rows and series may be missing."
 
 
 def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
