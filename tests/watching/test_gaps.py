@@ -138,6 +138,17 @@ def test_an_alarm_of_a_failing_unit_of_work_says_how_it_failed(tmp_path: Path) -
     assert [one["text"] for one in alarm["evidence"]] == ["The last one: no answer: [Errno 111] Connection refused"]
 
 
+@pytest.mark.parametrize(("load", "said"), [("jobs_actve", True), ("active_jobs", False)])
+def test_a_load_that_is_none_is_said_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], load: str, said: bool
+) -> None:
+    with watched(tmp_path, load=load) as (farm, watcher):
+        ticks(farm, watcher, 30)
+    told_ = [line for line in capfd.readouterr().err.splitlines() if "was not read" in line]
+    assert len(told_) == (1 if said else 0)
+    assert all(f"The load, {load}," in line and line.partition("--load ")[2] for line in told_)
+
+
 @pytest.mark.parametrize("what", ["absent", "unit-fails"])
 def test_a_service_that_crashes_again_and_again_is_one_event(tmp_path: Path, what: str) -> None:
     """For 100 s of every 150 s it is away, or its unit of work fails; then it is well for two hours, and dies again."""

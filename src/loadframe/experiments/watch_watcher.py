@@ -31,6 +31,10 @@ GREW, REFIT_S = 1.25, 60.0
 earliest: a rise within minutes would be over before the next. Each needs a load that was never there: they are few."""
 KEEP_S, COST_S, COMPACT_S = 600.0, 3600.0, 3600.0
 ABSENT_S = 60.0
+LOADLESS_S = 90.0
+"""Connections are counted once a minute; a load that was not read by then is none that is read here."""
+NAMED = 8
+"""Metrics that are named as loads to choose from."""
 FORGET_S = 14 * 86400.0
 """The fit reads so far back."""
 
@@ -89,6 +93,7 @@ class Watcher:
         self._alarms = Alarms(plan, self._undelivered)
         self._gone: dict[str, float] | None = None
         self._who = self._learned_of = ""
+        self._loadless, self._names = True, list[str]()
         self._kept = True
         self._next_unit_s = self._started_s
         self._parts = {"ledger": Part(LEDGER_S, LEDGER_SHARE), "keep": Part(KEEP_S, 1.0), "cost": Part(COST_S, 1.0),
@@ -117,6 +122,7 @@ class Watcher:
                     ended = "stopped"
         self._alarms.wait()
         self._back()
+        self._say_loadless()
         self._write("cost", self.cost())
         self._write("end", {"reason": ended}, durable=True)
         self._keep()
@@ -139,6 +145,8 @@ class Watcher:
         found += self.model.take(sample)
         for alarm in found:
             self._tell(alarm)
+        if now_s - self._started_s >= LOADLESS_S:
+            self._say_loadless()
         self._housekeeping(now_s, sample.load)
         return found
 
@@ -223,6 +231,9 @@ class Watcher:
 
     def _sample(self, values: dict[str, float], there: bool) -> Sample:
         load = self._load(values)
+        self._loadless &= load is None
+        if there:
+            self._names = sorted((name for name in values if not name.endswith(".limit")), key=_own_first)
         use, harms = self._ledger.quick(values) if there else ({}, {})
         line: dict[str, Any] = {"values": _rounded(values), "use": _rounded(use)}
         if load is not None:
@@ -251,6 +262,15 @@ class Watcher:
             line = {"response_s": _round(one.response_s), "late": _round(one.late_s), "error": one.error}
             self._write("unit", {**line, **({} if load is None else {"load": _round(load)})})
         return done
+
+    def _say_loadless(self) -> None:
+        """That the load is none that is read here: once, as all that is told by load waits for it."""
+        if self._loadless and self.plan.load and self._names:
+            self._loadless = False
+            say(
+                f"The load, {self.plan.load}, was not read: the load at which a limit is reached, when, and where the "
+                f"response bends cannot be told. Name one that is read: --load {', '.join(self._names[:NAMED])}."
+            )
 
     def _load(self, values: Mapping[str, float]) -> float | None:
         for name in (self.plan.load, f"service.{self.plan.load}"):
@@ -355,6 +375,11 @@ def peak_rss_bytes() -> int:
     except (OSError, LoadframeError):
         return 0
     return 0
+
+
+def _own_first(name: str) -> tuple[bool, str]:
+    """The service's own metrics before those of the machine."""
+    return name.startswith("system."), name
 
 
 def _rounded(values: Mapping[str, float]) -> dict[str, float]:
