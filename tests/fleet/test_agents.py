@@ -16,7 +16,7 @@ from loadframe.fleet.clocks import offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import HostTable
 from loadframe.fleet.over_agents import OverAgents
-from loadframe.fleet.wire import AGENT, LEASE_S
+from loadframe.fleet.wire import AGENT, LEASE_S, SILENT_S
 from loadframe.host.environment import python
 
 AGENT_COMMAND = python("loadframe.fleet.agent")
@@ -133,6 +133,24 @@ def test_it_ends_when_its_coordinator_is_silent_whatever_it_does() -> None:
         stream.close()
 
 
+def test_it_ends_when_its_coordinator_takes_no_answer_though_it_asks() -> None:
+    """Nothing that an agent sends may wait for ever, as it would not see that its lease is over."""
+    process = started()
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    until = time.monotonic() + 40
+    with pytest.raises(BrokenPipeError):
+        while time.monotonic() < until:
+            process.stdin.write(b'{"id": 1, "ask": "clock"}\n' * 100)
+            process.stdin.flush()
+    assert process.wait(5) == 0
+    assert b"taken nothing for 5 s" in process.stderr.read()
+    for stream in (process.stdout, process.stderr):
+        stream.close()
+    with pytest.raises(BrokenPipeError):
+        process.stdin.close()
+
+
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[1]\n", b'{"ask": \n', b"\xff\xfe\n"])
 def test_it_ends_where_its_coordinator_is_none(line: bytes) -> None:
     _, said = started().communicate(line, timeout=20)
@@ -156,3 +174,14 @@ def test_of_a_rack_that_is_cut_off_no_host_keeps_the_others_waiting(tmp_path: Pa
             os.kill(number, signal.SIGCONT)
         told = [transport.arrived(time.monotonic() + 5) for _ in numbers]
         assert all(each is not None and each.gone for each in told), "once more for each question"
+
+
+def test_an_agent_that_takes_no_question_is_lost_and_keeps_no_one_waiting(tmp_path: Path) -> None:
+    """Its link, or ssh, has stopped: what is written waits in a pipe that is full."""
+    greeting = json.dumps({"schema": AGENT})
+    with Agent(scripted(tmp_path, f"echo '{greeting}'; exec sleep 60")) as agent:
+        begun = time.monotonic()
+        with pytest.raises(FleetError, match="has gone"):
+            agent.ask("set_up", 60, study="x" * 1_000_000)
+        assert time.monotonic() - begun < 3 * SILENT_S
+        assert "nothing" in agent.lost and f"for {SILENT_S:g} s" in agent.lost

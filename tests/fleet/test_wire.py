@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.fleet import wire
-from loadframe.fleet.wire import Closed, Lines, Silent, WireError, read, written
+from loadframe.fleet.wire import Closed, Lines, Silent, WireError, read, send, written
 
 
 @pytest.fixture
@@ -52,3 +53,40 @@ def test_any_bytes_are_a_message_or_refused(line: bytes) -> None:
         assert isinstance(read(line), dict)
     except WireError as error:
         assert "is no message" in str(error)
+
+
+def test_what_the_other_side_does_not_take_keeps_the_sender_no_longer_than_told(pipe: tuple[int, int]) -> None:
+    data = bytes(300_000)
+    assert not send(pipe[1], data, 0.05), "more than a pipe holds"
+    taken = list[bytes]()
+
+    def take() -> None:
+        while sum(map(len, taken)) < len(data):
+            taken.append(os.read(pipe[0], 1 << 16))
+
+    os.set_blocking(pipe[0], False)
+    while True:
+        try:
+            os.read(pipe[0], 1 << 20)
+        except BlockingIOError:
+            break
+    os.set_blocking(pipe[0], True)
+    reading = threading.Thread(target=take)
+    reading.start()
+    assert send(pipe[1], data, 5.0)
+    reading.join(5)
+    assert b"".join(taken) == data
+    os.close(pipe[0])
+    with pytest.raises(BrokenPipeError):
+        send(pipe[1], b"x", 1.0)
+
+
+def test_a_part_of_a_line_is_no_silence(pipe: tuple[int, int]) -> None:
+    lines = Lines(pipe[0])
+    with pytest.raises(Silent):
+        lines.line(0.05)
+    assert lines.silent_for(0.05)
+    os.write(pipe[1], b"half of")
+    with pytest.raises(Silent):
+        lines.line(0.01)
+    assert not lines.silent_for(1.0)

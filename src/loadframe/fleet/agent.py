@@ -19,7 +19,7 @@ from loadframe.fleet.keeping import QUESTIONS, Kept
 from loadframe.fleet.links import Listener, carried_json, measure
 from loadframe.fleet.looking import facts, use_of_cpus
 from loadframe.fleet.routes import route
-from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, written
+from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 
 LONGEST_LOOK_S = 60.0
 LISTEN_S = 60.0
@@ -32,6 +32,7 @@ class Agent:
         self._lines = Lines(source)
         self._sink = sink
         self._writing = threading.Lock()
+        self._unheard = False
         self._listener: Listener | None = None
         self._worker: Kept | None = None
         self._asked: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -47,12 +48,16 @@ class Agent:
         """Until the coordinator is gone; why that is."""
         self._say({"schema": AGENT, **facts()})
         while True:
+            if self._unheard:
+                return f"The coordinator has taken nothing for {LEASE_S:g} s."
             try:
                 line = self._lines.line(LEASE_S)
                 at = time.time(), time.monotonic()
                 message = read(line)
             except Silent:
-                return f"The coordinator has said nothing for {LEASE_S:g} s."
+                if self._lines.silent_for(LEASE_S):
+                    return f"The coordinator has said nothing for {LEASE_S:g} s."
+                continue
             except (Closed, WireError) as error:
                 return str(error)
             if message.get("ask") == "clock":
@@ -91,12 +96,9 @@ class Agent:
         self._pass(written(message))
 
     def _pass(self, data: bytes) -> None:
-        with self._writing:
-            try:
-                while data:
-                    data = data[os.write(self._sink, data) :]
-            except OSError:  # the coordinator is gone, which reading tells
-                return
+        with self._writing, contextlib.suppress(OSError):  # the coordinator is gone, which reading tells
+            if not self._unheard:
+                self._unheard = not send(self._sink, data, LEASE_S)
 
     def _listen(self, message: Mapping[str, Any]) -> dict[str, Any]:
         self._listen_no_more({})

@@ -18,7 +18,7 @@ from typing import Any, Self
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Exchange
 from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, written
+from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host.environment import environment, python
 from loadframe.host.processes import marked
 from loadframe.host.to_its_end import told
@@ -69,7 +69,7 @@ class Agent:
         self._why = ""
         self.once_lost: Callable[[str], None] = lambda _why: None
         """Is told, by another thread, why the agent is lost, where we have not closed it."""
-        self._heard_s = time.monotonic()
+        self._reading: threading.Thread | None = None
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())
         try:
@@ -77,7 +77,8 @@ class Agent:
         except BaseException:
             self.close()
             raise
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
         threading.Thread(target=self._beat, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -121,16 +122,17 @@ class Agent:
         """End it: its stdin is closed, and it then ends by itself. Idempotent."""
         self._closed = True
         self._over.set()
-        with contextlib.suppress(OSError):  # it has gone before
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with self._writing:  # which no one holds for longer than SILENT_S
+            self._process.stdin.close()
         try:
             self._process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        if self._reading is not None:
+            self._reading.join()  # else it would read from whatever has the number of the descriptor next
+        self._process.stdout.close()
         self._said.close()
 
     def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
@@ -161,14 +163,19 @@ class Agent:
         return answer["answer"], at
 
     def _write(self, message: dict[str, Any]) -> None:
-        data = written(message)
+        """Whoever waits for an answer is told where none can come."""
+        data, why = written(message), ""
         with self._writing:
+            if self._over.is_set():  # it may be closed by us
+                return
+            assert self._process.stdin is not None
             try:
-                assert self._process.stdin is not None
-                self._process.stdin.write(data)
-                self._process.stdin.flush()
-            except (OSError, ValueError):  # gone, or closed by us: whoever waits for an answer is told
-                self._lose("its agent has gone")
+                if not send(self._process.stdin.fileno(), data, SILENT_S):
+                    why = f"it has taken nothing for {SILENT_S:g} s"
+            except OSError:
+                why = "its agent has gone"
+        if why:
+            self._lose(why)
 
     def _greeting(self) -> dict[str, Any]:
         until = time.monotonic() + GREETED_WITHIN_S
@@ -191,8 +198,10 @@ class Agent:
     def _read(self) -> None:
         while not self._over.is_set():
             try:
-                message, at = self._lines.message(1.0), time.monotonic()
+                message, at = self._lines.message(BEAT_S), time.monotonic()
             except Silent:
+                if self._lines.silent_for(SILENT_S):
+                    self._lose(f"nothing has come from it for {SILENT_S:g} s")
                 continue
             except (Closed, OSError, ValueError):
                 self._lose("its agent has gone")
@@ -200,7 +209,6 @@ class Agent:
             except WireError as error:
                 self._lose(f"its agent says something else: {error}")
                 return
-            self._heard_s = at
             number = message.get("id")
             waiting = self._waiting.pop(number, None) if isinstance(number, int) else None
             if waiting is not None:
@@ -210,8 +218,6 @@ class Agent:
         """Say that we are there. The agent says so, too: where the link is cut, nothing else tells."""
         while not self._over.wait(BEAT_S):
             self._write({"beat": True})
-            if time.monotonic() - self._heard_s > SILENT_S:
-                self._lose(f"nothing has come from it for {SILENT_S:g} s")
 
     def _lose(self, why: str) -> None:
         if self._over.is_set():
@@ -245,7 +251,7 @@ class Agent:
 def _started(host: HostTable, words: Sequence[str], said: Any) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=marked(environment()),
+            words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=marked(environment()),
             start_new_session=True,
         )  # fmt: skip
     except OSError as error:

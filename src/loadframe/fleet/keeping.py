@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from loadframe.fleet.wire import Closed, Lines, Silent, WireError, read
+from loadframe.fleet.wire import LEASE_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import environment, python
 
 QUESTIONS = frozenset(
@@ -34,7 +34,7 @@ class Kept:
         self._lock = threading.Lock()
         # A session of its own, and no signal at our end: it is to put everything back, whatever ends us.
         self._process = subprocess.Popen(
-            python("loadframe.fleet.worker"),
+            python("loadframe.fleet.worker"), bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), start_new_session=True,
         )  # fmt: skip
         threading.Thread(target=self._pass_back, daemon=True).start()
@@ -50,8 +50,8 @@ class Kept:
                 self._open.add(number)
         with contextlib.suppress(OSError):  # it has ended, which reading tells
             assert self._process.stdin is not None
-            self._process.stdin.write(line + b"\n")
-            self._process.stdin.flush()
+            if not send(self._process.stdin.fileno(), line + b"\n", LEASE_S):
+                self._process.kill()  # it was stopped, or is stuck: what it leaves is cleaned up
 
     def close(self) -> None:
         """It puts everything back and ends. Idempotent."""

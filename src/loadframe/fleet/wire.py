@@ -41,6 +41,8 @@ class Lines:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._waiting = b""
+        self.heard_s = time.monotonic()
+        """When anything last came, also a part of a line: a long one may be under way for longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
         """The next line, without its end. Silent, Closed, WireError for one without an end."""
@@ -49,17 +51,40 @@ class Lines:
             if len(self._waiting) > LONGEST_LINE:
                 raise WireError(f"a line has more than {LONGEST_LINE:,} bytes")
             left_s = max(0.0, until - time.monotonic())
-            if not select.select([self._descriptor], [], [], left_s)[0]:
+            if not _ready(self._descriptor, select.POLLIN, left_s):
                 raise Silent
             if not (more := os.read(self._descriptor, 1 << 16)):
                 raise Closed
             self._waiting += more
+            self.heard_s = time.monotonic()
         line, _, self._waiting = self._waiting.partition(b"\n")
         return line
+
+    def silent_for(self, seconds: float) -> bool:
+        """Whether nothing has come for so long."""
+        return time.monotonic() - self.heard_s >= seconds
 
     def message(self, within_s: float) -> dict[str, Any]:
         """The next message. Silent, Closed, WireError."""
         return read(self.line(within_s))
+
+
+def send(descriptor: int, data: bytes, within_s: float) -> bool:
+    """All of it through a pipe; False where the other side, which is there, has taken nothing for so long: then a part
+    of a line is under way, and nothing more may be sent. Of one thread at a time. OSError where it is gone."""
+    view = memoryview(data)
+    while view:
+        if not _ready(descriptor, select.POLLOUT, within_s):
+            return False
+        view = view[os.write(descriptor, view[: select.PIPE_BUF]) :]  # no more than a pipe that is ready takes at once
+    return True
+
+
+def _ready(descriptor: int, event: int, within_s: float) -> bool:
+    """Not select(2): a coordinator of a thousand hosts has more descriptors than that knows."""
+    waiting = select.poll()
+    waiting.register(descriptor, event)
+    return bool(waiting.poll(within_s * 1000))
 
 
 def read(line: bytes) -> dict[str, Any]:

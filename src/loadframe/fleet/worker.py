@@ -22,7 +22,7 @@ from loadframe.errors import UserError
 from loadframe.fleet.changing import Changing
 from loadframe.fleet.part import Part, reason_of
 from loadframe.fleet.running_there import RunningThere
-from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, written
+from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
 from loadframe.host.signals import ignore
@@ -89,7 +89,8 @@ class Worker:
                     self._obey(said)
                 self._look()
         except Over as over:
-            return str(over)
+            self._why = str(over)
+            return self._why
         finally:
             self._close()
 
@@ -264,12 +265,9 @@ class Worker:
             identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
 
     def _say(self, message: dict[str, Any]) -> None:
-        data = written(message)
-        try:
-            while data:
-                data = data[os.write(self._sink, data) :]
-        except OSError:  # the agent is gone, which reading tells
-            return
+        with contextlib.suppress(OSError):  # the agent is gone, which reading tells
+            if not send(self._sink, written(message), LOAD_LEASE_S):
+                raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
 
     def _refuse(self, number: object, error: Exception) -> None:
         said = {"error": getattr(error, "fact", "") or f"{type(error).__name__}: {error}"}
