@@ -16,6 +16,8 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PACE = Path(__file__).with_name("pace.py")
 WITHIN_S = 60.0
 """For what a lease of 5 s bounds, on a machine that has other things to do."""
+BACK_WITHIN_S = 10.0
+"""After a coordinator that was killed, all hosts are as before."""
 
 STUDY = """
 [study]
@@ -224,8 +226,16 @@ class Laboratory:
         drivers = [each for each in self.stations if "driver" in each.roles]
         await_that(lambda: all(each.loads for each in drivers), "requests of all drivers")
 
-    def await_as_before(self, *but: Station) -> None:
+    def await_as_before(self, within_s: float = WITHIN_S) -> None:
         """Until nothing is left on any host."""
+        until = time.monotonic() + within_s
         for each in self.stations:
-            if each not in but:
-                await_that(lambda each=each: each.as_before, f"{each.name} as before")  # type: ignore[misc]
+            left_s = until - time.monotonic()
+            await_that(lambda each=each: each.as_before, f"{each.name} as before", left_s)  # type: ignore[misc]
+
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        """End the coordinator by `kill -9`; all hosts are as before within ten seconds."""
+        process.kill()
+        until = time.monotonic() + BACK_WITHIN_S
+        process.communicate()
+        self.await_as_before(until - time.monotonic())

@@ -97,16 +97,15 @@ def test_it_is_started_there_and_measured_over_the_network(lab: Laboratory) -> N
     lab.await_as_before()
 
 
-def test_nothing_is_left_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
+@pytest.mark.alone
+def test_nothing_is_left_after_ten_seconds_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
     process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
     lab.await_load()
     assert listening(lan, "north") == {lan.address("north"), "127.0.0.1"}, "the origin is its host's alone"
     assert all(not listening(lan, name) - OWN for name in (*DRIVERS, "coordinator"))
     assert [bool(each.processes("varnishd")) for each in lab.stations] == [True, False, False]
-    process.kill()
-    process.communicate()
-    lab.await_as_before()
-    await_that(lambda: not listening(lan, "north"), "no server on north, nor an origin")
+    lab.kill(process)
+    await_that(lambda: not listening(lan, "north"), "no server on north, nor an origin", 1.0)
 
 
 def test_a_server_that_dies_there_is_told_with_its_host(lab: Laboratory) -> None:

@@ -62,9 +62,11 @@ def void(process: subprocess.Popen[str]) -> str:
     return str(json.loads(out)["message"])
 
 
-@pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
-@pytest.mark.skipif(SSHD is None, reason="no sshd is installed")
-def test_a_link_that_is_cut_amid_a_step_voids_it_and_both_sides_are_as_before(place: Path) -> None:
+@pytest.fixture
+def cuttable(place: Path) -> Iterator[Laboratory]:
+    """Two drivers on hosts of their own; two is reached by ssh."""
+    if not network.possible() or SSHD is None:
+        pytest.skip("no network namespaces may be made here, or no sshd is installed")
     with Network(["coordinator", "target", "one", "two"]) as lan:
         keys = place / "ssh"
         keys.mkdir(mode=0o700)
@@ -74,16 +76,30 @@ def test_a_link_that_is_cut_amid_a_step_voids_it_and_both_sides_are_as_before(pl
         ):
             one = Station("one", place / "one", address=lan.address("one"), by=lan.within("one"))
             two = Station("two", place / "two", address=lan.address("two"), ssh="laboratory-two")
-            made = Laboratory(place, [one, two], lan.address("target"), port, lan.within("coordinator"))
+            made = Laboratory(place, [one, two], lan.address("target"), port, lan.within("coordinator"), network=lan)
             made.about = f'ssh_config = "{config}"'
             with closing(made):
-                process = made.begin("[4]", window="60s")
-                made.await_load()
-                lan.cut("two")
-                told = void(process)
-                assert "void (agent-lost)" in told and "'two'" in told, told
-                made.await_as_before()
-                assert [step["void"] for step in made.steps] == ["agent-lost"]
+                yield made
+
+
+def test_a_link_that_is_cut_amid_a_step_voids_it_and_both_sides_are_as_before(cuttable: Laboratory) -> None:
+    process = cuttable.begin("[4]", window="60s")
+    cuttable.await_load()
+    cuttable.network.cut("two")
+    told = void(process)
+    assert "void (agent-lost)" in told and "'two'" in told, told
+    cuttable.await_as_before()
+    assert [step["void"] for step in cuttable.steps] == ["agent-lost"]
+
+
+@pytest.mark.alone
+def test_after_kill_9_of_the_coordinator_so_is_a_host_whose_link_is_cut_within_ten_seconds(
+    cuttable: Laboratory,
+) -> None:
+    process = cuttable.begin("[4]", window="60s")
+    cuttable.await_load()
+    cuttable.network.cut("two")
+    cuttable.kill(process)
 
 
 @pytest.mark.alone
