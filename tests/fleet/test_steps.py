@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,12 +27,9 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture
-def lab(own_state: Path, tmp_path: Path, port: int) -> Iterator[Laboratory]:
-    """Two drivers. Their folders can be entered by the user of a driver, which pytest's own cannot."""
-    folder = own_state.parent / f"lab-{os.getpid()}-{tmp_path.name}"
-    folder.mkdir()
-    folder.chmod(0o755)
-    made = Laboratory(folder, [Station("a", folder / "a"), Station("b", folder / "b")], port=port)
+def lab(open_folder: Path, port: int) -> Iterator[Laboratory]:
+    """Two drivers."""
+    made = Laboratory(open_folder, [Station(name, open_folder / name) for name in ("a", "b")], port=port)
     yield made
     made.close()
 
@@ -85,6 +83,19 @@ def test_a_worker_that_is_killed_voids_the_step_and_its_agent_cleans_up(lab: Lab
     (worker,) = lab.stations[0].processes("loadframe.fleet.worker")
     os.kill(worker, signal.SIGKILL)
     assert "host 'a'" in refused(process)
+    lab.await_as_before()
+
+
+def test_a_worker_that_is_stopped_voids_the_step_soon_and_its_agent_cleans_up(lab: Laboratory) -> None:
+    """Its agent goes on, and answers: the end of the load would be waited for until a minute after it."""
+    process = lab.begin("[4]", window="60s")
+    lab.await_load()
+    (worker,) = lab.stations[0].processes("loadframe.fleet.worker")
+    os.kill(worker, signal.SIGSTOP)
+    began_s = time.monotonic()
+    told = refused(process)
+    assert time.monotonic() - began_s < 40
+    assert "void (load-failed): host 'a': the worker of its agent has done nothing for 6 s" in told, told
     lab.await_as_before()
 
 

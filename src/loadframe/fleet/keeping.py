@@ -1,5 +1,5 @@
-"""The agent's side of its worker (worker.py): start it, pass on what it is asked and what it says, clean up after one
-that was killed."""
+"""The agent's side of its worker (worker.py): start it, pass on what it is asked and what it says, end one that has
+stopped, clean up after one that was killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from loadframe.fleet.wire import LEASE_S, Closed, Lines, Silent, WireError, read, send
+from loadframe.fleet.wire import LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import environment, python
 
 QUESTIONS = frozenset(
@@ -30,17 +30,23 @@ class Kept:
         self._refuse = refuse
         self._open: set[object] = set()
         self._closing = False
-        self._ended = ""
+        self._ended = self._stopped = ""
         self._lock = threading.Lock()
         # A session of its own, and no signal at our end: it is to put everything back, whatever ends us.
         self._process = subprocess.Popen(
             python("loadframe.fleet.worker"), bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), start_new_session=True,
         )  # fmt: skip
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
+        self._spoke = False
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """A line of the coordinator's; number: of the question that it is, None for a beat."""
+        """A line of the coordinator's; number: of the question that it is, None for a beat. A worker that answers no
+        beats any more, which its own thread for that does whatever it is at, is ended: it may have been stopped."""
+        if self._spoke and self._lines.silent_for(SILENT_S):
+            self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
             if self._ended:
                 if number is not None:
@@ -51,7 +57,7 @@ class Kept:
         with contextlib.suppress(OSError):  # it has ended, which reading tells
             assert self._process.stdin is not None
             if not send(self._process.stdin.fileno(), line + b"\n", LEASE_S):
-                self._process.kill()  # it was stopped, or is stuck: what it leaves is cleaned up
+                self._end(f"the worker of its agent has taken nothing for {LEASE_S:g} s")
 
     def close(self) -> None:
         """It puts everything back and ends. Idempotent."""
@@ -59,27 +65,41 @@ class Kept:
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # then it goes on without us
-            if self._process.wait(ENDS_WITHIN_S):  # it had given up: a large file was being written, for instance
-                _clean_up()
+        try:
+            left = self._process.wait(
+                ENDS_WITHIN_S
+            )  # not 0: it gave up, as a large file was being written, for instance
+        except subprocess.TimeoutExpired:  # it gives up sooner, unless it was stopped
+            self._process.kill()
+            left = self._process.wait()
+        if left:
+            _clean_up()
+
+    def _end(self, why: str) -> None:
+        """What it leaves is cleaned up once it has ended."""
+        self._stopped = why
+        self._process.kill()
 
     def _pass_back(self) -> None:
-        assert self._process.stdout is not None
-        lines = Lines(self._process.stdout.fileno())
         while True:
             try:
-                line = lines.line(3600.0)
-                with contextlib.suppress(WireError), self._lock:
-                    self._open.discard(read(line).get("id"))
-                self._say(line + b"\n")
+                line = self._lines.line(3600.0)
+                message = read(line)
             except Silent:
                 continue
             except (Closed, WireError, OSError):
                 break
+            self._spoke = True
+            if "beat" in message:
+                continue
+            with self._lock:
+                self._open.discard(message.get("id"))
+            self._say(line + b"\n")
+        self._process.kill()  # nothing, where it has ended
         code = self._process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         with self._lock:
-            self._ended = f"the worker of its agent has ended by {how}"
+            self._ended = self._stopped or f"the worker of its agent has ended by {how}"
             left = list(self._open)
         if self._closing:
             return

@@ -55,6 +55,7 @@ class Worker:
         self._changing: Changing | None = None
         self._there: RunningThere | None = None
         self._why = ""
+        self._saying = threading.Lock()
         self._closed = threading.Event()
         self._preparing: int | None = None
         self._ended: int | None = None
@@ -253,11 +254,20 @@ class Worker:
             else:
                 if "ask" in message:
                     self._came.put(message)
+                else:
+                    self._beat()
         self._came.put(self._why)
         if not self._closed.wait(STUCK_S):
             self._end_processes()
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
+
+    def _beat(self) -> None:
+        """The agent is to know that we are not stopped."""
+        try:
+            self._say({"beat": True})
+        except Over as over:
+            self._why = str(over)
 
     def _end_processes(self) -> None:
         """What the main thread may be waiting for."""
@@ -265,7 +275,7 @@ class Worker:
             identity.end_all(identity.marked(mark_of(part.lease.id)), 0.0)
 
     def _say(self, message: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # the agent is gone, which reading tells
+        with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading tells
             if not send(self._sink, written(message), LOAD_LEASE_S):
                 raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
 
