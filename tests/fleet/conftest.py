@@ -13,7 +13,7 @@ from workers import begun
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """One that the user of the service may enter."""
+    """One that users of services and drivers may enter, which they cannot with pytest's own."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)

@@ -4,7 +4,6 @@ agent."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,15 +37,12 @@ def lan() -> Iterator[Network]:
 
 
 @pytest.fixture
-def lab(lan: Network, own_state: Path, tmp_path: Path) -> Iterator[Laboratory]:
-    folder = own_state.parent / f"changed-{os.getpid()}-{tmp_path.name}"
-    folder.mkdir()
-    folder.chmod(0o755)
+def lab(lan: Network, open_folder: Path) -> Iterator[Laboratory]:
     address = lan.address("north")
-    north = Station("north", folder / "north", ["target"], address, lan.within("north"), may_change=["machine"])
-    one = Station("one", folder / "one", by=lan.within("one"))
+    north = Station("north", open_folder / "north", ["target"], address, lan.within("north"), may_change=["machine"])
+    one = Station("one", open_folder / "one", by=lan.within("one"))
     with paced(0.02, address, lan.within("north")) as port:
-        made = Laboratory(folder, [one, north], address, port, lan.within("coordinator"))
+        made = Laboratory(open_folder, [one, north], address, port, lan.within("coordinator"))
         yield made
         made.close()
 

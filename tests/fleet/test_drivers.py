@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,6 @@ made_here = pytest.mark.skipif(not network.possible(), reason="no network namesp
 @contextmanager
 def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterator[Laboratory]:
     """Two drivers and a target, each in a namespace of its own. size: bytes of a page. rate: of the target's link."""
-    folder.mkdir()
-    folder.chmod(0o755)
     with ExitStack() as stack:
         lan = stack.enter_context(Network(["coordinator", "target", *NAMES]))
         if rate:
@@ -40,17 +37,11 @@ def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterat
         yield lab
 
 
-@pytest.fixture
-def place(own_state: Path, tmp_path: Path) -> Path:
-    """The user of a driver can enter it."""
-    return own_state.parent / f"drivers-{os.getpid()}-{tmp_path.name}"
-
-
 @pytest.mark.server
 @pytest.mark.alone
 @made_here
-def test_a_full_link_is_named_with_its_host(place: Path) -> None:
-    with laboratory(place, 0.002, 4_000, rate="16mbit") as lab:
+def test_a_full_link_is_named_with_its_host(open_folder: Path) -> None:
+    with laboratory(open_folder, 0.002, 4_000, rate="16mbit") as lab:
         whole = lab.measured("[3, 24]", "500ms", blocks=3, verb="investigate")
         found = whole["drivers"]
         assert found["drivers"] == list(NAMES) and found["fewer"] == list(NAMES[:1])
@@ -106,8 +97,8 @@ def stranger(lan: Network, source: str, sink: str) -> Iterator[None]:
 @pytest.mark.server
 @pytest.mark.alone
 @made_here
-def test_traffic_of_others_is_told_with_the_link_that_has_it(place: Path) -> None:
-    with laboratory(place, 0.002, 20_000, rate="64mbit") as lab, stranger(lab.network, "target", "one"):
+def test_traffic_of_others_is_told_with_the_link_that_has_it(open_folder: Path) -> None:
+    with laboratory(open_folder, 0.002, 20_000, rate="64mbit") as lab, stranger(lab.network, "target", "one"):
         found = lab.measured("[4]", "3s", blocks=2)
         rows = {each["driver"]: each for each in found["fleet_limits"] if each["id"] == "network.others"}
         assert rows.keys() == {"one", "two", ""} and not any(each["unseen"] for each in rows.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,19 +37,10 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def place(own_state: Path, tmp_path: Path) -> Path:
-    """The user of a driver can enter it."""
-    folder = own_state.parent / f"faults-{os.getpid()}-{tmp_path.name}"
-    folder.mkdir()
-    folder.chmod(0o755)
-    return folder
-
-
-@pytest.fixture
-def lab(place: Path) -> Iterator[Laboratory]:
+def lab(open_folder: Path) -> Iterator[Laboratory]:
     """Two drivers that are processes of this machine."""
     with paced(0.02) as port:
-        made = Laboratory(place, [Station("a", place / "a"), Station("b", place / "b")], port=port)
+        made = Laboratory(open_folder, [Station(name, open_folder / name) for name in ("a", "b")], port=port)
         yield made
         made.close()
 
@@ -63,20 +53,21 @@ def void(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture
-def cuttable(place: Path) -> Iterator[Laboratory]:
+def cuttable(open_folder: Path) -> Iterator[Laboratory]:
     """Two drivers on hosts of their own; two is reached by ssh."""
     if not network.possible() or SSHD is None:
         pytest.skip("no network namespaces may be made here, or no sshd is installed")
     with Network(["coordinator", "target", "one", "two"]) as lan:
-        keys = place / "ssh"
+        keys = open_folder / "ssh"
         keys.mkdir(mode=0o700)
         with (
             ssh_daemon(lan, "two", keys) as config,
             paced(0.02, lan.address("target"), lan.within("target")) as port,
         ):
-            one = Station("one", place / "one", address=lan.address("one"), by=lan.within("one"))
-            two = Station("two", place / "two", address=lan.address("two"), ssh="laboratory-two")
-            made = Laboratory(place, [one, two], lan.address("target"), port, lan.within("coordinator"), network=lan)
+            one = Station("one", open_folder / "one", address=lan.address("one"), by=lan.within("one"))
+            two = Station("two", open_folder / "two", address=lan.address("two"), ssh="laboratory-two")
+            within = lan.within("coordinator")
+            made = Laboratory(open_folder, [one, two], lan.address("target"), port, within, network=lan)
             made.about = f'ssh_config = "{config}"'
             with closing(made):
                 yield made

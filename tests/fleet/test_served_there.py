@@ -112,15 +112,12 @@ def served(lan: Network) -> Iterator[int]:
 
 
 @pytest.fixture
-def lab(lan: Network, own_state: Path, tmp_path: Path) -> Iterator[Laboratory]:
-    folder = own_state.parent / f"served-{os.getpid()}-{tmp_path.name}"
-    folder.mkdir()
-    folder.chmod(0o755)
+def lab(lan: Network, open_folder: Path) -> Iterator[Laboratory]:
     address = lan.address("north")
-    north = Station("north", folder / "north", ["target"], address, lan.within("north"), may_change=["settings"])
-    one = Station("one", folder / "one", by=lan.within("one"))
+    north = Station("north", open_folder / "north", ["target"], address, lan.within("north"), may_change=["settings"])
+    one = Station("one", open_folder / "one", by=lan.within("one"))
     with served(lan) as port:
-        made = Laboratory(folder, [one, north], address, port, lan.within("coordinator"))
+        made = Laboratory(open_folder, [one, north], address, port, lan.within("coordinator"))
         yield made
         made.close()
 

@@ -4,7 +4,6 @@ reached by a real SSH daemon: what is said of a step is said of the right hosts,
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,8 +30,6 @@ pytestmark = [
 @contextmanager
 def laboratory(folder: Path, loaded: str, pace_s: float, size: int = 100, rate: str = "") -> Iterator[Laboratory]:
     """A service on the target `loaded`; rate: of the link of that target. The driver four is reached by ssh."""
-    folder.mkdir()
-    folder.chmod(0o755)
     with ExitStack() as stack:
         lan = stack.enter_context(Network(["coordinator", *TARGETS, *DRIVERS]))
         if rate:
@@ -50,15 +47,9 @@ def laboratory(folder: Path, loaded: str, pace_s: float, size: int = 100, rate: 
         yield lab
 
 
-@pytest.fixture
-def place(own_state: Path, tmp_path: Path) -> Path:
-    """The user of a driver can enter it."""
-    return own_state.parent / f"topology-{os.getpid()}-{tmp_path.name}"
-
-
 @pytest.mark.alone
-def test_four_drivers_give_what_one_gives_with_four_times_the_connections(place: Path) -> None:
-    with laboratory(place, "north", 0.03) as lab:
+def test_four_drivers_give_what_one_gives_with_four_times_the_connections(open_folder: Path) -> None:
+    with laboratory(open_folder, "north", 0.03) as lab:
         words = [*lab.within, sys.executable, BESIDE_ONE, lab.study("[8]", "700ms", blocks=4), lab.fleet()]
         done = subprocess.run([*words, lab.folder / "runs"], capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from loadframe.experiments.ladder_states import TakesElsewhere
     from loadframe.experiments.searching import Beside
     from loadframe.experiments.tuning import Searching
-    from loadframe.fleet.declaration import Fleet
     from loadframe.study import Study
+
+Made = TypeVar("Made")
 
 app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
 
@@ -49,42 +50,29 @@ def bench_of(fleet: Path | None, study: Study) -> Iterator[MakeBench]:
         yield made
 
 
-@contextmanager
-def searching_of(fleet: Path | None, study: Study) -> Iterator[Searching]:
+def searching_of(fleet: Path | None, study: Study) -> AbstractContextManager[Searching]:
     """How a search takes its trials: one by one on this machine, or side by side on the hosts of this fleet."""
-    if fleet is None:
-        from loadframe.experiments.tuning import one_by_one
+    from loadframe.experiments.tuning import one_by_one
 
-        yield one_by_one
-        return
-    over, declared = _trials_over(fleet)
-    with over.searching_over(declared, study, say) as searching:
-        yield searching
+    return _on_hosts(fleet, study, one_by_one, lambda over: over.searching_over)
 
 
-@contextmanager
-def blocks_of(fleet: Path | None, study: Study) -> Iterator[TakesElsewhere | None]:
+def blocks_of(fleet: Path | None, study: Study) -> AbstractContextManager[TakesElsewhere | None]:
     """Who takes the blocks of a ladder: None for the bench of this machine, or the hosts of this fleet."""
-    if fleet is None:
-        yield None
-        return
-    over, declared = _trials_over(fleet)
-    with over.blocks_over(declared, study, say) as elsewhere:
-        yield elsewhere
+    return _on_hosts(fleet, study, None, lambda over: over.blocks_over)
+
+
+def capacities_of(fleet: Path | None, study: Study) -> AbstractContextManager[Beside | None]:
+    """What searches the capacity with other settings: None without a fleet."""
+    return _on_hosts(fleet, study, None, lambda over: over.capacities_over)
 
 
 @contextmanager
-def capacities_of(fleet: Path | None, study: Study) -> Iterator[Beside | None]:
-    """What searches the capacity with other settings: None without a fleet."""
+def _on_hosts(fleet: Path | None, study: Study, here: Made, over: Callable[[ModuleType], Any]) -> Iterator[Made]:
+    """What takes trials: that of this machine, or that of the fleet in this file, which fleet/trials_over.py makes."""
     if fleet is None:
-        yield None
+        yield here
         return
-    over, declared = _trials_over(fleet)
-    with over.capacities_over(declared, study, say) as beside:
-        yield beside
-
-
-def _trials_over(fleet: Path) -> tuple[ModuleType, Fleet]:
     from loadframe.fleet.declaration import load
 
     declared = load(fleet)
@@ -92,7 +80,8 @@ def _trials_over(fleet: Path) -> tuple[ModuleType, Fleet]:
         from loadframe.fleet import trials_over
     except ModuleNotFoundError as error:
         raise _missing(error) from error
-    return trials_over, declared
+    with over(trials_over)(declared, study, say) as made:
+        yield made
 
 
 def _missing(error: ModuleNotFoundError) -> MissingTool:
