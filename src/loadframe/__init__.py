@@ -33,6 +33,7 @@ thing and proves the gain.
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
+    start_ndb(config)             a private cluster with that file, started and ended -> NdbStart
     write_report(run, investigation)    report.html of a run folder
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     export(run, format), exports()      a run in the formats of other tools, and which there are
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.learning import learn, predict_observed
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
+    from loadframe.experiments.ndb_start import start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.run_forecasting import predict_run
     from loadframe.experiments.writing import write_report
@@ -191,6 +193,7 @@ __all__ = [
     "render_tuning",
     "revert_changes",
     "services",
+    "start_ndb",
     "sweep_leftovers",
     "tune",
     "tuning_json",

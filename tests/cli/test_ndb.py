@@ -110,6 +110,49 @@ def test_bad_input_says_what_to_do(here: Callable[..., Result], arguments: tuple
         assert word in done.stderr
 
 
+def test_without_the_programs_a_start_says_how_to_have_them(
+    here: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = here(STORY, *HOST, "--start")
+    assert done.exit_code == 1
+    assert "ndbmtd is not installed" in done.stderr
+    assert "scripts/build-mysql-cluster" in done.stderr
+
+
+def test_a_file_with_errors_is_not_started(here: Callable[..., Result]) -> None:
+    done = here(STORY, *HOST, "--set", "ndbd default.DataMemory=64G", "--start")
+    assert done.exit_code == 1
+    assert "is not started: it has errors" in done.stderr
+
+
+@pytest.mark.ndb
+def test_a_cluster_is_started_with_the_file_and_told(here: Callable[..., Result]) -> None:
+    small = ("--set", "ndbd default.DataMemory=80M", "--set", "ndbd default.LockExecuteThreadToCPU=0")
+    done = here(STORY, *small, "--set", "ndbd default.MaxNoOfExecutionThreads=2", "--start", "--json")
+    assert done.exit_code == 0, done.output
+    start = document(done)["start"]
+    assert start["version"].startswith("MySQL Cluster 9.")
+    assert start["seconds"] > 0
+    assert start["refused"] == ""
+    (node,) = start["nodes"]
+    (checked,) = document(done)["data_nodes"]
+    assert node["memory_bytes"] > checked["memory_bytes"], "what the settings take is a lower bound"
+    kinds = {group["kind"]: group for group in node["threads"]}
+    assert kinds["ldm"]["count"] == 1
+    assert kinds["ldm"]["cpus"] == [0]
+    shown = here(STORY, *small, "--set", "ndbd default.MaxNoOfExecutionThreads=2", "--start")
+    assert "starts with it: all data nodes on this machine, after" in shown.stdout
+    assert "Not checked: whether" not in shown.stdout
+
+
+@pytest.mark.ndb
+def test_what_this_machine_has_not_is_said_before_anything_starts(here: Callable[..., Result]) -> None:
+    done = here(STORY, *HOST, "--set", "ndbd default.LockExecuteThreadToCPU=14,15", "--start")
+    assert done.exit_code == 1
+    assert "It is not started, as on this machine" in done.stderr
+
+
 def test_a_folder_and_a_file_that_is_no_text_are_refused(here: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "binary.ini").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in here("binary.ini").stderr

@@ -28,6 +28,7 @@ TRIED_ELSEWHERE = {
     "case run bulk-ingest --quick": "benchmarks/gains.py",
     "case run oltp-ladder --quick": "benchmarks/gains.py",
     "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
+    "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "tests/cli/test_ndb.py",
     "serve runs": "tests/live",
     "watch shop.toml": "tests/watching/test_for_real.py",
     "watch --import range.json --as load=jobs_active --as 'mariadb.table_open_cache=open_tables / 2560'": (

@@ -422,8 +422,8 @@ def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
 
 
-def test_a_cluster_is_read_and_never_started(lease: Lease) -> None:
-    with pytest.raises(StudyError, match="no MySQL Cluster") as caught:
+def test_a_cluster_is_checked_and_never_loaded(lease: Lease) -> None:
+    with pytest.raises(StudyError, match="loads no MySQL Cluster") as caught:
         registry.make("ndb", lease=lease, allowance=Allowance())
     assert "loadframe ndb CONFIG" in caught.value.remedy
     assert "ndb" not in registry.KINDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,13 @@ def ndb(
             "--write", metavar="FILE", dir_okay=False, help="Write the changed file, unless an error is found."
         ),
     ] = None,
+    start: Annotated[
+        bool,
+        typer.Option(
+            "--start",
+            help="Also start a private cluster with it here, unless an error is found, and end it.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a MySQL Cluster config.ini: settings, threads and their CPUs, API slots, memory, durability."""
@@ -61,6 +69,8 @@ def ndb(
             memory_bytes=None if memory is None else _memory(memory),
             bound=dict(_bound(text) for text in bound or []),
         )
+        if start and not report.refused:
+            report = replace(report, start=loadframe.start_ndb(read))
         if as_json:
             emit(loadframe.ndb_json(report))
         else:
@@ -69,6 +79,8 @@ def ndb(
             _write(write, read.text)
         elif write is not None:
             say(f"{write} is not written: it has errors.")
+        if start and report.start is None:
+            say(f"{config} is not started: it has errors.")
         if report.refused:
             raise typer.Exit(MUST_ACT)
 

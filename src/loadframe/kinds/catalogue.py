@@ -84,6 +84,10 @@ class Catalogue:
     def get(self, name: str) -> SettingSpec | None:
         return next((spec for spec in self.specs if spec.name == name), None)
 
+    def spelt(self, name: str) -> SettingSpec | None:
+        """The same by a name in any spelling: some targets write capitals in the names of their settings."""
+        return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
+
     def known(self, name: str) -> SettingSpec:
         """Of a setting that is in it."""
         spec = self.get(name)
@@ -124,9 +128,9 @@ class Catalogue:
         checked: dict[str, SettingValue] = {}
         for given, value in settings.items():
             name = plain(given)
-            spec = self.get(name)
+            spec = self.spelt(name)
             if spec is not None:
-                checked[name] = canonical(self.kind, spec, value)
+                checked[spec.name] = canonical(self.kind, spec, value)
             elif name in others:
                 checked[name] = value
             else:
@@ -134,7 +138,8 @@ class Catalogue:
         return checked
 
     def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
-        close = difflib.get_close_matches(name, {*self.names(), *others}, n=3, cutoff=0.6)
+        spelt = {plain(known): known for known in (*self.names(), *others)}
+        close = [spelt[one] for one in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
         remedy = f"Did you mean {' or '.join(close)}? " if close else ""
         return StudyError(
             f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"

@@ -118,6 +118,8 @@ __all__ = [
     "NdbReport",
     "NdbServer",
     "NdbSeverity",
+    "NdbStart",
+    "NdbStartedNode",
     "NdbThreads",
     "NextLimit",
     "ObjectiveLevel",

@@ -56,8 +56,35 @@ class NdbServer:
 
 
 @dataclass(frozen=True, slots=True)
+class NdbStartedNode:
+    """A data node as it ran. memory_bytes: what it took once it was started. threads: with the CPUs that the kernel
+    has for them."""
+
+    node_id: int
+    memory_bytes: int
+    threads: tuple[NdbThreads, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NdbStart:
+    """A trial of a config.ini: a private cluster with its nodes on this machine, which is ended at once.
+
+    seconds: until all data nodes were started, None where that failed. refused: why it failed, "" where it did not;
+    words: of the program that refused it, its log's last lines. left_out: settings that have no place in it.
+    """
+
+    version: str
+    seconds: float | None
+    nodes: tuple[NdbStartedNode, ...]
+    left_out: tuple[str, ...]
+    refused: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NdbReport:
-    """A config.ini, checked. not_checked: what was not, and why. programs: a cluster's, and where they are here."""
+    """A config.ini, checked. not_checked: what was not, and why. programs: a cluster's, and where they are here. start:
+    how a cluster started with it, None where that was not tried."""
 
     file: str
     data_nodes: tuple[NdbDataNode, ...]
@@ -67,11 +94,13 @@ class NdbReport:
     findings: tuple[NdbFinding, ...]
     not_checked: tuple[str, ...]
     programs: dict[str, str | None]
+    start: NdbStart | None = None
 
     @property
     def refused(self) -> bool:
-        """Whether there is an error among the findings."""
-        return any(finding.severity == "error" for finding in self.findings)
+        """Whether there is an error among the findings, or no cluster started with it."""
+        started = self.start is None or not self.start.refused
+        return not started or any(finding.severity == "error" for finding in self.findings)
 
 
 def cpu_list(cpus: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbThreads, cpu_list
+from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbStart, NdbThreads, cpu_list
 from loadframe.reporting.layout import wrapped
 from loadframe.units import show
 
@@ -28,7 +28,10 @@ def render_ndb(report: NdbReport, *, width: int = 110) -> str:
             lines += ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))]
     if not report.findings:
         lines += ["", "No rule is broken."]
-    lines += ["", "Not checked:", *(line for words in _unchecked(report) for line in wrapped(words, width))]
+    if report.start is not None:
+        lines += ["", *_start(report.start, width)]
+    if unchecked := [line for words in _unchecked(report) for line in wrapped(words, width)]:
+        lines += ["", "Not checked:", *unchecked]
     return "\n".join(lines)
 
 
@@ -58,8 +61,25 @@ def _finding(one: NdbFinding, file: str, width: int) -> Iterator[str]:
     yield from wrapped(f"{one.remedy} [{one.source}]", width, indent=4)
 
 
+def _start(start: NdbStart, width: int) -> Iterator[str]:
+    if start.seconds is None:
+        yield f"{start.version} does not start with it:"
+        yield from wrapped(start.refused, width)
+        yield from (f"    {line}" for line in start.words.splitlines())
+    else:
+        yield f"{start.version} starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
+    for node in start.nodes:
+        yield f"  data node {node.node_id}: {show(node.memory_bytes, 'bytes')} of memory once it was started"
+        yield from wrapped(f"threads: {'; '.join(_threads(group) for group in node.threads)}", width, indent=4)
+    if start.left_out:
+        yield from wrapped(f"Left out: {', '.join(start.left_out)}", width)
+
+
 def _unchecked(report: NdbReport) -> Iterator[str]:
     yield from report.not_checked
     missing = [name for name in NEEDED if report.programs[name] is None]
-    lacking = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here (`loadframe doctor`)"
-    yield f"whether a cluster starts with it: {lacking if missing else 'Loadframe starts none'}"
+    if missing:
+        lacking = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here"
+        yield f"whether a cluster starts with it: {lacking} (`loadframe doctor`)"
+    elif report.start is None:
+        yield "whether a cluster starts with it: give --start"

@@ -1,0 +1,127 @@
+"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node.
+
+None of them goes into the background, so that each is one process, and a child of ours.
+"""
+
+from __future__ import annotations
+
+import re
+
+from loadframe.errors import TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance
+from loadframe.kinds.ndb.node_threads import told_threads
+from loadframe.kinds.ndb.own_settings import HOST
+from loadframe.kinds.ndb.programs import CLIENT, DATA_NODE, MANAGEMENT, PACKAGE
+from loadframe.kinds.package import ask
+from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, PrivateServer, write_readable
+from loadframe.model import TargetState
+
+STATUS = re.compile(r"^Node (\d+): ([a-z][a-z ]*?)(?= ?\(|$)", re.M)
+STARTED = "started"
+REFUSED = re.compile(r"\b(?:ERROR|Error)\b.*")
+PRINTED = re.compile(r"^NodeId=\d", re.M)
+PRIVATE = ("--no-defaults",)
+"""No option file is read."""
+
+
+class Management(PrivateServer):
+    """The management server: it has the config.ini, and tells the nodes how to start. It keeps nothing else, so that it
+    may be killed: asked to end, it takes 5 s."""
+
+    package, name = PACKAGE, "the cluster's management server"
+
+    def __init__(self, lease: Lease, user: User | None) -> None:
+        super().__init__(lease, "management", user, 0)
+        self.data = self.folder / "data"
+        self.config = self.folder / "config.ini"
+
+    def prepare(self) -> None:
+        self.make_folders(self.data)
+
+    @property
+    def address(self) -> str:
+        """Where nodes and clients find it: it has a port from the first start on."""
+        return f"{HOST}:{self.port}"
+
+    def start(self, text: str, number: int, allowance: Allowance) -> None:
+        """With this config.ini; number: the node's. TargetError where it does not take it."""
+        write_readable(self.config, text)
+        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={self.config}", f"--ndb-nodeid={number}")
+        more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
+        self.launch((*command, *more), allowance, self.answers)
+
+    def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> None:
+        """TargetError, in its own words, where it would not take this config.ini: then it does not print what it has
+        read. Its exit status says nothing: it is 1 in both cases. What runs is left alone."""
+        path = self.folder / "check.ini"
+        write_readable(path, text)
+        command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")
+        more = ("--print-full-config", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
+        _, said = self.said_to_its_end((*command, *more), allowance)
+        if PRINTED.search(said) is None:
+            raise self.refusal(state, "\n".join(found[0] for found in REFUSED.finditer(said)) or said)
+
+    def answers(self) -> bool:
+        """Whether it says how the nodes are. Never raises."""
+        return bool(self.states())
+
+    def states(self) -> dict[int, str]:
+        """How each data node is, by its number: "not connected", "starting", "started", ... ; empty where it says
+        nothing."""
+        return {int(found[1]): found[2] for found in STATUS.finditer(self._ask("ALL STATUS")[1])}
+
+    def tell(self, command: str) -> str:
+        """Have it do something; what it says. TargetError where that fails."""
+        status, said = self._ask(command)
+        if status != 0:
+            raise self.died() or TargetError(
+                f"{self.name} did not do {command}", remedy="Its own words are below.", details=said
+            )
+        return said
+
+    def _ask(self, command: str) -> tuple[int, str]:
+        where = f"--ndb-connectstring={self.address}"
+        done = ask(self.required(CLIENT), *PRIVATE, where, "--try-reconnect=1", "--execute", command)
+        return done.returncode, done.stdout + done.stderr
+
+
+class DataNode(PrivateServer):
+    """A data node: it reads its settings from the management server when it starts."""
+
+    package = PACKAGE
+
+    def __init__(self, lease: Lease, user: User | None, component: str, number: int) -> None:
+        """component: its name in studies, also that of its folder."""
+        super().__init__(lease, component, user, None)
+        self.name = f"data node {number} ({component})"
+        self.number = number
+        self.data = self.folder / "data"
+
+    def prepare(self) -> None:
+        self.make_folders(self.data)
+
+    def start(self, management: Management, allowance: Allowance, *, initial: bool) -> None:
+        """Start it; it is ready later, and may wait for others of its kind before. initial: with an empty file system,
+        whatever there is."""
+        number = f"--ndb-nodeid={self.number}"
+        where = f"--ndb-connectstring={management.address}"
+        begin = ("--initial",) if initial else ()
+        command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground", *begin)
+        self.launch(command, allowance, lambda: True)
+
+    def told_threads(self) -> dict[int, str]:
+        """By the number of each thread, its kind; also those of earlier starts."""
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            return told_threads(line for line in log if "thr: " in line)
+
+    def ended(self, within_s: float = STOP_TIMEOUT_S) -> None:
+        """Wait until it has ended, as it was told. TargetError where it had to be killed."""
+        if self._process is None:
+            return
+        if self._wait(within_s):
+            self._process = None
+            return
+        self.kill()
+        raise TargetError(f"{self.name} did not stop within {within_s:.0f} s: killed", remedy=LAST_LINES)

@@ -1,0 +1,158 @@
+"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py), and its config.ini.
+
+A setting of data nodes has its own name; one of API nodes and of connections has "api_" or "tcp_" before it. What would
+let nodes talk to other hosts, write elsewhere or ask for a password is not among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadframe.errors import StudyError
+from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
+from loadframe.kinds.ndb import threads
+from loadframe.kinds.ndb.setting import Setting, read_cpus
+from loadframe.kinds.ndb.settings import SETTINGS
+from loadframe.model import SettingValue
+
+PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
+"""By the kind of section: what is before the names of its settings."""
+OURS = frozenset(
+    {"nodeid", "id", "hostname", "executeoncomputer", "serverport", "tcpbind_inaddr_any", "nodegroup",
+     "locationdomainid", "datadir", "filesystempath", "backupdatadir", "filesystempathdd", "filesystempathdatafiles",
+     "filesystempathundofiles", "initiallogfilegroup", "initialtablespace", "encryptedfilesystem", "requiretls",
+     "requirecertificate", "connectionmap", "nodeid1", "nodeid2", "nodeidserver", "hostname1", "hostname2", "proxy",
+     "preferipversion", "allowunresolvedhostnames", "useshm", "heartbeatorder", "stoponerror", "dicttrace",
+     "heartbeatthreadpriority"}
+)  # fmt: skip
+"""Names in small letters: who the nodes are, where they are and where they write is decided here."""
+KINDS: Mapping[str, Kind] = {
+    "integer": "integer",
+    "bytes": "bytes",
+    "boolean": "boolean",
+    "word": "text",
+    "text": "text",
+    "cpus": "text",
+}
+HOST = "127.0.0.1"
+THREADS = re.compile(r"[\w={},\- ]+")
+"""What ThreadConfig is written with."""
+
+
+def _spec(setting: Setting) -> SettingSpec:
+    numbers = setting.type in ("integer", "bytes")
+    return SettingSpec(
+        f"{PREFIXES[setting.section]}{setting.name}",
+        KINDS[setting.type],
+        False,
+        setting.low,
+        setting.high,
+        tuple(int(choice) if numbers else choice for choice in setting.choices),
+        setting.default,
+        None if setting.gives_up is None else setting.gives_up.words,
+        source=setting.source,
+        takes=setting.takes or None,
+        safe=_safe(setting),
+    )
+
+
+def _safe(setting: Setting) -> Sequence[SettingValue] | range:
+    """Values that give nothing up, where more than the default does so."""
+    if setting.gives_up is None or not setting.gives_up.larger_only or setting.low is None:
+        return ()
+    return range(setting.low, int(setting.default or 0) + 1)
+
+
+_BY_NAME = {
+    f"{PREFIXES[section]}{setting.name}": setting
+    for section, table in SETTINGS.items()
+    if section in PREFIXES
+    for name, setting in table.items()
+    if name not in OURS
+}
+CATALOGUE = Catalogue(
+    "ndb",
+    tuple(_spec(setting) for setting in _BY_NAME.values()),
+    "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
+)
+
+
+def setting_of(name: str) -> Setting:
+    """What config.ini's catalogue knows of a setting of CATALOGUE."""
+    return _BY_NAME[name]
+
+
+def setting_or_none(name: str) -> Setting | None:
+    """The same by a name in any case; None where a private cluster has none of this name."""
+    spec = CATALOGUE.spelt(name)
+    return None if spec is None else setting_of(spec.name)
+
+
+def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+    """In canonical form. StudyError, also for CPUs and threads that config.ini does not take."""
+    found = CATALOGUE.check(settings)
+    for name, value in found.items():
+        setting = setting_of(name)
+        try:
+            if setting.type == "cpus":
+                read_cpus(str(value))
+            elif name == "ThreadConfig":
+                _check_threads(str(value))
+        except ValueError as error:
+            raise StudyError(
+                f"ndb does not accept target.settings.{name} = {value!r}",
+                remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
+            ) from error
+    return found
+
+
+def _check_threads(text: str) -> None:
+    if not THREADS.fullmatch(text):
+        raise ValueError("threads are written kind={count=...}, with commas between")
+    threads.by_config(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of what a cluster is made: the numbers of its nodes. Ports of data nodes are theirs to choose. own: settings that
+    one node has instead of those of all, in canonical form."""
+
+    data: Sequence[int]
+    api: Sequence[int]
+    management: int = 1
+    own: Mapping[int, Mapping[str, SettingValue]] = field(default_factory=dict)
+
+
+def shape_of(data_nodes: int, api_slots: int) -> Shape:
+    """With so many nodes, numbered as config.ini numbers them."""
+    first_slot = data_nodes + 2
+    return Shape(data=range(2, first_slot), api=range(first_slot, first_slot + api_slots))
+
+
+def config_text(shape: Shape, settings: Mapping[str, SettingValue], *, port: int, folders: Mapping[int, Path]) -> str:
+    """The config.ini of a cluster on this machine alone. folders: the data directory by the number of each node that
+    has one. settings: in canonical form."""
+    lines: list[str] = []
+    for section in PREFIXES:
+        lines += [f"[{section} default]", *_written(section, settings), ""]
+    lines += _node("ndb_mgmd", shape.management, folders, f"PortNumber={port}")
+    for section, numbers in (("ndbd", shape.data), ("mysqld", shape.api)):
+        for number in numbers:
+            lines += _node(section, number, folders, *_written(section, shape.own.get(number, {})))
+    return "\n".join(lines)
+
+
+def _written(section: str, settings: Mapping[str, SettingValue]) -> Iterable[str]:
+    for name, value in settings.items():
+        setting = setting_of(name)
+        if setting.section == section:
+            assert not isinstance(value, float), "config.ini has none"
+            yield f"{setting.name}={setting.show(value)}"
+
+
+def _node(section: str, number: int, folders: Mapping[int, Path], *more: str) -> list[str]:
+    folder = [f"DataDir={folders[number]}"] if number in folders else []
+    return [f"[{section}]", f"NodeId={number}", f"HostName={HOST}", *folder, *more, ""]

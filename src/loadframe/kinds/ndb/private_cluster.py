@@ -1,0 +1,241 @@
+"""A private cluster without its SQL nodes: a management server and data nodes, each a component of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from loadframe.errors import StudyError, TargetError
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance
+from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
+from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text
+from loadframe.kinds.ndb.programs import PACKAGE
+from loadframe.kinds.ndb.restarts import stages
+from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S
+from loadframe.kinds.private_target import run_by
+from loadframe.model import SettingValue, TargetState
+
+MANAGER = "management"
+LOOK_EVERY_S = 0.1
+"""Each look starts a program, ndb_mgm, that takes 10 ms of CPU."""
+Settings = Mapping[str, SettingValue]
+
+
+def data_node(number: int) -> str:
+    """The name of a data node as a component, from 1 on."""
+    return f"data{number}"
+
+
+class PrivateCluster:
+    """Life: `create`, `start`, any number of `apply` and `heal`, `stop`, `destroy`. Settings: those of own_settings, in
+    any form; StudyError for others. All raise TargetError with a node's last log lines where it does not do its part.
+    """
+
+    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance], shape: Shape) -> None:
+        """allowances: of each component: "management", "data1", "data2", ... ; one without has none."""
+        self.shape = shape
+        names = [data_node(number) for number in range(1, len(shape.data) + 1)]
+        self._allowances = {name: run_by(allowances.get(name, Allowance()), "mysql") for name in (MANAGER, *names)}
+        self.management = Management(lease, self._user(MANAGER))
+        self.data = {
+            name: DataNode(lease, self._user(name), name, number)
+            for name, number in zip(names, shape.data, strict=True)
+        }
+        self._settings: Settings | None = None
+        self._has_data = False
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without its programs; TargetError where no folders can be made."""
+        for node in (self.management, *self.data.values()):
+            node.create()
+
+    def check(self, settings: Settings) -> None:
+        """By the management server's own check; nothing is started, and what runs is left alone."""
+        wanted = self._wanted(settings)
+        text = self._config(wanted, self.management.port or 1186)
+        self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
+
+    def start(self, settings: Settings) -> None:
+        """Start all nodes, and return once they are started. The first start makes the file systems."""
+        wanted = self._wanted(settings)
+        if self._settings is not None:
+            raise TargetError("The cluster is running already", remedy="Use apply, or stop it first.")
+        self._settings = wanted
+        self._start_management()
+        self._start_data(self.data, initial=not self._has_data)
+        self._has_data = True
+
+    def apply(self, settings: Settings) -> None:
+        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
+        where the settings allow it. TargetError, before anything is restarted, where they would be lost."""
+        old, wanted = self._running(), self._wanted(settings)
+        for stage in stages(old, wanted, self.replicas(old)):
+            self._settings = stage.settings
+            if stage.restart == "system":
+                self._stop_all()
+                self._start_management()
+                self._start_data(self.data)
+                continue
+            self.management.kill()
+            self._start_management()
+            self._await(self.data, "died")  # it commands no node before it is in touch with it again
+            for name in self.data:
+                self._restart_one(name, initial=stage.restart == "rolling, initial")
+        self._settings = wanted
+
+    def heal(self) -> tuple[str, ...]:
+        """Start the data nodes that have died while the others went on; their names. TargetError where the cluster has
+        ended with them."""
+        settings = self._running()
+        dead = [name for name, node in self.data.items() if node.died() is not None]
+        if not dead:
+            return ()
+        if (why := self.lost(dead, settings)) is not None:
+            error = self.data[dead[0]].died()
+            raise TargetError(why, remedy=LAST_LINES, details=error.details if error is not None else "")
+        self._start_data(dead)
+        return tuple(dead)
+
+    def stop(self) -> None:
+        """Stop cleanly; the data stay. Does nothing where it does not run."""
+        if self._settings is None:
+            return
+        self._stop_all()
+        self._settings = None
+
+    def destroy(self) -> None:
+        """End all of it at once and remove its folders. Never raises."""
+        self._settings = None
+        for node in (*self.data.values(), self.management):
+            node.destroy()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def replicas(self, settings: Settings | None = None) -> int:
+        """Copies of each row."""
+        default = CATALOGUE.known("NoOfReplicas").default
+        value = (settings if settings is not None else self._running()).get("NoOfReplicas", default)
+        assert isinstance(value, int), "it is a number in canonical form"
+        return value
+
+    def states(self) -> dict[str, str]:
+        """How each data node is, by its name."""
+        told = self.management.states()
+        return {name: told.get(node.number, "unknown") for name, node in self.data.items()}
+
+    def healthy(self) -> bool:
+        """Whether all data nodes are started. Never raises."""
+        return self._settings is not None and set(self.states().values()) == {STARTED}
+
+    def processes(self) -> dict[str, tuple[int, ...]]:
+        """The process of each component."""
+        nodes = {MANAGER: self.management, **self.data}
+        return {name: () if node.pid is None else (node.pid,) for name, node in nodes.items()}
+
+    def lost(self, dead: Iterable[str], settings: Settings) -> str | None:
+        """Why the cluster has ended with these data nodes, None where each of them has another one with its data."""
+        names, gone, replicas = list(self.data), set(dead), self.replicas(settings)
+        groups = [names[first : first + replicas] for first in range(0, len(names), replicas)]
+        for group in groups:
+            if gone.issuperset(group):
+                words = " and ".join(group)
+                return f"The cluster has ended: no copy is left of the data of {words} (NoOfReplicas = {replicas})"
+        return None
+
+    def version(self) -> str:
+        return PACKAGE.version()
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of each node, under its name."""
+        nodes = {MANAGER: self.management, **self.data}
+        tails = {name: node.log_tail(lines) for name, node in nodes.items()}
+        return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _user(self, name: str) -> User | None:
+        return self._allowances[name].user
+
+    def _wanted(self, settings: Settings) -> dict[str, SettingValue]:
+        """In canonical form. StudyError where the data nodes are no multiple of the copies."""
+        wanted = checked(settings)
+        replicas = self.replicas(wanted)
+        if len(self.data) % replicas:
+            raise StudyError(
+                f"target.settings.NoOfReplicas = {replicas}: {len(self.data)} data nodes are no multiple of it",
+                remedy="Give NoOfReplicas = 1, or a multiple of that many data nodes.",
+            )
+        return wanted
+
+    def _running(self) -> Settings:
+        if self._settings is None:
+            raise TargetError("The cluster is not running", remedy="Start it first.", details=self.log_tail())
+        return self._settings
+
+    def _config(self, settings: Settings, port: int) -> str:
+        numbered = {self.shape.management: self.management.data}
+        numbered |= {node.number: node.data for node in self.data.values()}
+        return config_text(self.shape, settings, port=port, folders=numbered)
+
+    def _start_management(self) -> None:
+        self.management.take_port()
+        assert self.management.port is not None, "it has just been taken"
+        text = self._config(self._running(), self.management.port)
+        self.management.start(text, self.shape.management, self._allowances[MANAGER])
+
+    def _start_data(self, names: Iterable[str], *, initial: bool = False) -> None:
+        names = list(names)
+        for name in names:
+            self.data[name].start(self.management, self._allowances[name], initial=initial)
+        self._await(names, "would not start")
+
+    def _restart_one(self, name: str, *, initial: bool) -> None:
+        """The others go on meanwhile."""
+        node = self.data[name]
+        self.management.tell(f"{node.number} STOP")
+        node.ended()
+        self._start_data([name], initial=initial)
+
+    def _await(self, names: Collection[str], how: str) -> None:
+        """Until the management server knows that these data nodes are started. TargetError where one dies, or it takes
+        too long; how: what is said of one of these that has died."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while any(self.states()[name] != STARTED for name in names):
+            for name in (*names, *(other for other in self.data if other not in names)):
+                if (error := self.data[name].died(how if name in names else "died")) is not None:
+                    raise error
+            if (error := self.management.died()) is not None:
+                raise error
+            if time.monotonic() > deadline:
+                late = ", ".join(f"{name} is {state}" for name, state in self.states().items())
+                raise TargetError(
+                    f"The cluster has not started after {START_TIMEOUT_S:.0f} s: {late}",
+                    remedy=LAST_LINES,
+                    details=self.log_tail(),
+                )
+            time.sleep(LOOK_EVERY_S)
+
+    def _stop_all(self) -> None:
+        """All data nodes together, so that nothing that was committed is lost; then the management server."""
+        living = [node for node in self.data.values() if node.died() is None]
+        if living and self.management.died() is None:
+            self.management.tell("SHUTDOWN")
+        errors = _each(node.ended if node in living else node.kill for node in self.data.values())
+        self.management.kill()
+        if errors:
+            raise errors[0]
+
+
+def _each(actions: Iterable[Callable[[], None]]) -> list[TargetError]:
+    """Do all of them, whatever becomes of one; what went wrong."""
+    errors = []
+    for action in actions:
+        try:
+            action()
+        except TargetError as error:
+            errors.append(error)
+    return errors
