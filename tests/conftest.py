@@ -21,7 +21,7 @@ from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
 from loadframe.kinds.mysql.server import PACKAGE as MYSQL
-from loadframe.kinds.ndb.programs import PACKAGE as CLUSTER
+from loadframe.kinds.ndb.programs import LOADED as CLUSTER
 from loadframe.model import Step
 from simulated import step
 
@@ -47,7 +47,7 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("mysql") is not None and MYSQL.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
-    missing = [name for name in CLUSTER.programs if CLUSTER.program(name) is None]
+    missing = [name for name in (*CLUSTER.programs, "ndb_points") if CLUSTER.program(name) is None]
     if item.get_closest_marker("ndb") is not None and missing:
         pytest.skip(f"no {missing[0]} on PATH, and no package of Debian has one: scripts/build-mysql-cluster FOLDER")
     if item.get_closest_marker("server") is None:

@@ -41,6 +41,7 @@ def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...
         ({"system.cpu.frequency_drop": 0.2}, "frequency"),
         ({"system.cpu.throttles": 2.0}, "frequency"),
         ({"driver.saturation": 0.97}, "driver-limited"),
+        ({"target.parts_lost": 1.0}, "part-lost"),
         ({"driver.cpu.beside": 0.6, "target.cpus.busy": 0.97, "target.cpus.wait": 0.4}, "driver-beside"),
         ({"workload.driver_lag": 0.3}, "driver-lag"),
     ],

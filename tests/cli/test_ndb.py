@@ -159,11 +159,14 @@ def test_a_folder_and_a_file_that_is_no_text_are_refused(here: Callable[..., Res
     assert "cannot be read" in here(str(tmp_path)).stderr
 
 
-def test_a_study_of_a_cluster_is_sent_here(here: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_study_of_a_cluster_without_data_nodes_says_what_loads_one(
+    here: Callable[..., Result], tmp_path: Path
+) -> None:
     (tmp_path / "study.toml").write_text(
-        '[study]\nname = "n"\nquestion = "q"\n[target]\nkind = "ndb"\n[workload]\nkind = "oltp"\n'
-        '[load]\naxis = "concurrency"\nlevels = [1]\n'
+        '[study]\nname = "n"\nquestion = "q"\n[target]\nkind = "ndb"\n[workload]\nkind = "command"\n'
+        'command = ["true"]\n[workload.options]\nloop = "closed"\n[load]\naxis = "threads"\nlevels = [1]\n'
     )
     done = CliRunner().invoke(app, ["study", "check", "study.toml"])
     assert done.exit_code == 1
-    assert "loadframe ndb CONFIG" in done.stderr
+    assert "cannot load a target of kind 'ndb'" in done.stderr
+    assert "sharded ndb" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,17 @@ class Example:
     """Each value is one that its setting takes; the server would not start with them. None of a target without one."""
 
 
+SMALL: State = {
+    "NoOfReplicas": 2,
+    "DataMemory": "80M",
+    "NoOfFragmentLogFiles": 4,
+    "FragmentLogFileSize": "4M",
+    "SharedGlobalMemory": "32M",
+    "LongMessageBuffer": "8M",
+    "TimeBetweenGlobalCheckpoints": 200,
+}
+"""A cluster whose data nodes take little memory and restart soon."""
+
 EXAMPLES = {
     "sqlite": Example(
         start={"journal_mode": "wal", "synchronous": "NORMAL"},
@@ -70,6 +82,14 @@ EXAMPLES = {
         misspelt=("table_open_cash", "table_open_cache"),
         wrong={"innodb_flush_log_at_trx_commit": 7},
         impossible={"innodb_checksum_algorithm": "sometimes"},
+    ),
+    "ndb": Example(
+        start=SMALL,
+        dynamic={name.lower(): value for name, value in SMALL.items()},
+        restart={**SMALL, "MaxNoOfConcurrentScans": 300, "api_BatchSize": 64},
+        misspelt=("DataMemmory", "DataMemory"),
+        wrong={"NoOfReplicas": 7},
+        impossible={"MaxNoOfConcurrentTransactions": 40000, "MaxNoOfConcurrentOperations": 32},
     ),
     "nginx": Example(
         start={"worker_connections": 64, "sendfile": True},
@@ -228,6 +248,12 @@ def first_pids(target: Target, kind: str) -> dict[str, int]:
     return {name: pids[0] for name, pids in target.processes().items() if pids and name not in before}
 
 
+def points(endpoint: Endpoint, what: str) -> int:
+    """The exit status of a program of the NDB API (tests/data/ndb/points.cpp)."""
+    environment = {**os.environ, "LOADFRAME_ADDRESS": endpoint.address}
+    return subprocess.run(["ndb_points", what], env=environment, check=False).returncode
+
+
 def store(endpoint: Endpoint) -> None:
     """Leave something with the target, as a workload does."""
     if "files" in endpoint.options:
@@ -235,6 +261,9 @@ def store(endpoint: Endpoint) -> None:
         return
     if endpoint.kind == "service":
         urllib.request.urlopen(f"http://{endpoint.address}/store", data=b"1", timeout=10).close()
+        return
+    if endpoint.kind == "ndb":
+        assert points(endpoint, "1") == 0
         return
     rows(endpoint, "CREATE TABLE jobs (id INTEGER PRIMARY KEY)")
     rows(endpoint, "INSERT INTO jobs VALUES (1)")
@@ -248,6 +277,9 @@ def forget(endpoint: Endpoint) -> None:
     if endpoint.kind == "service":
         urllib.request.urlopen(f"http://{endpoint.address}/store", data=b"", timeout=10).close()
         return
+    if endpoint.kind == "ndb":
+        assert points(endpoint, "drop") == 0
+        return
     rows(endpoint, "DROP TABLE IF EXISTS jobs")
 
 
@@ -257,6 +289,8 @@ def stored(endpoint: Endpoint) -> bool:
         path = "stored" if endpoint.kind == "service" else "jobs"
         with urllib.request.urlopen(f"http://{endpoint.address}/{path}", timeout=10) as answer:
             return bool(answer.read() == b"1")
+    if endpoint.kind == "ndb":
+        return points(endpoint, "check") == 0
     return rows(endpoint, "SELECT id FROM jobs") == [(1,)]
 
 
@@ -269,6 +303,9 @@ def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> Non
 
 def test_a_driver_is_told_of_every_piece_in_order(running: Target, components: tuple[str, ...]) -> None:
     shards = running.endpoint().shards
+    if running.kind == "ndb":
+        assert shards == (), "data nodes are reached through the management server"
+        return
     assert len(shards) == sum(name.startswith("shard") for name in components)
     assert len({shard.options["socket"] for shard in shards}) == len(shards)
     for shard, name in zip(shards, components[-len(shards) :] if shards else (), strict=True):
@@ -422,16 +459,15 @@ def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
 
 
-def test_a_cluster_is_checked_and_never_loaded(lease: Lease) -> None:
-    with pytest.raises(StudyError, match="loads no MySQL Cluster") as caught:
+def test_a_cluster_says_how_many_data_nodes_it_has(lease: Lease) -> None:
+    with pytest.raises(StudyError, match="does not say how many") as caught:
         registry.make("ndb", lease=lease, allowance=Allowance())
-    assert "loadframe ndb CONFIG" in caught.value.remedy
-    assert "ndb" not in registry.KINDS
+    assert "target.shards" in caught.value.remedy
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:
     requirements = registry.check()
-    assert {requirement.kind for requirement in requirements} == (set(registry.KINDS) | {"ndb"}) - {
+    assert {requirement.kind for requirement in requirements} == set(registry.KINDS) - {
         "bulk-loader",
         "nginx-cache",
         "service",

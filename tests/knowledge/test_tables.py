@@ -100,9 +100,10 @@ def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
 
 
 def test_a_component_in_front_of_shards_has_metrics_and_a_cage() -> None:
-    assert IN_FRONT == ("loader",)
-    assert {"loader.cpu.cores", "loader.cage.cpu"} <= METRICS.keys()
-    assert "cage.loader.cpu_quota" in BUILDERS
+    assert IN_FRONT == ("loader", "management")
+    for component in IN_FRONT:
+        assert {f"{component}.cpu.cores", f"{component}.cage.cpu"} <= METRICS.keys()
+        assert f"cage.{component}.cpu_quota" in BUILDERS
 
 
 def test_a_rule_is_known_by_the_kind_that_brought_it() -> None:

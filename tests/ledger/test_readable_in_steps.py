@@ -18,6 +18,7 @@ from loadframe.kinds.mariadb.counters import COUNTING
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.target import MysqlTarget
+from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
 from loadframe.kinds.nginx.cache import NginxCacheTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -73,6 +74,7 @@ def metrics_of_steps(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]
     root = tmp_path_factory.mktemp("machine")
     found = dict.fromkeys(recorded(root), 1.0)
     found |= dict.fromkeys((spec.metric for server in SERVERS for spec in server.counter_specs), 1.0)
+    found |= dict.fromkeys((spec.metric for spec in NDBINFO), 1.0)
     study = Study.model_validate(
         {
             "study": {"name": "a", "question": "?"},
@@ -101,7 +103,9 @@ def recorded(root: Path) -> frozenset[str]:
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
     process = ProcessFiles(root, "target", 7, writer, Descriptors(), size_counts=False, interval_s=1.0)
-    cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", "loader")]
+    cages = [
+        CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", "loader", "management")
+    ]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"

@@ -68,10 +68,10 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
 def _check_loads(study: Study, workload: Workload) -> None:
     """That the workload can load the target, and on the axis that is asked for."""
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
-    if _loads(workload, form):
+    if _loads(workload, study.target.kind, study.target.form):
         return
     known = {name: workload_of(study, axis=name) for name in sorted(workloads.axes(kind))}
-    others = [name for name, other in known.items() if _loads(other, form)]
+    others = [name for name, other in known.items() if _loads(other, study.target.kind, form)]
     raise StudyError(
         f"workload {kind!r} cannot load a target of kind {form!r}" + (f" on the axis {axis!r}" if others else ""),
         remedy=(f"On these axes it can: {', '.join(others)}. On {axis} it" if others else "It")
@@ -79,17 +79,19 @@ def _check_loads(study: Study, workload: Workload) -> None:
     )
 
 
-def _loads(workload: Workload, form: str) -> bool:
-    """Whether it loads a target: it names that, or that names it."""
+def _loads(workload: Workload, kind: str, form: str) -> bool:
+    """Whether it loads a target: it names its form, or the kind names it; a kind that is never in one piece means its
+    shards."""
     if form in workload.target_kinds:
         return True
-    row = targets.KINDS.get(form)
-    return row is not None and workload.kind in row.loaded_by
+    row = targets.KINDS.get(kind)
+    return row is not None and workload.kind in row.loaded_by and (form == kind) is not bool(row.before)
 
 
 def _loaded_by(workload: Workload) -> frozenset[str]:
     """All that it loads, for advice."""
-    return workload.target_kinds | {kind for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
+    naming = {kind: row for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
+    return workload.target_kinds | {f"sharded {kind}" if row.before else kind for kind, row in naming.items()}
 
 
 def _check_times(study: Study, workload: Workload) -> None:
@@ -380,7 +382,7 @@ def _check_nice(study: Study, whose: str, nice: int | None) -> None:
 
 def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:
     """Both are there at once, each in a cage of its own."""
-    if not _loads(workload, kind):
+    if not _loads(workload, kind, kind):
         raise StudyError(
             f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",
             remedy=f"It loads: {', '.join(sorted(_loaded_by(workload)))}.",

@@ -18,7 +18,7 @@ from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
-from loadframe.model import NO_LATENCIES, UNSETTLED, WHOLE_SECONDS, WORK, Blind, CounterSpec
+from loadframe.model import NO_LATENCIES, PART_LOST, UNSETTLED, WHOLE_SECONDS, WORK, Blind, CounterSpec
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -225,6 +225,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
         "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
         "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
         "clock-step": metrics.get("system.clock.step", 0.0) > 0,
+        PART_LOST: metrics.get("target.parts_lost", 0.0) > 0,
         "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
         "recorder-late": late,
     }

@@ -106,14 +106,3 @@ class KindOfTarget:
             if spec is not None and spec.weakens(value):
                 said.append(f"{name} = {value}; {spec.gives_up}")
         return "; ".join(said) or None
-
-
-@dataclass(frozen=True, slots=True)
-class OnlyRead:
-    """A kind of server that no study has as its target: what a study that names it is told. requirements: what else is
-    done with it needs on this machine."""
-
-    kind: str
-    fact: str
-    remedy: str
-    requirements: Callable[[], list[Requirement]] = list

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib import import_module
 from typing import TypeVar
 
@@ -16,7 +15,7 @@ from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target, shard_name
-from loadframe.kinds.kind import KindOfTarget, OnlyRead
+from loadframe.kinds.kind import KindOfTarget
 from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement
 from loadframe.study.declaration import StateTable, Study, TargetTable
@@ -24,15 +23,10 @@ from loadframe.study.declaration import StateTable, Study, TargetTable
 State = TypeVar("State", bound=StateTable)
 
 
-@cache
-def _registered() -> tuple[KindOfTarget | OnlyRead, ...]:
+def _own() -> Iterator[KindOfTarget]:
     """What the folders of this package register, in their alphabetical order."""
     folders = sorted(found.name for found in pkgutil.iter_modules(kinds.__path__) if found.ispkg)
-    return tuple(record for name in folders for record in import_module(f"{kinds.__name__}.{name}.kind").KINDS)
-
-
-def _own() -> Iterator[KindOfTarget]:
-    return (record for record in _registered() if isinstance(record, KindOfTarget))
+    return (record for name in folders for record in import_module(f"{kinds.__name__}.{name}.kind").KINDS)
 
 
 def _flaw(record: KindOfTarget) -> Flaw | None:
@@ -117,7 +111,6 @@ def check() -> list[Requirement]:
     """What every kind needs and whether it is here; what several kinds need, once. Kinds of other distributions that
     cannot be used are missing."""
     needed = [requirement for kind in KINDS for requirement in requirements(kind)]
-    needed += [each for row in _registered() if isinstance(row, OnlyRead) for each in row.requirements()]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in KINDS.broken()))))
 
 
@@ -126,9 +119,6 @@ def kind_named(kind: str) -> KindOfTarget:
     found = KINDS.get(kind)
     if found is not None:
         return found
-    for record in _registered():
-        if isinstance(record, OnlyRead) and record.kind == kind:
-            raise StudyError(f"target.kind = {kind!r}: {record.fact}", remedy=record.remedy)
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")

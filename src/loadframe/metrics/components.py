@@ -15,6 +15,7 @@ target.cpu.busiest_threads        | count | threads over which that is spread: n
 target.cpu.one_at_a_time          | share | that process is run by an interpreter with one lock for all its threads
 target.cpu.thread_cores           | cores | CPU of the target's threads, added up
 target.cpu.run_delay              | s/s   | time the target's threads were runnable and waited for a CPU
+target.parts_lost                 | count | parts of the target that had ended while the others went on
 target.processes.count            | count | processes of the target
 target.threads.count              | count | threads of the target
 target.threads.running            | count | of these running or runnable, average

@@ -41,6 +41,7 @@ __all__ = [
     "NO_LATENCIES",
     "OPEN_LOOP_AXES",
     "OTHERS",
+    "PART_LOST",
     "RATE_AXES",
     "REACHED",
     "TIME_UNIT",

@@ -114,6 +114,7 @@ WHOLE_SECONDS = "whole-seconds"
 NO_LATENCIES = "no-latencies"
 TIME_UNIT = "time-unit"
 NOT_RECOVERED = "not-recovered"
+PART_LOST = "part-lost"
 
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
@@ -121,6 +122,7 @@ FLAGS: Mapping[str, str] = {
     "driver-limited": "the load driver was the bottleneck",
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",
     "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
+    PART_LOST: "a part of the target ended, and the others went on without it",
     "steal": "the hypervisor gave the CPU to other machines",
     "stranger": "processes outside the study used the CPU",
     "clock-step": "the wall clock was set",

@@ -32,7 +32,7 @@ SMALL: dict[str, SettingValue] = {
     "TimeBetweenGlobalCheckpoints": 200,
 }
 """Restarts wait for several global checkpoints."""
-NODES = ("management", "data1", "data2")
+NODES = ("management", "shard1", "shard2")
 BY_ITSELF = """
 import sys, time
 from loadframe.host.leases import Lease
@@ -124,11 +124,11 @@ def test_before_its_start_it_is_not_well_and_cannot_be_changed(lease: Lease) -> 
 @pytest.mark.parametrize(
     ("data_nodes", "replicas", "dead", "ended"),
     [
-        (2, 2, ["data1"], False),
-        (2, 2, ["data1", "data2"], True),
-        (4, 2, ["data1", "data3"], False),
-        (4, 2, ["data3", "data4"], True),
-        (2, 1, ["data2"], True),
+        (2, 2, ["shard1"], False),
+        (2, 2, ["shard1", "shard2"], True),
+        (4, 2, ["shard1", "shard3"], False),
+        (4, 2, ["shard3", "shard4"], True),
+        (2, 1, ["shard2"], True),
     ],
 )
 def test_a_cluster_lives_while_each_group_has_a_node(
@@ -148,7 +148,7 @@ def test_it_starts_is_private_restarts_as_little_as_it_may_and_ends(cluster: Pri
     cluster.start(SMALL)
     first = pids(cluster)
     assert tuple(first) == NODES
-    assert cluster.states() == {"data1": "started", "data2": "started"}
+    assert cluster.states() == {"shard1": "started", "shard2": "started"}
     assert cluster.healthy()
     for pid in first.values():
         assert listening(pid) == {"0100007F"}, "127.0.0.1 and nothing else"
@@ -196,14 +196,14 @@ def test_a_data_node_that_dies_comes_back_and_the_other_one_goes_on(cluster: Pri
     cluster.start(SMALL)
     assert cluster.heal() == ()
     before = pids(cluster)
-    die(before["data1"])
+    die(before["shard1"])
     assert not cluster.healthy()
-    assert cluster.heal() == ("data1",)
+    assert cluster.heal() == ("shard1",)
     after = pids(cluster)
     assert cluster.healthy()
-    assert after["data1"] != before["data1"]
-    assert {name: after[name] for name in ("management", "data2")} == {
-        name: before[name] for name in ("management", "data2")
+    assert after["shard1"] != before["shard1"]
+    assert {name: after[name] for name in ("management", "shard2")} == {
+        name: before[name] for name in ("management", "shard2")
     }
 
 
@@ -212,8 +212,8 @@ def test_with_one_copy_it_says_that_the_data_are_lost(lease: Lease) -> None:
     cluster = made(lease, data_nodes=1)
     try:
         cluster.start({**SMALL, "NoOfReplicas": 1})
-        die(pids(cluster)["data1"])
-        with pytest.raises(TargetError, match=r"no copy is left of the data of data1 \(NoOfReplicas = 1\)") as caught:
+        die(pids(cluster)["shard1"])
+        with pytest.raises(TargetError, match=r"no copy is left of the data of shard1 \(NoOfReplicas = 1\)") as caught:
             cluster.heal()
         assert caught.value.details
     finally:

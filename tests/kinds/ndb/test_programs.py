@@ -19,6 +19,7 @@ def test_the_doctor_names_what_is_missing_and_how_to_have_it(tmp_path: Path, mon
         "ndbmtd": None,
         "ndb_mgmd": None,
         "ndb_mgm": str(tmp_path / "ndb_mgm"),
+        "ndbinfo_select_all": None,
     }
     for row in rows.values():
         assert "mysql-cluster-community-data-node" in row.how_to_get_it

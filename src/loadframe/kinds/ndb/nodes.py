@@ -52,9 +52,10 @@ class Management(PrivateServer):
         more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
         self.launch((*command, *more), allowance, self.answers)
 
-    def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> None:
-        """TargetError, in its own words, where it would not take this config.ini: then it does not print what it has
-        read. Its exit status says nothing: it is 1 in both cases. What runs is left alone."""
+    def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
+        """The whole configuration that the nodes would have with this config.ini, as it prints it. TargetError, in its
+        own words, where it would not take it: then it prints none. Its exit status says nothing: it is 1 in both cases.
+        What runs is left alone."""
         path = self.folder / "check.ini"
         write_readable(path, text)
         command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={path}", f"--ndb-nodeid={number}")
@@ -62,6 +63,7 @@ class Management(PrivateServer):
         _, said = self.said_to_its_end((*command, *more), allowance)
         if PRINTED.search(said) is None:
             raise self.refusal(state, "\n".join(found[0] for found in REFUSED.finditer(said)) or said)
+        return said
 
     def answers(self) -> bool:
         """Whether it says how the nodes are. Never raises."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
+from loadframe.kinds.base import shard_name
+from loadframe.kinds.ndb.full_config import read_full_config
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text
 from loadframe.kinds.ndb.programs import PACKAGE
@@ -23,21 +26,17 @@ LOOK_EVERY_S = 0.1
 Settings = Mapping[str, SettingValue]
 
 
-def data_node(number: int) -> str:
-    """The name of a data node as a component, from 1 on."""
-    return f"data{number}"
-
-
 class PrivateCluster:
     """Life: `create`, `start`, any number of `apply` and `heal`, `stop`, `destroy`. Settings: those of own_settings, in
     any form; StudyError for others. All raise TargetError with a node's last log lines where it does not do its part.
     """
 
     def __init__(self, lease: Lease, allowances: Mapping[str, Allowance], shape: Shape) -> None:
-        """allowances: of each component: "management", "data1", "data2", ... ; one without has none."""
+        """allowances: of each component: "management", "shard1", "shard2", ... ; one without has none."""
         self.shape = shape
-        names = [data_node(number) for number in range(1, len(shape.data) + 1)]
+        names = [shard_name(number) for number in range(1, len(shape.data) + 1)]
         self._allowances = {name: run_by(allowances.get(name, Allowance()), "mysql") for name in (MANAGER, *names)}
+        self._given = dict(self._allowances)
         self.management = Management(lease, self._user(MANAGER))
         self.data = {
             name: DataNode(lease, self._user(name), name, number)
@@ -53,15 +52,23 @@ class PrivateCluster:
         for node in (self.management, *self.data.values()):
             node.create()
 
-    def check(self, settings: Settings) -> None:
-        """By the management server's own check; nothing is started, and what runs is left alone."""
-        wanted = self._wanted(settings)
+    def allow(self, limits: Mapping[str, int]) -> None:
+        """From the next start on: resource limits of each data node's process, besides those of its allowance."""
+        for name in self.data:
+            given = self._given[name]
+            self._allowances[name] = replace(given, limits={**given.limits, **limits})
+
+    def check(self, settings: Settings) -> dict[str, SettingValue]:
+        """By the management server's own check; nothing is started, and what runs is left alone. All settings that the
+        nodes would have, by the names of own_settings."""
+        wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
-        self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
+        said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
+        return read_full_config(said)
 
     def start(self, settings: Settings) -> None:
         """Start all nodes, and return once they are started. The first start makes the file systems."""
-        wanted = self._wanted(settings)
+        wanted = self.wanted(settings)
         if self._settings is not None:
             raise TargetError("The cluster is running already", remedy="Use apply, or stop it first.")
         self._settings = wanted
@@ -72,7 +79,7 @@ class PrivateCluster:
     def apply(self, settings: Settings) -> None:
         """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
         where the settings allow it. TargetError, before anything is restarted, where they would be lost."""
-        old, wanted = self._running(), self._wanted(settings)
+        old, wanted = self._running(), self.wanted(settings)
         for stage in stages(old, wanted, self.replicas(old)):
             self._settings = stage.settings
             if stage.restart == "system":
@@ -90,14 +97,10 @@ class PrivateCluster:
     def heal(self) -> tuple[str, ...]:
         """Start the data nodes that have died while the others went on; their names. TargetError where the cluster has
         ended with them."""
-        settings = self._running()
-        dead = [name for name, node in self.data.items() if node.died() is not None]
-        if not dead:
-            return ()
-        if (why := self.lost(dead, settings)) is not None:
-            error = self.data[dead[0]].died()
-            raise TargetError(why, remedy=LAST_LINES, details=error.details if error is not None else "")
-        self._start_data(dead)
+        self.check_alive()
+        dead = self.dead()
+        if dead:
+            self._start_data(dead)
         return tuple(dead)
 
     def stop(self) -> None:
@@ -122,6 +125,17 @@ class PrivateCluster:
         assert isinstance(value, int), "it is a number in canonical form"
         return value
 
+    def wanted(self, settings: Settings) -> dict[str, SettingValue]:
+        """In canonical form. StudyError where the data nodes are no multiple of the copies."""
+        wanted = checked(settings)
+        replicas = self.replicas(wanted)
+        if len(self.data) % replicas:
+            raise StudyError(
+                f"target.settings.NoOfReplicas = {replicas}: {len(self.data)} data nodes are no multiple of it",
+                remedy="Give NoOfReplicas = 1, or a multiple of that many data nodes.",
+            )
+        return wanted
+
     def states(self) -> dict[str, str]:
         """How each data node is, by its name."""
         told = self.management.states()
@@ -130,6 +144,28 @@ class PrivateCluster:
     def healthy(self) -> bool:
         """Whether all data nodes are started. Never raises."""
         return self._settings is not None and set(self.states().values()) == {STARTED}
+
+    def answers(self) -> bool:
+        """Whether it serves requests: of each group of data nodes one at least is started. Never raises."""
+        if self._settings is None:
+            return False
+        down = [name for name, state in self.states().items() if state != STARTED]
+        return self.lost(down, self._settings) is None
+
+    def dead(self) -> list[str]:
+        """The data nodes whose process has ended."""
+        return [name for name, node in self.data.items() if node.died() is not None]
+
+    def check_alive(self) -> None:
+        """TargetError where it does not run, where its management server has died, or where no copy is left of a part
+        of its data."""
+        settings = self._running()
+        if (error := self.management.died()) is not None:
+            raise error
+        dead = self.dead()
+        if (why := self.lost(dead, settings)) is not None:
+            last = self.data[dead[0]].died()
+            raise TargetError(why, remedy=LAST_LINES, details=last.details if last is not None else "")
 
     def processes(self) -> dict[str, tuple[int, ...]]:
         """The process of each component."""
@@ -159,17 +195,6 @@ class PrivateCluster:
 
     def _user(self, name: str) -> User | None:
         return self._allowances[name].user
-
-    def _wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """In canonical form. StudyError where the data nodes are no multiple of the copies."""
-        wanted = checked(settings)
-        replicas = self.replicas(wanted)
-        if len(self.data) % replicas:
-            raise StudyError(
-                f"target.settings.NoOfReplicas = {replicas}: {len(self.data)} data nodes are no multiple of it",
-                remedy="Give NoOfReplicas = 1, or a multiple of that many data nodes.",
-            )
-        return wanted
 
     def _running(self) -> Settings:
         if self._settings is None:

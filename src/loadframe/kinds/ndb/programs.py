@@ -10,3 +10,8 @@ INSTALL = (
 )
 DATA_NODE, MANAGEMENT, CLIENT = "ndbmtd", "ndb_mgmd", "ndb_mgm"
 PACKAGE = Package("MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)")
+NDBINFO = "ndbinfo_select_all"
+LOADED = Package(
+    "MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT, NDBINFO), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)"
+)
+"""What a cluster needs that is loaded: the last one tells its counters."""

@@ -1,0 +1,150 @@
+"""What ndbinfo tells of a cluster, from what ndbinfo_select_all prints: for each table a heading, the names of its
+columns, its rows; all tables again once a second.
+
+Columns and numbers: ha_ndbinfo_sql.cc of MySQL Cluster, and MySQL 8.4 Reference Manual, "ndbinfo: The NDB Cluster
+Information Database".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loadframe.kinds.ndb.metrics import THREADS
+from loadframe.model import CounterSpec
+
+TABLES = ("counters", "resources", "logspaces", "logbuffers", "transporters", "threadstat", "nodes")
+"""In the order in which they are asked for. The last one tells nothing that is used: where it begins, those before it
+are complete."""
+PAGE = 32 * 1024
+"""Bytes of a page, in which resources are counted."""
+DATA_MEMORY, TRANSPORTER_BUFFERS = "3", "6"
+"""resources.resource_id."""
+REDO = "0"
+"""log_type, in logspaces and logbuffers."""
+CONNECTED = "0"
+"""transporters.connection_status."""
+COUNTERS: Mapping[str, Sequence[str]] = {
+    "transactions": ("2",),
+    "commits": ("3",),
+    "reads": ("4",),
+    "writes": ("6",),
+    "aborts": ("7",),
+    "table_scans": ("8",),
+    "range_scans": ("9",),
+    "operations": ("10",),
+    "overload_refusals": ("26", "27", "28", "29", "30"),
+}
+"""By what they are called here: counters.counter_id, those of one name added up."""
+GAUGES = (
+    "data_memory_used", "data_memory", "redo_log_used", "redo_log", "redo_buffer_used", "redo_buffer",
+    "send_buffers_used", "send_buffers", "api_nodes", "api_slots", "data_nodes",
+)  # fmt: skip
+COUNTED = (*COUNTERS, "bytes_sent", "send_overloads", *(f"{kind}_cpu" for kind in THREADS))
+SPECS = (
+    *(CounterSpec(name, f"ndb.{name}", cumulative=True) for name in COUNTED),
+    *(CounterSpec(name, f"ndb.{name}", cumulative=False) for name in GAUGES),
+)
+Row = Mapping[str, str]
+Block = Mapping[str, Sequence[Row]]
+US, MS = 1e6, 1e3
+
+
+def blocks(text: str) -> tuple[list[Block], str]:
+    """All that were printed to their end, and the text after them, with which the next one begins."""
+    found: list[Block] = []
+    tables: dict[str, list[Row]] = {}
+    rows: list[Row] | None = None
+    columns: list[str] | None = None
+    rest = begin = 0
+    for line in text.splitlines(keepends=True):
+        if not line.endswith("\n"):
+            break
+        begin += len(line)
+        words = line.rstrip("\n").split("\t")[:-1]
+        if line.startswith("== ") and not words:
+            name = line.strip("= \n")
+            if name == TABLES[-1]:
+                found.append(tables)
+                tables, rest = {}, begin
+            rows, columns = tables.setdefault(name, []) if name in TABLES[:-1] else None, None
+        elif rows is not None and columns is None:
+            columns = words
+        elif rows is not None and columns is not None and len(words) == len(columns):
+            rows.append(dict(zip(columns, words, strict=True)))
+    return found, text[rest:]
+
+
+@dataclass
+class Totals:
+    """Sums over nodes and threads that only grow: one that has ended keeps what it had counted, and begins at 0 when it
+    is there again."""
+
+    known: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, name: str, who: Iterable[str], value: float) -> None:
+        before, last = self.known.get((name, *who), (0.0, 0.0))
+        self.known[name, *who] = (before + last, value) if value < last else (before, value)
+
+    def of(self, name: str) -> float:
+        return sum(before + last for (known, *_), (before, last) in self.known.items() if known == name)
+
+    def each(self, name: str) -> int:
+        """How many there are of it."""
+        return sum(known == name for known, *_ in self.known)
+
+
+def read_block(block: Block, api: frozenset[int], totals: Totals) -> tuple[float, dict[str, float]] | None:
+    """When it was (CLOCK_MONOTONIC, as the nodes tell it), and what it says by the names of SPECS. None where a node's
+    threads are not told: it is no reading. api: the numbers of the API nodes."""
+    stats = block.get("threadstat", ())
+    if not stats:
+        return None
+    _count(block, totals)
+    found = {name: totals.of(name) for name in COUNTED}
+    for kind in THREADS:
+        if threads := totals.each(f"{kind}_cpu"):
+            found[f"{kind}_cpu"] /= threads
+        else:
+            del found[f"{kind}_cpu"]
+    found |= _gauges(block, api)
+    return max(float(row["os_now"]) for row in stats) / MS, found
+
+
+def _count(block: Block, totals: Totals) -> None:
+    of_counter = {number: name for name, numbers in COUNTERS.items() for number in numbers}
+    for row in block.get("counters", ()):
+        if (name := of_counter.get(row["counter_id"])) is not None:
+            instance = (row["node_id"], row["block_number"], row["block_instance"], row["counter_id"])
+            totals.add(name, instance, float(row["val"]))
+    for row in block.get("transporters", ()):
+        who = (row["node_id"], row["remote_node_id"])
+        totals.add("bytes_sent", who, float(row["bytes_sent"]))
+        totals.add("send_overloads", who, float(row["overload_count"]) + float(row["slowdown_count"]))
+    for row in block["threadstat"]:
+        if row["thr_nm"] in THREADS:
+            spent = (float(row["os_ru_utime"]) + float(row["os_ru_stime"])) / US
+            totals.add(f"{row['thr_nm']}_cpu", (row["node_id"], row["thr_no"]), spent)
+
+
+def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
+    found = {"data_nodes": float(len({row["node_id"] for row in block["threadstat"]}))}
+    resources = block.get("resources", ())
+    for name, number in (("data_memory", DATA_MEMORY), ("send_buffers", TRANSPORTER_BUFFERS)):
+        found |= _fullest(name, ((row["used"], row["max"]) for row in resources if row["resource_id"] == number), PAGE)
+    for name, table in (("redo_log", "logspaces"), ("redo_buffer", "logbuffers")):
+        rows = block.get(table, ())
+        found |= _fullest(name, ((row["used"], row["total"]) for row in rows if row["log_type"] == REDO), 1)
+    if links := block.get("transporters", ()):
+        there = {int(row["remote_node_id"]) for row in links if row["connection_status"] == CONNECTED}
+        found |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}
+    return found
+
+
+def _fullest(name: str, each: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
+    """Of several nodes or parts, what the one has of which the largest share is used."""
+    parts = [(float(used) * factor, float(total) * factor) for used, total in each if float(total) > 0]
+    if parts:
+        used, total = max(parts, key=lambda part: part[0] / part[1])
+        yield f"{name}_used", used
+        yield name, total

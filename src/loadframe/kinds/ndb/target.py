@@ -1,0 +1,174 @@
+"""A private MySQL Cluster as a target: a management server, and data nodes, which are its shards.
+
+It has no SQL nodes yet: programs of the NDB API load it. With two copies of the data it goes on while a data node is
+gone; the step is flagged, and the node is started again before the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from loadframe.host.leases import Lease, filesystem
+from loadframe.host.processes import Allowance
+from loadframe.kinds.ndb.metrics import IN_FRONT
+from loadframe.kinds.ndb.ndbinfo_reader import NdbinfoExposure, NdbinfoProgram
+from loadframe.kinds.ndb.own_settings import shape_of
+from loadframe.kinds.ndb.private_cluster import MANAGER, PrivateCluster
+from loadframe.kinds.ndb.programs import LOADED
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+API_SLOTS = 16
+"""API nodes that the configuration has: the reader of ndbinfo is one, those of load drivers are the others."""
+
+
+class NdbTarget:
+    """See targets.base.Target. Its components are "management" and the data nodes."""
+
+    kind = "ndb"
+    embedded = False
+    counter_specs: tuple[CounterSpec, ...] = ()
+    """Its counters are told by ndbinfo at its own pace: see `exposure`."""
+
+    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance]) -> None:
+        """allowances: of "management", and of each data node in order."""
+        self._lease = lease
+        self._allowances = {name: replace(allowance, user=None) for name, allowance in allowances.items()}
+        nodes = [name for name in allowances if name not in IN_FRONT]
+        self._cluster = PrivateCluster(lease, self._allowances, shape_of(len(nodes), API_SLOTS))
+        self._reads_as = run_by(self._allowances[MANAGER], "mysql")
+        self._ndbinfo = NdbinfoProgram(lease, self._reads_as.user)
+        self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
+        self._state = TargetState()
+        self._effective: dict[str, SettingValue] = {}
+        self._lost: list[str] = []
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        for name in LOADED.programs:
+            LOADED.required(name)
+        self._cluster.create()
+        self._ndbinfo.create()
+
+    def check(self, state: TargetState) -> None:
+        self._cluster.check(state.settings)
+
+    def start(self, state: TargetState) -> None:
+        wanted = self._wanted(state)
+        self._cluster.allow(wanted.limits)
+        self._cluster.start(wanted.settings)
+        self._entered(wanted)
+
+    def apply(self, state: TargetState) -> None:
+        """Rolling restarts where the settings allow them; other resource limits restart all of it."""
+        wanted = self._wanted(state)
+        self._running()
+        if wanted == self._state:
+            return
+        self._ndbinfo.kill()
+        if wanted.limits != self._state.limits:
+            self._cluster.stop()
+            self._cluster.allow(wanted.limits)
+            self._cluster.start(wanted.settings)
+        else:
+            self._cluster.apply(wanted.settings)
+        self._entered(wanted)
+
+    def reset(self) -> None:
+        """Data nodes that have ended are started again. TargetError where no copy of their data is left."""
+        for name in self._cluster.heal():
+            self._lost.append(name)
+        if self._ndbinfo.died() is not None:
+            self._read()
+
+    def stop(self) -> None:
+        self._ndbinfo.kill()
+        self._cluster.stop()
+
+    def destroy(self) -> None:
+        self._ndbinfo.destroy()
+        self._cluster.destroy()
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """As the management server gives them to the nodes, all of which have read them when they started."""
+        self._running()
+        first = next(pid for name, pids in self._nodes().items() if name != MANAGER for pid in pids)
+        return {**self._effective, NOFILE: soft_nofile(first)}
+
+    def counters(self) -> dict[str, float]:
+        """None of its own. TargetError where it has ended: a part of its data has no node any more."""
+        self._running()
+        self.exposure.saw(time.monotonic(), len(self._cluster.dead()))
+        return {}
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(pid for pids in self.processes().values() for pid in pids)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        """The reader of ndbinfo works beside the management server."""
+        reader = () if self._ndbinfo.pid is None else (self._ndbinfo.pid,)
+        nodes = self._nodes()
+        return {**nodes, MANAGER: (*nodes[MANAGER], *reader)}
+
+    def endpoint(self) -> Endpoint:
+        """address: the connect string for programs of the NDB API."""
+        return Endpoint(self.kind, self._cluster.management.address)
+
+    def healthy(self) -> bool:
+        """Whether it answers now, be it with fewer data nodes than it has. Never raises."""
+        return self._cluster.answers()
+
+    def version(self) -> str:
+        return f"ndb {LOADED.version().rpartition(' ')[2]}"
+
+    def log_tail(self, lines: int = 20) -> str:
+        return self._cluster.log_tail(lines)
+
+    def describe(self) -> Mapping[str, str]:
+        first = next(iter(self._cluster.data.values()))
+        return {
+            "data": f"in memory; logs and checkpoints in {first.data} and so on, on {filesystem(self._lease.folder)}",
+            "user": str(self._reads_as.user or "the user who ran Loadframe"),
+            "started": " ".join(first.command),
+            "data nodes": f"{len(self._cluster.data)}, without SQL nodes",
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        """See kinds.base.Noting."""
+        return tuple(
+            f"Data node {name} ended {times} in a step while the cluster went on, and was started again after it: "
+            "requests that failed meanwhile are counted as errors, and the step is flagged part-lost."
+            for name, times in ((name, _times(self._lost.count(name))) for name in dict.fromkeys(self._lost))
+        )
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _wanted(self, state: TargetState) -> TargetState:
+        return TargetState(self._cluster.wanted(state.settings), dict(state.limits))
+
+    def _running(self) -> None:
+        """TargetError where it does not run, or has ended."""
+        self._cluster.check_alive()
+
+    def _entered(self, state: TargetState) -> None:
+        self._state = state
+        self._effective = self._cluster.check(state.settings)
+        self._read()
+
+    def _read(self) -> None:
+        self._ndbinfo.kill()
+        self._ndbinfo.start(self._cluster.management, self._reads_as)
+        self.exposure.begin()
+
+    def _nodes(self) -> dict[str, tuple[int, ...]]:
+        return self._cluster.processes()
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

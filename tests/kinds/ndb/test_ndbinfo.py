@@ -1,0 +1,109 @@
+"""What ndbinfo_select_all of MySQL Cluster 9.7.2 prints, as counters. The numbers are of two data nodes after 24,718
+transactions of a driver, a few rows of each table."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Totals, blocks, read_block
+from loadframe.metrics import METRICS
+
+API = frozenset({4, 5})
+COLUMNS = {
+    "counters": "node_id block_number block_instance counter_id val",
+    "resources": "node_id resource_id reserved used max high spare",
+    "logspaces": "node_id log_type log_id log_part total used high",
+    "logbuffers": "node_id log_type log_id log_part total used high",
+    "transporters": "node_id remote_node_id connection_status remote_address bytes_sent bytes_received connect_count "
+    "overloaded overload_count slowdown slowdown_count encrypted",
+    "threadstat": "node_id thr_no thr_nm c_loop c_exec c_wait c_l_sent_prioa c_l_sent_priob c_r_sent_prioa "
+    "c_r_sent_priob os_tid os_now os_ru_utime os_ru_stime os_ru_minflt os_ru_majflt os_ru_nvcsw os_ru_nivcsw",
+    "nodes": "node_id uptime status start_phase config_generation",
+}
+ROWS = {
+    "counters": ["2 245 1 2 12655", "2 245 1 3 2494", "2 247 1 10 16042", "2 247 1 26 0", "3 245 1 2 12063"],
+    "resources": [
+        "2 1 3493 497 4294967295 0 0",
+        "2 3 2560 11 2560 0 1",
+        "3 3 2560 640 2560 0 1",
+        "2 6 816 143 1020 0 0",
+    ],
+    "logspaces": ["2 0 0 0 16777216 0 0", "2 0 0 1 16777216 1048576 0", "2 1 0 0 100 99 0"],
+    "logbuffers": ["2 0 0 1 33554432 65536 0"],
+    "transporters": [
+        "2 3 0 127.0.0.1 1159840 1115276 1 0 0 0 0 0",
+        "2 4 0 127.0.0.1 161772 6052 3 0 2 0 1 0",
+        "2 5 1 - 0 0 0 0 0 0 0 0",
+    ],
+    "threadstat": [
+        "2 0 main 81534 48797 15398 15824 30976 0 0 29160 39048746 184808 260620 20112 0 15566 15966",
+        "2 2 ldm 73330 70146 16052 4402 39564 0 0 29162 39048746 116188 220746 14120 0 16054 9477",
+        "3 2 ldm 72659 69504 16380 4394 39540 0 0 29175 39048757 153857 205142 14121 0 16379 7298",
+    ],
+    "nodes": ["2 23 3 0 0"],
+}
+
+
+def printed(rows: dict[str, list[str]]) -> str:
+    lines = []
+    for table in TABLES:
+        lines += [
+            f"== {table} ==",
+            *(line.replace(" ", "\t") + "\t" for line in (COLUMNS[table], *rows.get(table, []))),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def test_a_block_is_read_once_it_is_complete_wherever_the_text_was_cut() -> None:
+    text = "Connecting to management server\n" + printed(ROWS) + printed(ROWS)
+    whole, _ = blocks(text)
+    assert len(whole) == 2
+    for cut in range(0, len(text), 37):
+        first, rest = blocks(text[:cut])
+        second, _ = blocks(rest + text[cut:])
+        assert [*first, *second] == whole
+
+
+def test_what_a_block_says_is_of_its_own_time_and_of_the_fullest() -> None:
+    (block,), _ = blocks(printed(ROWS))
+    read = read_block(block, API, Totals())
+    assert read is not None
+    at_s, found = read
+    assert at_s == 39048.757
+    assert found["transactions"] == 24718
+    assert found["operations"] == 16042
+    assert (found["data_memory_used"], found["data_memory"]) == (640 * 32768, 80 * 2**20), "node 3 is the fuller one"
+    assert (found["redo_log_used"], found["redo_log"]) == (2**20, 2**24), "of the redo log alone"
+    assert (found["api_nodes"], found["api_slots"], found["data_nodes"]) == (1, 2, 2)
+    assert found["send_overloads"] == 3
+    assert found["ldm_cpu"] == pytest.approx((0.336934 + 0.358999) / 2)
+    assert "tc_cpu" not in found, "there is no such thread"
+
+
+def test_what_is_told_is_known() -> None:
+    (block,), _ = blocks(printed(ROWS))
+    read = read_block(block, API, Totals())
+    assert read is not None
+    assert read[1].keys() <= {spec.name for spec in SPECS}
+    assert all(spec.metric in METRICS for spec in SPECS)
+
+
+def test_a_node_that_ends_and_begins_again_does_not_take_back_what_it_had_counted() -> None:
+    totals = Totals()
+    gone = {**ROWS, "counters": ROWS["counters"][:-1], "threadstat": ROWS["threadstat"][:-1]}
+    back = {**ROWS, "counters": [*ROWS["counters"][:-1], "3 245 1 2 100"]}
+    counted = []
+    for rows in (ROWS, gone, back):
+        (block,), _ = blocks(printed(rows))
+        read = read_block(block, API, totals)
+        assert read is not None
+        counted.append(read[1]["transactions"])
+    assert counted == [24718, 24718, 24818]
+
+
+def test_a_table_that_could_not_be_read_is_passed_over() -> None:
+    text = printed(ROWS).replace(
+        f"== {TABLES[5]} ==", "== threadstat ==\nFailed to open: threadstat, res: 4009\n== x =="
+    )
+    (block,), _ = blocks(text)
+    assert read_block(block, API, Totals()) is None
