@@ -27,8 +27,8 @@ LIMITS: tuple[LimitRule, ...] = (
         ceiling="ndb.redo_log",
         unit="bytes",
         loud=True,
-        source=f"{MANUAL}, NoOfFragmentLogFiles and FragmentLogFileSize; ndbinfo.logspaces; when it is full, error 410 "
-        "(REDO log files overloaded); near: 75 %, our choice",
+        source=f"{MANUAL}, NoOfFragmentLogFiles and FragmentLogFileSize; ndbinfo.logspaces, less 4 MB of each part, "
+        "with which error 410 comes (REDO log files overloaded; DblqhMain.cpp); near: 75 %, our choice",
         configured="NoOfFragmentLogFiles",
         near=0.75,
     ),

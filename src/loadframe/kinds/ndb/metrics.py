@@ -32,7 +32,7 @@ ndb.io_cpu                        | s/s   | CPU time of an I/O thread, average o
 ndb.data_memory_used              | bytes | DataMemory in use, of the fullest data node
 ndb.data_memory                   | bytes | DataMemory (effective)
 ndb.redo_log_used                 | bytes | redo log that is still needed, of the fullest part
-ndb.redo_log                      | bytes | redo log of a part
+ndb.redo_log                      | bytes | redo log of a part, less what it never uses
 ndb.redo_buffer_used              | bytes | redo log that is not written yet, of the fullest part
 ndb.redo_buffer                   | bytes | buffer of a part's redo log
 ndb.send_buffers_used             | bytes | send buffers in use, of the fullest data node

@@ -22,6 +22,9 @@ DATA_MEMORY, TRANSPORTER_BUFFERS = "3", "6"
 """resources.resource_id."""
 REDO = "0"
 """log_type, in logspaces and logbuffers."""
+REDO_KEPT = 4 << 20
+"""Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp): with fewer
+free, operations are refused."""
 CONNECTED = "0"
 """transporters.connection_status."""
 COUNTERS: Mapping[str, Sequence[str]] = {
@@ -135,6 +138,8 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
     for name, table in (("redo_log", "logspaces"), ("redo_buffer", "logbuffers")):
         rows = block.get(table, ())
         found |= _fullest(name, ((row["used"], row["total"]) for row in rows if row["log_type"] == REDO), 1)
+    if "redo_log" in found:
+        found["redo_log"] = max(1.0, found["redo_log"] - REDO_KEPT)
     if links := block.get("transporters", ()):
         there = {int(row["remote_node_id"]) for row in links if row["connection_status"] == CONNECTED}
         found |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}

@@ -1,0 +1,126 @@
+"""A real cluster as a target: what ndbinfo tells while a program of the NDB API works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance
+from loadframe.kinds.exposed import Reading
+from loadframe.kinds.ndb.target import NdbTarget
+from loadframe.model import SettingValue, TargetState
+
+SMALL: dict[str, SettingValue] = {
+    "NoOfReplicas": 1,
+    "DataMemory": "20M",
+    "NoOfFragmentLogFiles": 16,
+    "FragmentLogFileSize": "16M",
+    "SharedGlobalMemory": "32M",
+    "LongMessageBuffer": "8M",
+    "TimeBetweenGlobalCheckpoints": 200,
+}
+
+
+@pytest.fixture
+def target(lease: Lease) -> Iterator[NdbTarget]:
+    """Started, with one data node."""
+    target = NdbTarget(lease, {"management": Allowance(), "shard1": Allowance()})
+    target.create()
+    target.start(TargetState(SMALL))
+    yield target
+    target.destroy()
+
+
+FULL_REDO: dict[str, SettingValue] = {
+    **SMALL,
+    "DataMemory": "600M",
+    "NoOfFragmentLogFiles": 12,
+    "FragmentLogFileSize": "4M",
+}
+"""4 parts of 48 MB each: it takes seconds to fill them, and more until a local checkpoint has ended."""
+
+
+def points(target: NdbTarget, *words: str, seconds: str = "0") -> subprocess.CompletedProcess[str]:
+    given = {"LOADFRAME_ADDRESS": target.endpoint().address, "LOADFRAME_LEVEL": "2", "LOADFRAME_DURATION_S": seconds}
+    return subprocess.run(
+        ["ndb_points", *words], env={**os.environ, **given}, capture_output=True, text=True, check=False
+    )
+
+
+def told(target: NdbTarget) -> Reading:
+    """The first reading that begins from now on."""
+    begin, deadline = time.monotonic(), time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for reading in target.exposure.readings():
+            if reading.at_s > begin and "transactions" in reading.counters:
+                return reading
+        time.sleep(0.1)
+    raise AssertionError("ndbinfo told nothing for 20 s")
+
+
+@pytest.mark.ndb
+def test_requests_of_a_driver_and_the_cpu_of_threads_are_counted(target: NdbTarget) -> None:
+    before = told(target)
+    done = points(target, "1000", "50", seconds="2")
+    after = told(target)
+    assert done.returncode == 0, done.stderr
+    requests = len(done.stdout.splitlines())
+    counted = {name: after.counters[name] - before.counters[name] for name in ("transactions", "writes", "ldm_cpu")}
+    assert requests > 100
+    assert requests <= counted["transactions"] <= requests + 50, "the table and its rows are a few more"
+    assert counted["writes"] >= 0.3 * requests
+    assert 0 < counted["ldm_cpu"] < after.at_s - before.at_s
+    assert after.counters["api_nodes"] >= 1
+    assert after.counters["data_nodes"] == 1
+
+
+@pytest.mark.ndb
+def test_data_memory_fills_and_its_end_is_an_error(target: NdbTarget) -> None:
+    """Error 827: Out of memory in Ndb Kernel, table data (increase DataMemory)."""
+    empty = told(target).counters
+    assert empty["data_memory"] == 20 * 2**20
+    assert points(target, "50000").returncode == 0
+    half = told(target).counters
+    assert empty["data_memory_used"] + 50000 * 100 < half["data_memory_used"] < half["data_memory"]
+    assert points(target, "drop").returncode == 0
+    full = points(target, "500000")
+    assert full.returncode != 0
+    assert "827" in full.stderr
+    used = told(target).counters
+    assert used["data_memory_used"] > 0.9 * used["data_memory"]
+
+
+@pytest.mark.ndb
+def test_each_component_has_its_processes_and_the_reader_is_with_the_management_server(target: NdbTarget) -> None:
+    processes = target.processes()
+    assert {name: len(pids) for name, pids in processes.items()} == {"management": 2, "shard1": 1}
+    reader = processes["management"][1]
+    os.kill(reader, 9)
+    os.waitid(os.P_PID, reader, os.WEXITED | os.WNOWAIT)
+    target.reset()
+    assert len(target.processes()["management"]) == 2, "the reader is started again before a step"
+    assert told(target).counters["data_nodes"] == 1
+
+
+@pytest.mark.ndb
+def test_the_redo_log_fills_and_its_end_is_an_error(lease: Lease) -> None:
+    """Error 410: REDO log files overloaded. One part of the log is full, whatever room the others have."""
+    target = NdbTarget(lease, {"management": Allowance(), "shard1": Allowance()})
+    target.create()
+    try:
+        target.start(TargetState(FULL_REDO))
+        ceiling = told(target).counters["redo_log"]
+        assert ceiling == 44 * 2**20, "error 410 comes with 4 MB left"
+        full = points(target, "2500000")
+        assert full.returncode != 0
+        assert "410" in full.stderr
+        seen = [one.counters for one in target.exposure.readings() if "redo_log_used" in one.counters]
+        seen.append(told(target).counters)
+        assert max(one["redo_log_used"] for one in seen) > 0.5 * ceiling, "it is read once a second, and fills in three"
+    finally:
+        target.destroy()
