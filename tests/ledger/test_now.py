@@ -38,7 +38,7 @@ def test_nothing_that_exists_here_is_left_out_silently() -> None:
     limits, unread = read_now(
         FILES,
         {"system.swap.used": "no swap"},
-        kinds={"process", "mariadb", "mysql", "nginx", "postgres", "sqlite", "squid", "varnish"},
+        kinds={"process", "mariadb", "mysql", "ndb", "nginx", "postgres", "sqlite", "squid", "varnish"},
     )
     assert {one.id for one in (*limits, *unread)} == {rule.id for rule in RULES if not rule.id.startswith("cage.")}
     assert next(one.reason for one in unread if one.id == "memory.swap") == "no swap"

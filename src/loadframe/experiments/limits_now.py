@@ -209,7 +209,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     """The study's target in the state that the study declares; it ends with the stack."""
     study = targets.canonical(study)
     kind, shards = study.target.kind, study.target.shards
-    if shards is not None:  # they are all alike
+    if shards is not None and not targets.of_study(study).one_system:  # they are all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
     workload = workload_of(study)
@@ -221,7 +221,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     target.start(state)
     pid = next(iter(target.pids()), None)
     words = f"{target.version()}, started for study {study.study.name}"
-    words += f" as one of its {shards} shards" if shards is not None else ""
+    words += f" as one of its {shards} shards" if study.target.shards != shards else ""
     asked, used = {**state.settings, **state.limits}, target.effective()
     row = targets.of_study(study)
     kinds = frozenset({"process", rows_of(kind), rows_of(row.ruled_as or kind)})

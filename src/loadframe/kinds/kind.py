@@ -66,7 +66,8 @@ class KindOfTarget:
     says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
     that load it besides those whose `target_kinds` name it: its endpoint has what they need. declared: of a kind whose
     settings each study declares: its record as that study sees it; StudyError. knobs: what was declared, as remedies
-    are made from it. listening: whether it is a base.Listening. notes: what a study of it is told, in sentences.
+    are made from it. listening: whether it is a base.Listening. one_system: its shards
+    work together, and none of them is there without the others. notes: what a study of it is told, in sentences.
     running: one that runs already, where the study says which; TargetError. again: the same by the address that it once
     gave; KeyError, ValueError, TargetError.
     """
@@ -93,6 +94,7 @@ class KindOfTarget:
     running: Callable[[TargetTable], Attached] | None = None
     again: Callable[[Mapping[str, str]], Attached] | None = None
     listening: bool = False
+    one_system: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
         """What the catalogue knows of a setting, None for one that is only passed through."""

@@ -124,3 +124,11 @@ def test_the_redo_log_fills_and_its_end_is_an_error(lease: Lease) -> None:
         assert max(one["redo_log_used"] for one in seen) > 0.5 * ceiling, "it is read once a second, and fills in three"
     finally:
         target.destroy()
+
+
+@pytest.mark.ndb
+def test_at_this_moment_the_newest_of_each_counter_is_told_however_often_it_is_asked(target: NdbTarget) -> None:
+    first, second = target.exposure.now(), target.exposure.now()
+    assert first.keys() == second.keys()
+    assert second["data_memory"] == 20 * 2**20
+    assert 0 < second["data_memory_used"] < second["data_memory"]

@@ -30,5 +30,6 @@ KINDS = (
         make_shards=NdbTarget,
         before=IN_FRONT,
         loaded_by=frozenset({"command"}),
+        one_system=True,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ EVERY_S = 1
 """The program counts whole seconds."""
 LOST = "parts_lost"
 ALL_SPECS = (*SPECS, CounterSpec(LOST, f"target.{LOST}", cumulative=False))
+CONNECTS_WITHIN_S = 15.0
 MOST_BYTES = 32 << 20
 """That it may print between two readings: a block of two data nodes has 10 kB."""
 
@@ -60,6 +62,7 @@ class NdbinfoExposure(Exposure):
         self._totals = Totals()
         self._rest = ""
         self._seen: list[Reading] = []
+        self._newest: dict[str, float] = {}
         self._told = False
         self._why_not = ""
 
@@ -84,14 +87,23 @@ class NdbinfoExposure(Exposure):
             self._why_not = error.fact
 
     def readings(self) -> list[Reading]:
-        found, self._rest = blocks(self._rest + self._program.printed())
-        told = [one for block in found if (one := read_block(block, self._api, self._totals)) is not None]
+        new, self._rest = blocks(self._rest + self._program.printed())
+        told = [one for block in new if (one := read_block(block, self._api, self._totals)) is not None]
         self._told = self._told or bool(told)
         seen, self._seen = self._seen, []
-        return sorted((*(Reading(at_s, counters) for at_s, counters in told), *seen), key=lambda one: one.at_s)
+        found = sorted((*(Reading(at_s, counters) for at_s, counters in told), *seen), key=lambda one: one.at_s)
+        for reading in found:
+            self._newest.update(reading.counters)
+        return found
 
     def now(self) -> dict[str, float]:
-        return {name: value for reading in self.readings() for name, value in reading.counters.items()}
+        """The newest of each. After a start the program takes seconds to connect."""
+        deadline = time.monotonic() + CONNECTS_WITHIN_S
+        self.readings()
+        while not self._told and self._program.died() is None and time.monotonic() < deadline:
+            time.sleep(EVERY_S / 10)
+            self.readings()
+        return dict(self._newest)
 
     def missing(self) -> tuple[str, ...]:
         if self._why_not:
