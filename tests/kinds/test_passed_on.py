@@ -91,9 +91,19 @@ def test_what_is_harmless_is_passed_on(kind: str, name: str, value: SettingValue
 def test_no_catalogue_takes_any_text() -> None:
     """What nginx, Squid, Varnish, SQLite and a running server are given comes from catalogues alone: numbers, and words
     of a list. So no line of a configuration file has more in it than one value. url has addresses and paths, which are
-    written into no file of a server's."""
+    written into no file of a server's; ndb has a list of CPUs and one of threads, which are read before."""
+    texts_of = {"url": ["url", "paths"], "ndb": ["LockExecuteThreadToCPU", "ThreadConfig"]}
     for kind, row in registry.KINDS.items():
         texts = [spec.name for spec in row.catalogue.specs if spec.kind == "text" and not spec.choices]
-        assert texts == (["url", "paths"] if kind == "url" else []), kind
+        assert sorted(texts) == sorted(texts_of.get(kind, [])), kind
         for spec in row.catalogue.specs:
             assert all(str(choice).isprintable() and not set(str(choice)) & set(";{}#'\"\\") for choice in spec.choices)
+
+
+@pytest.mark.parametrize("name", ["LockExecuteThreadToCPU", "ThreadConfig"])
+@pytest.mark.parametrize(
+    "value", ["0\nDataDir=/etc", "main,ldm\nDataDir=/etc", "0\n", "main\n", "0 # 1", "main\r[ndbd]", "$(id)"]
+)
+def test_what_is_written_into_a_config_ini_is_cpus_and_threads_alone(name: str, value: str) -> None:
+    with pytest.raises(StudyError, match=f"target.settings.{name}"):
+        registry.kind_named("ndb").check_settings({name: value})

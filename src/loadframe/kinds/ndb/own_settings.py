@@ -98,7 +98,7 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         setting = setting_of(name)
         try:
             if setting.type == "cpus":
-                read_cpus(str(value))
+                _check_cpus(str(value))
             elif name == "ThreadConfig":
                 _check_threads(str(value))
         except ValueError as error:
@@ -107,6 +107,12 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
                 remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
             ) from error
     return found
+
+
+def _check_cpus(text: str) -> None:
+    if not text.isprintable():
+        raise ValueError("CPU numbers such as 0-3,6, in one line")
+    read_cpus(text)
 
 
 def _check_threads(text: str) -> None:
