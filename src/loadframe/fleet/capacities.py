@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from loadframe.analysis import likeness
 from loadframe.analysis.capacity_ratio import capacity_ratio
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
@@ -42,7 +43,8 @@ class CapacitiesOnHosts:
         """here: the capacity as given on this machine. FleetError where hosts differ, or none is left."""
         notes, hosts = list(self._notes), self._engine.hosts
         self._study = study
-        within_s = study.measure.budget + ENDS_S
+        budget_s = study.measure.budget
+        within_s = budget_s + ENDS_S
         again = "Start their workers again, and run it again."
         self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again)
         starts: dict[str, list[Capacity]] = {host: [] for host in hosts}
@@ -58,6 +60,8 @@ class CapacitiesOnHosts:
             return {host: _sample(each) for host, each in found.items()}
 
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        fewest = likeness.PLAN.first * (len(hosts) + 1)
+        book.progress.say(f"That takes {fewest} searches at least, one after another, of up to {budget_s:g} s each.")
         alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", len(study.alternative))
         works = [
