@@ -57,7 +57,7 @@ def test_samples_have_every_value_of_the_day_files(folder: Path) -> None:
 
 def test_alarms_and_gaps(folder: Path) -> None:
     alarms, _ = frame(folder, "alarms")
-    assert alarms["alarm"].to_list() == ["unit-fails"] and "failed one after the other" in alarms["evidence"][0]
+    assert alarms["alarm"].to_list() == ["unit-fails"] and "The last one: status" in alarms["evidence"][0]
     gaps, parquet = frame(folder, "gaps")
     assert gaps["reason"].to_list() == ["suspended"] and parquet["seconds"].to_list() == [3610.0]
 
