@@ -171,6 +171,7 @@ def test_a_watched_host_that_is_lost_voids_it_too() -> None:
         ("ended", lambda at_s, _: None, "load-failed"),
         ("ended", lambda at_s, _: {"log_bytes": "1", "sent_bytes": 2}, "log-refused"),
         ("ended", lambda at_s, _: {"log_bytes": MOST + 1, "sent_bytes": 2}, "log-refused"),
+        ("ended", lambda at_s, _: {"log_bytes": 16, "sent_bytes": 10**15}, "log-refused"),
         ("read", lambda at_s, _: {"data": "!"}, "log-refused"),
         ("read", lambda at_s, _: {"data": ""}, "log-refused"),
         ("clock", lambda at_s, _: {}, "agent-lost"),

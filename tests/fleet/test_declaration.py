@@ -43,6 +43,13 @@ def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
     assert command(fleet.host[1], None) == python("loadframe.fleet.agent")
 
 
+def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:
+    """It would be compared with itself, and found alike."""
+    hosts = "".join(f'[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "w"\n' for name in ("one", "two"))
+    with pytest.raises(StudyError, match="two hosts are the worker 'w'"):
+        load(written(tmp_path, f'[fleet]\nname = "two"\n{hosts}'))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -53,6 +60,8 @@ def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
         ('ssh = "web.example"', "", "reached by one of here, ssh, by and worker; given: none"),
         ("here = true", 'here = true\nby = ["x"]', "given: here and by"),
         ('address = "192.0.2.7"', 'address = "-x"', "is no name or number of a host"),
+        ('address = "192.0.2.7"', 'address = "0.0.0.0"', "is every address of a host"),
+        ('address = "192.0.2.7"', 'address = "::"', "is every address of a host"),
         ('address = "192.0.2.7"', 'adress = "192.0.2.7"', "did you mean 'address'?"),
         ('name = "here"', 'name = "web"', "two hosts are called 'web'"),
         ('roles = ["target"]', "roles = []", "host.roles"),

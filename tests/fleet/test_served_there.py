@@ -127,8 +127,9 @@ def pool(lab: Laboratory, lan: Network) -> int:
     return int(json.loads(subprocess.run(words, check=True, capture_output=True).stdout)["pool"])
 
 
-def study(lab: Laboratory, window: str) -> str:
-    python, tell = json.dumps(sys.executable), json.dumps(TELL)
+def study(lab: Laboratory, window: str, takes_s: float = 0.0) -> str:
+    """takes_s: seconds that each change takes."""
+    python, tell = json.dumps(sys.executable), json.dumps(f"import time; time.sleep({takes_s}); {TELL}")
     return STUDY.format(port=lab.port, window=window, python=python, tell=tell)
 
 
@@ -150,8 +151,9 @@ def test_it_is_changed_there_and_put_back_there(lab: Laboratory, lan: Network) -
     lab.await_as_before()
 
 
-def test_it_is_put_back_there_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
-    process = lab.begin("[8]", verb="investigate", study=study(lab, "4s"))
+@pytest.mark.parametrize("takes_s", [0.0, 2.5])
+def test_it_is_put_back_there_where_the_coordinator_is_killed(lab: Laboratory, lan: Network, takes_s: float) -> None:
+    process = lab.begin("[8]", verb="investigate", study=study(lab, "4s", takes_s))
     await_that(lambda: process.poll() is not None or pool(lab, lan) == 8, "the setting is changed")
     assert process.poll() is None, process.communicate()
     journal = [path.read_text(encoding="utf-8") for path in (lab.folder / "north" / "state").glob("*/*.json")]

@@ -44,9 +44,13 @@ def bench_of(fleet: Path | None, study: Study) -> Iterator[MakeBench]:
         yield RealBench
         return
     from loadframe.fleet.declaration import load
-    from loadframe.fleet.over import benches_over
 
-    with benches_over(load(fleet), study, say) as made:
+    declared = load(fleet)
+    try:
+        from loadframe.fleet.over import benches_over
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    with benches_over(declared, study, say) as made:
         yield made
 
 

@@ -365,6 +365,8 @@ class Coordinator:
         size, sent = found
         if not isinstance(size, int) or not isinstance(sent, int) or min(size, sent) < 0:
             self._void(host, "log-refused", f"host {host!r} does not say how large its log is")
+        if sent > size + size // 128 + 1024:  # ZSTD_compressBound is less
+            self._void(host, "log-refused", f"host {host!r} sends {sent:,} bytes for a log of {size:,}")
         return size, sent
 
     def _piece(self, host: str, answer: Mapping[str, Any], reason: VoidReason) -> bytes:

@@ -55,6 +55,8 @@ class HostTable(Table):
     def _is_an_address(cls, address: str) -> str:
         if address and not _ADDRESS.fullmatch(address):
             raise ValueError(f"address = {address!r} is no name or number of a host, without a port")
+        if address and not address.strip("0.:"):
+            raise ValueError(f"address = {address!r} is every address of a host; give the one that drivers reach")
         return address
 
     @field_validator("worker")
@@ -131,6 +133,10 @@ class Fleet(Table):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
+        workers = [each.worker for each in hosts if each.worker]
+        for worker in workers:
+            if workers.count(worker) > 1:
+                raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
         if sum(each.here for each in hosts) > 1:
             raise ValueError("two hosts are here; this machine is one host")
         return hosts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from loadframe.fleet.far_target import checked
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
+from loadframe.fleet.routes import route
 from loadframe.fleet.serving import is_private
 from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
@@ -114,6 +116,21 @@ class Hosts:
         """Two hosts of which this is the same share their interfaces."""
         return f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
 
+    def _check_is_one(self, host: str) -> None:
+        """TargetError for an address of this machine itself that is another server on a driver's host. StepVoid."""
+        if "/" in host or not all(ipaddress.ip_address(each).is_loopback for each in look_up(host)):
+            return
+        names = [driver.name for driver in self._drivers]
+        asked = {name: ("route", {"address": "127.0.0.1"}) for name in names}
+        told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
+        ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
+        for name in names:
+            if f"{self._agents[name].facts.get('boot')} {told[name]['network']}" != ours:
+                raise TargetError(
+                    f"the study loads {host}, which on host {name} of the fleet is that host itself",
+                    remedy="Name the target by an address at which every driver reaches it.",
+                )
+
     def of_one_kernel(self, one: str, other: str) -> bool:
         """Whether two hosts share their CPUs."""
         boots = [self._agents[name].facts.get("boot") for name in (one, other)]
@@ -126,6 +143,7 @@ class Hosts:
             return
         self._watching = address
         host, port = parted(address, "80")
+        self._check_is_one(host)
         chosen = next((each for each in self._targets if each.address and host in look_up(each.address)), None)
         if chosen is None:
             self.target = None

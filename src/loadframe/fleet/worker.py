@@ -57,6 +57,7 @@ class Worker:
         self._why = ""
         self._saying = threading.Lock()
         self._closed = threading.Event()
+        self._putting_back = threading.Lock()
         self._preparing: int | None = None
         self._ended: int | None = None
         self._failed: UserError | None = None
@@ -258,7 +259,8 @@ class Worker:
                     self._beat()
         self._came.put(self._why)
         if not self._closed.wait(STUCK_S):
-            self._end_processes()
+            with self._putting_back:  # a command that does has our mark, too
+                self._end_processes()
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
 
@@ -297,10 +299,11 @@ class Worker:
         try:
             if self._part is not None:
                 self._tried(self._part.cancel)
-            if self._there is not None:
-                self._tried(self._there.close)
-            if self._changing is not None:
-                self._tried(self._changing.close)
+            with self._putting_back:
+                if self._there is not None:
+                    self._tried(self._there.close)
+                if self._changing is not None:
+                    self._tried(self._changing.close)
             if self._part is not None:
                 self._tried(self._part.close)
         finally:
