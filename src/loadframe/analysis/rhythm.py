@@ -1,9 +1,9 @@
 """What a series did at the same time a day and a week ago: a backup each night is no news.
 
-A series deviates again where, at the same time a day or a week ago, so many rows one after the other lay off by most of
-what they do now, to the same side, while the rows since then did not. What lasts for longer than half a day is no
-rhythm of a day, and what began yesterday has rows in between that are off, too. The standard library alone: the lasting
-process of a watch imports it.
+A deviation recurs if the same number of consecutive rows, at the same time a day or a week ago, was off by 60 % or
+more of what it is off now, to the same side, and the rows in between were not. What lasts for more than half a day is
+no rhythm of a day, and what began yesterday has rows in between that are off, too. The standard library alone: the
+lasting process of a watch imports it.
 """
 
 from __future__ import annotations

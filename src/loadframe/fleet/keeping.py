@@ -66,9 +66,7 @@ class Kept:
             assert self._process.stdin is not None
             self._process.stdin.close()
         try:
-            left = self._process.wait(
-                ENDS_WITHIN_S
-            )  # not 0: it gave up, as a large file was being written, for instance
+            left = self._process.wait(ENDS_WITHIN_S)  # not 0: it gave up, for instance amid a large file
         except subprocess.TimeoutExpired:  # it gives up sooner, unless it was stopped
             self._process.kill()
             left = self._process.wait()

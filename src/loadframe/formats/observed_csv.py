@@ -22,7 +22,7 @@ MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "-"})
 MILLISECONDS_FROM = 1e11
 """Seconds since 1970 have ten digits for centuries yet: what is larger counts milliseconds."""
 FINER = ((MILLISECONDS_FROM, 1e3), (1e14, 1e6), (1e17, 1e9))
-"""From these on a time counts milliseconds, microseconds, nanoseconds: so many to the second."""
+"""Numbers above these are times in milliseconds, microseconds or nanoseconds, with the units in a second."""
 
 NO_ZONE = "The times name no time zone, and were taken as UTC."
 REMEDY = (

@@ -133,7 +133,7 @@ class Shape:
 
 
 def shape_of(data_nodes: int, api_slots: int) -> Shape:
-    """With so many nodes, numbered as config.ini numbers them."""
+    """A cluster of these numbers of nodes, numbered as config.ini numbers them."""
     first_slot = data_nodes + 2
     return Shape(data=range(2, first_slot), api=range(first_slot, first_slot + api_slots))
 
