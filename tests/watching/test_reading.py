@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from loadframe.experiments.watch_find import Finder, how_to_find
 from loadframe.experiments.watch_process import RealReader
-from loadframe.experiments.watch_sampling import Service
+from loadframe.experiments.watch_sampling import MOST_READ, Held, Service
 from loadframe.model.watch import WatchPlan
 
 FORKS = """
@@ -133,3 +134,22 @@ def test_workers_of_threads_and_of_workers_are_found() -> None:
         one.stdin.close()
     assert len(told) == 2
     assert [sorted(pids) for pids in found] == [sorted([one.pid, *told])] * 2
+
+
+def test_a_file_of_proc_is_read_to_its_end() -> None:
+    """Of one that is longer than a page the kernel gives a page at a time: a machine with many disks has such a one."""
+    files = Held(Path("/"))
+    lines = files.read("proc/self/smaps").splitlines()
+    files.close()
+    assert lines[-1].startswith(b"VmFlags:") and len(lines) > 1000
+    assert lines[-1] == Path("/proc/self/smaps").read_bytes().splitlines()[-1]
+
+
+def test_no_more_of_a_file_is_read_than_the_most(tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(b"x" * (MOST_READ + 9999))
+    (tmp_path / "short").write_bytes(b"y" * 5000)
+    files = Held(tmp_path)
+    assert (len(files.read("long")), len(files.read("short")), files.read("none")) == (MOST_READ, 5000, b"")
+    (tmp_path / "short").write_bytes(b"z")
+    assert files.read("short") == b"z"
+    files.close()

@@ -44,7 +44,7 @@ class Gaps:
         """What came between this look and the last one."""
         last, now = self._last, self._read()
         self._last = now
-        wall, boot, monotonic = (b - a for a, b in zip(last, now, strict=True))
+        wall, boot, monotonic = now[0] - last[0], now[1] - last[1], now[2] - last[2]
         found = []
         if boot - monotonic > SUSPENDED_S:
             slept = boot - monotonic

@@ -20,6 +20,7 @@ from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, parse_line, read_da
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
+DAY_S = 86400
 SYNC_EVERY_S = 300.0
 """A kill of the process loses nothing that was written; what a power failure may lose is this much."""
 LARGEST_STATE = 16 << 20
@@ -63,7 +64,7 @@ class Journal:
         self.n = 0
         self.written_bytes = 0
         self.lost_lines, self.lost_since_s = 0, 0.0
-        self._day = ""
+        self._day, self._day_number = "", -1
         self._descriptor: int | None = None
         self._torn = False
         self._synced_s = clocks.monotonic()
@@ -105,7 +106,7 @@ class Journal:
 
     def new_day(self) -> bool:
         """Whether the next line begins another file than the last one."""
-        return day_of(self._clocks.wall()) != self._day
+        return self._clocks.wall() // DAY_S != self._day_number
 
     def ended_days(self) -> list[Path]:
         """Files of days that are over and not compacted yet."""
@@ -174,10 +175,10 @@ class Journal:
     # --- inside ---
 
     def _turn_to(self, at_s: float) -> None:
-        day = day_of(at_s)
-        if day != self._day or self._descriptor is None:
+        number = int(at_s // DAY_S)
+        if number != self._day_number or self._descriptor is None:
             self._close_day()
-            self._day = day
+            self._day, self._day_number = day_of(at_s), number
             self._open_day()
 
     def _open_day(self) -> None:

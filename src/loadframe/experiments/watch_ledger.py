@@ -7,13 +7,12 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
-from loadframe.ledger.reading import ceiling_of
 from loadframe.ledger.rules import RULES
 from loadframe.metrics.exposed import OF, resolve, unit_of
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
@@ -27,6 +26,8 @@ SOURCES: tuple[Source, ...] = (
 )
 CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.allowed", "system.files.limit")
 """What a look at all limits tells and the samples go on with."""
+MOST_SETS = 32
+"""Of names of metrics, whose rules are kept."""
 
 
 class Part:
@@ -53,6 +54,26 @@ class Part:
         self._due_s = now_s + max(self._base_s, cpu_s / self._share)
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a sample needs of a rule. ceiling: itself, or the metric that tells it."""
+
+    id: str
+    use: str
+    ceiling: float | str
+    harm: str
+
+    @classmethod
+    def of(cls, rule: LimitRule) -> _Judged:
+        ceiling = 1.0 if rule.ceiling == "one" else rule.ceiling
+        return cls(
+            rule.id,
+            rule.use_at_this_moment,
+            ceiling if rule.most is None else rule.most,
+            rule.thrash or rule.errors or "",
+        )
+
+
 class Ledger:
     """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as ledger.now takes them."""
 
@@ -62,6 +83,7 @@ class Ledger:
         self._by_use: dict[str, list[LimitRule]] = {}
         for rule in rules:
             self._by_use.setdefault(rule.use_at_this_moment, []).append(rule)
+        self._judged: dict[frozenset[str], list[_Judged]] = {}
         self._last: Snapshot | None = None
         self._place = Place()
         self.slow: dict[str, float] = {}
@@ -71,19 +93,16 @@ class Ledger:
     def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
         """(use, harms): of every limit whose use these values tell, the share of its ceiling, and the rate of its harm
         where that is counted."""
-        known = {**self.slow, **values}
         use: dict[str, float] = {}
         harms: dict[str, float] = {}
-        ours = (rule for name in values for rule in self._by_use.get(name, ()))
-        for rule in (*self._stated(values), *ours):
-            metric = rule.use_at_this_moment
-            ceiling = ceiling_of(rule, known)
-            if metric not in values or ceiling is None or not 0 < ceiling < math.inf:
-                continue
-            use[rule.id] = values[metric] / ceiling
-            harm = values.get(rule.thrash or rule.errors or "")
-            if harm is not None:
-                harms[rule.id] = harm
+        for one in self._judged_by(values):
+            ceiling = one.ceiling
+            if isinstance(ceiling, str):
+                ceiling = values[ceiling] if ceiling in values else self.slow.get(ceiling, math.inf)
+            if 0 < ceiling < math.inf:
+                use[one.id] = values[one.use] / ceiling
+                if one.harm in values:
+                    harms[one.id] = values[one.harm]
         return use, harms
 
     def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
@@ -107,6 +126,18 @@ class Ledger:
             ],
             "unread": len(unread),
         }  # fmt: skip
+
+    def _judged_by(self, there: Mapping[str, float]) -> list[_Judged]:
+        """The rules that these metrics judge: found once for each set of names, of which a watch sees a few."""
+        names = frozenset(there)
+        found = self._judged.get(names)
+        if found is None:
+            if len(self._judged) >= MOST_SETS:
+                self._judged.clear()
+            ours = (rule for name in there for rule in self._by_use.get(name, ()))
+            rules = [rule for rule in (*self._stated(there), *ours) if rule.use_at_this_moment in there]
+            found = self._judged[names] = [_Judged.of(rule) for rule in rules]
+        return found
 
     def _stated(self, there: Mapping[str, float]) -> Iterator[LimitRule]:
         for one in self._declared:

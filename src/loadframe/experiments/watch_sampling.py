@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-MOST_READ = 1 << 18
-PRESSURES = (
-    ("cpu", b"some", "system.pressure.cpu.some"),
-    ("memory", b"some", "system.pressure.memory.some"),
-    ("memory", b"full", "system.pressure.memory.full"),
-    ("io", b"some", "system.pressure.io.some"),
-    ("io", b"full", "system.pressure.io.full"),
-)
+PART, MOST_READ = 1 << 13, 1 << 18
+"""Bytes that are asked for at once, and of a file at most. For what is larger than the allocator keeps at hand the
+kernel maps memory anew at each reading."""
+WHOLE = 3584
+"""A file of which a reading gives fewer bytes than this has no more: of most in /proc the kernel gives a page at a time
+(fs/seq_file.c), but for a line that does not fit, and no line here is longer than 512 bytes."""
+PRESSURES = {
+    "cpu": {b"some": "system.pressure.cpu.some"},
+    "memory": {b"some": "system.pressure.memory.some", b"full": "system.pressure.memory.full"},
+    "io": {b"some": "system.pressure.io.some", b"full": "system.pressure.io.full"},
+}
+"""Files of /proc/pressure, and by the word that a line begins with the metric of its total."""
 STACKED = re.compile(rb"(loop|ram|dm-|md|zram|sr|fd)\d|.*\d+p\d+$|[shv]d[a-z]+\d+$|xvd[a-z]+\d+$")
 """Devices that are no disks of their own: what they count is counted below them, too."""
 MOST_THREADS = 32
@@ -60,14 +64,17 @@ class Held:
         self._root = str(root).rstrip("/")
         self._open: dict[str, int] = {}
 
-    def read(self, name: str, most: int = MOST_READ) -> bytes:
-        """Its bytes; none where it cannot be read."""
+    def read(self, name: str) -> bytes:
+        """Its bytes, up to MOST_READ; none where it cannot be read."""
         descriptor = self._open.get(name)
         try:
             if descriptor is None:
                 descriptor = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
                 self._open[name] = descriptor
-            return os.pread(descriptor, most, 0)
+            data = os.pread(descriptor, PART, 0)
+            if len(data) >= WHOLE:
+                data = b"".join((data, *_rest(descriptor, len(data))))
+            return data
         except OSError:
             self.forget(name)
             return b""
@@ -83,6 +90,12 @@ class Held:
             self.forget(name)
 
 
+def _rest(descriptor: int, at: int) -> Iterator[bytes]:
+    while at < MOST_READ and (part := os.pread(descriptor, min(PART, MOST_READ - at), at)):
+        yield part
+        at += len(part)
+
+
 class Machine:
     """The whole machine."""
 
@@ -95,11 +108,12 @@ class Machine:
         self._cpus(gauges, counters)
         self._memory(gauges)
         self._disks(counters)
-        for resource, word, metric in PRESSURES:
-            for line in self._files.read(f"proc/pressure/{resource}", 512).splitlines():
-                if line.startswith(word) and (total := line.rpartition(b"total=")[2]).isdigit():
+        for resource, wanted in PRESSURES.items():
+            for line in self._files.read(f"proc/pressure/{resource}").splitlines():
+                metric, total = wanted.get(line[:4]), line.rpartition(b"total=")[2]
+                if metric is not None and total.isdigit():
                     counters[metric] = int(total) / 1e6
-        load = self._files.read("proc/loadavg", 128).split()
+        load = self._files.read("proc/loadavg").split()
         if len(load) >= 4 and load[3].count(b"/") == 1:
             gauges["system.threads.count"] = float(load[3].partition(b"/")[2])
 
@@ -118,7 +132,7 @@ class Machine:
 
     def _memory(self, gauges: dict[str, float]) -> None:
         numbers: dict[bytes, int] = {}
-        for line in self._files.read("proc/meminfo", 4096).split(b"\n", 3)[:3]:
+        for line in self._files.read("proc/meminfo").split(b"\n", 3)[:3]:
             name, _, value = line.partition(b":")
             numbers[name] = int(value.split()[0]) * 1024
         if {b"MemTotal", b"MemAvailable"} <= numbers.keys():
@@ -164,8 +178,8 @@ class Service:
         if not self._used:  # it is another service, or the first look at it: its counters begin again
             self._cpu_s = self._faults = 0.0
         for pid in self.pids:
-            fields = self._files.read(f"proc/{pid}/stat", 1024).rpartition(b")")[2].split()
-            pages = self._files.read(f"proc/{pid}/statm", 256).split()
+            fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split()
+            pages = self._files.read(f"proc/{pid}/statm").split()
             if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
                 if pid == self.pids[0]:
                     return False

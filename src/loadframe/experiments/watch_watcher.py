@@ -232,7 +232,7 @@ class Watcher:
     def _sample(self, values: dict[str, float], there: bool) -> Sample:
         load = self._load(values)
         self._loadless &= load is None
-        if there:
+        if there and self._loadless:
             self._names = sorted((name for name in values if not name.endswith(".limit")), key=_own_first)
         use, harms = self._ledger.quick(values) if there else ({}, {})
         line: dict[str, Any] = {"values": _rounded(values), "use": _rounded(use)}

@@ -41,16 +41,20 @@ def parse_json(text: str | bytes) -> Any:
 def write_json(value: Any, *, indent: int | None = None) -> str:
     """The JSON text of a value, in ASCII; null in the place of every number that is not finite: JSON has no word for
     it. Paths become text. TypeError for anything else that JSON does not have."""
+    encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
-        return json.dumps(value, allow_nan=False, indent=indent, default=_path)
+        return encoder.encode(value)
     except ValueError:
-        return json.dumps(_with_null(value), allow_nan=False, indent=indent, default=_path)
+        return encoder.encode(_with_null(value))
 
 
 def _path(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"JSON has nothing for {value!r}")
+
+
+_ON_ONE_LINE = json.JSONEncoder(allow_nan=False, default=_path)
 
 
 def _with_null(value: Any) -> Any:

@@ -31,6 +31,8 @@ _UNIX_SHOW_QUEUES = 0x10
 _UNIX_QUEUES = 4
 _QUEUES = struct.Struct("=II")
 _TIMEOUT_S = 5.0
+_LONGEST = 1 << 16
+"""Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _dump(request: bytes) -> list[bytes]:
             asking.settimeout(_TIMEOUT_S)
             asking.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _DUMP_REQUEST, 1, 0) + request)
             while True:
-                for kind, body in messages(asking.recv(1 << 20)):
+                for kind, body in messages(asking.recv(_LONGEST)):
                     if kind == _DONE:
                         return bodies
                     if kind == _ERROR:
