@@ -32,10 +32,12 @@ MOST_SETS = 32
 
 class Part:
     """A part of the work that is done now and then: at most every base_s, and so rarely that it takes no more than
-    `share` of a core."""
+    `share` of a core. thrifty_share: the smaller share that it keeps to, as long as that makes it no rarer than every
+    thrifty_s."""
 
-    def __init__(self, base_s: float, share: float) -> None:
+    def __init__(self, base_s: float, share: float, *, thrifty_share: float = math.inf, thrifty_s: float = 0.0) -> None:
         self._base_s, self._share = base_s, share
+        self._thrifty_share, self._thrifty_s = thrifty_share, thrifty_s
         self._due_s = -math.inf
 
     def due(self, now_s: float) -> bool:
@@ -51,7 +53,8 @@ class Part:
 
     def cost(self, now_s: float, cpu_s: float) -> None:
         """It has taken so much."""
-        self._due_s = now_s + max(self._base_s, cpu_s / self._share)
+        thrifty_s = min(cpu_s / self._thrifty_share, self._thrifty_s)
+        self._due_s = now_s + max(self._base_s, thrifty_s, cpu_s / self._share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,11 @@ from loadframe.recording.listeners import FAMILIES, established, families_of
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Of a core, that each of these may take; what costs more is read less often."""
+THRIFTY_SHARE = 0.00004
+"""What counters may take as long as they are read once a minute: the model goes by minutes."""
 SLOWLY_S = 60.0
+EARLY = 0.9
+"""Of an interval: what is due at each tick is so at one that comes a little early, too."""
 CONNECTIONS = "target.connections"
 MOST_ANSWER = 1 << 20
 CHILD_WITHIN_S = 600.0
@@ -64,12 +68,16 @@ class RealReader:
         self._last: Look | None = None
         self._told: dict[int, Look] = {}
         self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")}
+        each_tick_s = EARLY * plan.interval_s
         often = plan.load == CONNECTIONS
-        self._parts["connections"] = Part(plan.interval_s if often else SLOWLY_S, PART_SHARE)
+        self._parts["connections"] = Part(each_tick_s if often else SLOWLY_S, PART_SHARE)
         self._parts["listeners"] = Part(SLOWLY_S, PART_SHARE)
         self._families: tuple[int, ...] = FAMILIES
-        self._parts["find"] = Part(plan.interval_s, FIND_SHARE)
-        self._pace = [Part(plan.interval_s, COUNTERS_SHARE) for _ in self._sources]
+        self._parts["find"] = Part(each_tick_s, FIND_SHARE)
+        self._pace = [
+            Part(each_tick_s, COUNTERS_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S) for _ in self._sources
+        ]
+        self._imported: set[int] = set()
         self._who = ""
         self._mounts = _mounts()
         self._silent: set[str] = set()
@@ -134,7 +142,9 @@ class RealReader:
             self._told.pop(at, None)
             return {}
         finally:
-            part.cost(now_s, time.process_time() + _children_s() - before_s)
+            spent_s = time.process_time() + _children_s() - before_s
+            part.cost(now_s, spent_s if at in self._imported else 0.0)  # the first reading imports what it needs
+            self._imported.add(at)
         look = Look(time.monotonic(), gauges, counters)
         before, self._told[at] = self._told.get(at), look
         return metrics(before, look) if before is not None else dict(gauges)
