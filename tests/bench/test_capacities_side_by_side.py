@@ -103,6 +103,36 @@ def test_a_start_whose_capacity_is_not_known_is_refused(
     assert "above-range" in refused.value.fact and "load.levels" in refused.value.remedy
 
 
+class Undecided(SimulatedEngine):
+    """Each search by itself ends without an answer on one host, as often as it is told."""
+
+    open_searches = 0
+
+    def _capacity(self, host: str, asked: Mapping[str, Any], many: bool) -> str:
+        if host == "b" and not many and self.open_searches > 0:
+            self.open_searches -= 1
+            return encode("capacity-record", replace(found_at(900.0), end="undecided", high=None)).decode()
+        return super()._capacity(host, asked, many)
+
+
+def test_a_search_that_does_not_decide_is_made_again_once(
+    simulated: Simulated, make_step: MakeStep, tmp_path: Path
+) -> None:
+    book = simulated(gains, OTHERS)
+    engine = Undecided(book, make_step, {"a": 1.0, "b": 1.0}, model=gains)
+    engine.open_searches = 1
+    found, run = searched(book, tmp_path, engine)
+    assert {each.name: each.decision for each in found.beside}["pool"] == "better"
+    assert any("did not decide on b" in each for each in found.warnings)
+    alone = [each for each in fleet_files.attempts(run) if each.purpose == "alone" and each.host == "b"]
+    assert sum(each.capacity is not None and each.capacity.end == "undecided" for each in alone) == 1, "it is kept"
+
+    engine = Undecided(book, make_step, {"a": 1.0, "b": 1.0}, model=gains)
+    engine.open_searches = 2
+    with pytest.raises(FleetError, match="undecided"):
+        searched(book, tmp_path, engine)
+
+
 MORE = "alternative=[{name='x',target={settings={table_open_cache=9}},cage={open_files=99}}]"
 
 

@@ -51,9 +51,7 @@ class CapacitiesOnHosts:
         guess = around(here)
 
         def start_on(block: int, purpose: TaskPurpose, those: Sequence[str]) -> Mapping[str, Sample]:
-            asked = self._asked({}, guess)
-            done = self._on.together(those, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
-            found = {host: _found(one) for host, one in done.items()}
+            found = self._searched(block, purpose, those, guess)
             if purpose == "together":
                 for host, each in found.items():
                     starts[host].append(each)
@@ -70,6 +68,23 @@ class CapacitiesOnHosts:
         ]
         beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
         return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
+
+    def _searched(
+        self, block: int, purpose: TaskPurpose, those: Sequence[str], guess: LoadInterval | None
+    ) -> dict[str, Capacity]:
+        """The start's capacity on each of these hosts. A search that does not decide is made again, once, with all of
+        them: one of the many would else end the whole."""
+        asked, before = self._asked({}, guess), 0
+
+        def work() -> Work:
+            return Work(purpose, block, START_TITLE, lambda _: asked, attempts=before)
+
+        done = self._on.together(those, work)
+        if left_open := [host for host, one in done.items() if _is_open(one)]:
+            self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
+            before = max(one.work.attempts for one in done.values())
+            done = self._on.together(those, work)
+        return {host: _found(one) for host, one in done.items()}
 
     def _asked(self, settings: Mapping[str, SettingValue], guess: LoadInterval | None) -> dict[str, Any]:
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
@@ -106,6 +121,12 @@ def around(here: Capacity) -> LoadInterval | None:
         return None
     low, high = here.low or here.load, here.high or here.load
     return LoadInterval(here.load, low / AROUND, high * AROUND)
+
+
+def _is_open(done: Done) -> bool:
+    """Whether a search ended before its capacity was between two levels: it may, where another is not."""
+    found = done.capacity
+    return found is not None and found.end == "undecided" and None in (found.load, found.low, found.high)
 
 
 def _found(done: Done) -> Capacity:

@@ -156,7 +156,7 @@ class OnHosts:
             self._await_present(hosts)
             for host in hosts:
                 one = work()
-                one.attempts = attempt - 1
+                one.attempts += attempt - 1
                 self._begin(host, one)
             ended = [self._next() for _ in hosts]
             refused = [came for came, _ in ended if came.answer is not None and came.answer.get("error")]
