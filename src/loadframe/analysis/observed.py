@@ -4,6 +4,7 @@
     observed_regimes    when the system changed: only what came after the last change is learnt from
     observed_levels     the rows as levels and blocks of a curve
     observed_demand     what a request needs of each resource, and where that resource would be full
+    observed_curves     that it is full nowhere in sight, as its use flattens
 
 The curve itself, its bend and its cliff are those of measured levels (curve.py): what differs is only where the blocks
 come from. docs/observed.md has the mathematics.
@@ -17,10 +18,11 @@ import numpy as np
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
-from loadframe.analysis import observed_demand, observed_levels, observed_regimes
+from loadframe.analysis import observed_curves, observed_demand, observed_levels, observed_regimes
 from loadframe.analysis import scalability as law
 from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
+from loadframe.analysis.observed_curves import Ahead
 from loadframe.analysis.observed_levels import Level
 from loadframe.model import (
     Basis,
@@ -94,7 +96,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         regimes=changes,
         came_near=(shown is not None and shown.knee is not None) or any(one.highest_use >= NEAR for one in demands),
         highest_load=highest,
-        observations=_ahead(rows, blocks, observed),
+        observations=_ahead(rows, blocks, observed, frozenset(one.resource for one in demands if one.cheaper)),
         notes=tuple(notes),
     )
 
@@ -253,12 +255,15 @@ def _demand(
     seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
     highest, at = max(seen, default=(float("nan"), levels[-1].load))
     near = next((load_ for use_, load_ in seen if use_ >= observed_demand.FULL), None)
+    ahead = _beyond(observed_demand.full_at(load, use, weight, reached=near), rows, column, seen, near)
     found = ObservedDemand(
         resource,
         highest,
         at,
-        full_at=_full(observed_demand.full_at(load, use, weight, reached=near), seen),
+        full_at=_full(ahead.full_at, seen),
         servers=observed.servers.get(resource, 1.0),
+        flattens=ahead.flattens,
+        cheaper=ahead.cheaper,
     )
     if "throughput" not in rows.columns:
         return found
@@ -281,12 +286,29 @@ def _demand(
     )
 
 
+def _beyond(
+    straight: LoadInterval | None, rows: _Rows, column: str, seen: list[tuple[float, float]], near: float | None
+) -> Ahead:
+    """Where it would be full; by its curve where that is proven, unless it was seen full: that needs no line."""
+    if any(use >= SEEN_FULL for use, _ in seen):
+        return Ahead(straight)
+    below = rows.at(np.flatnonzero(rows.load < near)) if near is not None else rows
+    highest = max((use for use, _ in seen), default=0.0)
+    return observed_curves.ahead(
+        straight, below.load, below.columns[column], below.columns.get("throughput"), near=highest >= NEAR
+    )
+
+
 def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> LoadInterval | None:
     """A resource that was seen full is so about between the first level that shows it and the one below; what the lower
-    levels say of it widens that, up to the next level."""
+    levels say of it widens that, up to the next level. One that was not is full beyond the highest level that shows it
+    clearly below its end, or not at all where that contradicts the lines."""
     first = next((at for at, (use, _) in enumerate(seen) if use >= SEEN_FULL), None)
     if first is None:
-        return crossing
+        top = max((load for use, load in seen if use < observed_demand.FULL), default=0.0)
+        if crossing is None or crossing.high <= top:
+            return None
+        return LoadInterval(max(crossing.load, top), max(crossing.low, top), crossing.high)
     loads = [load for _, load in seen]
     low, high, above = loads[max(first - 1, 0)], loads[first], loads[min(first + 1, len(loads) - 1)]
     if crossing is None:
@@ -295,13 +317,14 @@ def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> Loa
     return LoadInterval(load, min(low, max(crossing.low, low / 2)), max(high, min(crossing.high, above), load))
 
 
-def _ahead(rows: _Rows, blocks: Blocks, observed: Observed) -> Observations | None:
+def _ahead(rows: _Rows, blocks: Blocks, observed: Observed, flattening: frozenset[str]) -> Observations | None:
     """The rows as a forecast takes them; None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     levels = rows.levels(blocks, ahead=True)
     resources = {name: _use(name) for name in observed.use}
     found = observed_levels.observations(levels, observed.name, observed.axis, resources, observed.servers)
+    found = replace(found, flattening=flattening)
     return found if observed.response_is == "p95" else replace(found, rows=tuple(_mean(row) for row in found.rows))
 
 

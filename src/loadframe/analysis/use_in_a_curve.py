@@ -50,6 +50,14 @@ def full_in_a_curve(
     return LoadInterval(line, min(soonest, straight.low, line), max(latest, straight.high, line))
 
 
+def flattens(x: Floats, means: Floats, errors: Floats, *, furthest: float) -> bool:
+    """Whether a use is proven to flatten over x, (n,) in rising order, and is not sure to be full up to `furthest`."""
+    if not np.all(np.isfinite(errors) & (errors > 0)) or square_term(x, means, errors) > -PROVEN:
+        return False
+    nowhere = LoadInterval(np.inf, np.inf, 0.0)
+    return full_in_a_curve(nowhere, x, means, errors, furthest=furthest) is None
+
+
 def _parabola(share: Floats, means: Floats, errors: Floats) -> tuple[Floats, Floats]:
     """Level, slope and square term by weighted least squares, with their covariance."""
     design = np.vander(share, 3, increasing=True) / errors[:, None]

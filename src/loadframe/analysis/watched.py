@@ -120,13 +120,18 @@ def _widened(
     below, above = by_rows.load - by_rows.low, by_rows.high - by_rows.load
     low = max(float(averaged.loads.max()), min(crossing.low, crossing.load - below))
     straight = LoadInterval(crossing.load, min(low, crossing.load), max(crossing.high, crossing.load + above))
-    return _bent(straight, averaged, rows)
+    return unless_curved(straight, averaged, errors_of(averaged, rows[:, 0], rows[:, 1]))
 
 
-def _bent(straight: LoadInterval, averaged: Ranges, rows: NDArray[np.float64]) -> LoadInterval | None:
-    """The same, unless the use is proven to follow the load in a curve; None where it flattens."""
-    alike = rows_alike(rows[:, 1] - np.polyval(np.polyfit(rows[:, 0], rows[:, 1], 2), rows[:, 0]))
-    errors = averaged.scatter * np.sqrt(alike)
+def errors_of(averaged: Ranges, loads: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard error of the mean of each range, where rows that are alike count as one. loads, values: (n,), in
+    time order, none missing."""
+    alike = rows_alike(values - np.polyval(np.polyfit(loads, values, 2), loads))
+    return np.asarray(averaged.scatter * np.sqrt(alike))
+
+
+def unless_curved(straight: LoadInterval, averaged: Ranges, errors: NDArray[np.float64]) -> LoadInterval | None:
+    """The same interval, unless the use is proven to follow the load in a curve; None where it flattens."""
     if not np.all(np.isfinite(errors) & (errors > 0)):
         return straight
     if abs(square_term(averaged.loads, averaged.means, errors)) < PROVEN:

@@ -63,7 +63,9 @@ class ObservedDemand:
 
     demand_s: seconds of the whole resource per request; None without a throughput. background: its use without any.
     highest_use: of the highest level, at highest_load. full_at: the load at which the use would reach 1, with an
-    interval that also covers a use that does not grow in a straight line; None where it does not rise with the load.
+    interval that also covers a use that does not grow in a straight line; None where it does not rise with the load, or
+    where it is proven to flatten (flattens) so that it is not in sight. cheaper: whether each request needs less of it
+    the more there are, with no end in sight.
     growing: whether the demand of the upper half of the loads is proven to differ from that of the lower half, as its
     ratio; None where it is not.
     """
@@ -78,6 +80,8 @@ class ObservedDemand:
     full_at: LoadInterval | None = None
     growing: float | None = None
     servers: float = 1.0
+    flattens: bool = False
+    cheaper: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ MORE_BY_THE_CURVE = (
     "The shape of the curve promises more than the resources allow: the most is likelier in the upper part of its "
     "interval."
 )
+FLATTENING = (
+    "The use flattens as the throughput rises, so where it would be full is not in sight from here; that may be before "
+    "the first limit."
+)
 LEAST_WEIGHT = 0.02
 """A candidate that counts less is not worth a word."""
 
@@ -219,8 +223,12 @@ def _notes(
     if capacity is not None:
         notes += _apart(saturation, capacity)
     left = [name for name in observations.resources if name not in {one.resource for one in saturation}]
-    if saturation and left:
-        notes.append(f"Left out, because they do not rise with the throughput: {', '.join(left)}.")
+    flat = [name for name in left if name in observations.flattening]
+    still = [name for name in left if name not in flat]
+    if saturation and still:
+        notes.append(f"Left out, because they do not rise with the throughput: {', '.join(still)}.")
+    if saturation and flat:
+        notes.append(f"Left out: {', '.join(flat)}. {FLATTENING}")
     weights = sorted(weighed.weights.items(), key=lambda one: -one[1])
     counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
     said = "The mean of the scalability law and of models weighed by how well each foretold"

@@ -43,17 +43,20 @@ def rising(observations: Observations) -> tuple[str, ...]:
     throughputs = np.array([row.throughput for row in rows])
     found = []
     for name in observations.resources:
+        if name in observations.flattening:
+            continue
         used = np.array([row.utilizations[name] for row in rows])
-        follows = _rises(throughputs, used) or np.median(used) >= NEAR
-        if max(used) >= LEAST_USED and follows and not _full_while_growing(throughputs, used):
+        if max(used) < LEAST_USED or _grows_while(FULL, throughputs, used):
+            continue
+        if _rises(throughputs, used) or (np.median(used) >= NEAR and not _grows_while(NEAR, throughputs, used)):
             found.append(name)
     return tuple(found)
 
 
-def _full_while_growing(throughputs: Floats, used: Floats) -> bool:
-    """Whether the throughput went on growing while the resource was used up: others use it, or it serves more at once
-    the more there is to do. Then its utilisation tells no ceiling."""
-    full = throughputs[used >= FULL]
+def _grows_while(share: float, throughputs: Floats, used: Floats) -> bool:
+    """Whether the throughput went on growing while the resource was used this much: others use it, or it serves more at
+    once the more there is to do. Then its utilisation tells no ceiling."""
+    full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and float(full.max()) > GREW * float(full.min())
 
 
@@ -79,6 +82,13 @@ def nothing_rises(observations: Observations) -> str | None:
         return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
         return None
+    if flat := [name for name in observations.resources if name in observations.flattening]:
+        used = [f"{name} ({100 * max(row.utilizations[name] for row in observations.rows):.2g} %)" for name in flat]
+        return (
+            f"The use of {', '.join(used)} flattens as the throughput rises: where it would be used up is not in sight "
+            "from here, and no other resource rises. The first limit is not visible; measure higher loads, or more "
+            "resources."
+        )
     most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
     return (
         f"No resource rises up to load {observations.loads[-1]:g}: the most used stays at "

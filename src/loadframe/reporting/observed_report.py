@@ -23,6 +23,8 @@ LEAST_IDLE = 0.01
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
 
+FLATTENS = "flattens as the load rises; where it would be full is not in sight"
+
 
 def render_learned(learned: Learned, *, unit: str = "", width: int = 100) -> str:
     """What production data say. unit: what the load counts; the axis' own name where it is left out."""
@@ -58,11 +60,19 @@ def answer(learned: Learned, unit: str) -> str:
         said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
     if first is not None and first.full_at is not None:
         said.append(_full(first, first.full_at, unit))
+        said += _flattening(learned.demands, first)
     elif learned.demands:
         most = max(learned.demands, key=lambda one: one.highest_use)
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
-        said.append(f"No resource is seen to run out; {use} at {_load(most.highest_load, unit)}.")
+        how = f"; its use {FLATTENS}" if most.flattens else ""
+        said.append(f"No resource is seen to run out; {use} at {_load(most.highest_load, unit)}{how}.")
     return " ".join(said)
+
+
+def _flattening(demands: Sequence[ObservedDemand], first: ObservedDemand) -> list[str]:
+    """What is used more than the first that is told, and may be full before it."""
+    higher = [one.resource for one in demands if one.flattens and one.highest_use > first.highest_use]
+    return [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
 
 
 def _full(one: ObservedDemand, at: LoadInterval, unit: str) -> str:
@@ -84,8 +94,13 @@ def resource(one: ObservedDemand, unit: str) -> str:
         parts.append(f"{value} ms per request ({low} to {high}){idle}")
     if one.growing is not None:
         parts.append(f"at the higher loads {rounding.plain(one.growing)} times as much as at the lower ones")
-    full = "not seen to rise with the load" if one.full_at is None else f"full at {_interval(one.full_at, unit)}"
-    return "; ".join([*parts, full])
+    return "; ".join([*parts, _where(one, unit)])
+
+
+def _where(one: ObservedDemand, unit: str) -> str:
+    if one.full_at is not None:
+        return f"full at {_interval(one.full_at, unit)}"
+    return FLATTENS if one.flattens else "not seen to rise with the load"
 
 
 def change(one: RegimeChange) -> str:

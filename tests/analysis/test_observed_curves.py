@@ -1,0 +1,107 @@
+"""A use that flattens as the load rises is full nowhere in sight, and nothing is told of it from there on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from loadframe.analysis.observed import learn
+from loadframe.experiments.learning import predict_observed
+from loadframe.model import Observed
+from loadframe.reporting.forecasts import render_forecast
+from loadframe.reporting.observed_report import render_learned
+
+STEP_S, ROWS = 300.0, 288 * 7
+TOP = 100.0
+
+
+def lasting(random: np.random.Generator, deviation: float, rows: float = 30.0) -> np.ndarray:
+    """A correlated series that forgets itself within so many rows."""
+    keep = math.exp(-1 / rows)
+    series = random.normal(0, deviation, ROWS)
+    for at in range(1, ROWS):
+        series[at] = keep * series[at - 1] + math.sqrt(1 - keep**2) * series[at]
+    return series
+
+
+def noisy(random: np.random.Generator, values: np.ndarray) -> np.ndarray:
+    """Noise of each row, and some that lasts for hours."""
+    return np.asarray(values * np.exp(lasting(random, 0.02)) * (1 + random.normal(0, 0.03, ROWS)))
+
+
+def week(seed: int, use: str, *, ceiling: float = 0.8, scale: float = 40.0) -> Observed:
+    """A week in rows of five minutes: a daily cycle up to about TOP, and five requests/s for each unit of the load.
+    use: "fills" up to `ceiling` and never further, as 1 - exp(-load / scale); "straight": full at a load of 250;
+    "held up": the throughput levels off at half of what the CPU could; "near": it levels off as the CPU is full."""
+    random = np.random.default_rng(seed)
+    hours = np.arange(ROWS) * STEP_S / 86400
+    cycle = 0.15 + 0.85 * (0.5 - 0.5 * np.cos(2 * np.pi * hours)) ** 1.3
+    load = TOP * cycle * np.exp(lasting(random, 0.12))
+    most = {"held up": 250.0, "near": 500.0}.get(use, math.inf)
+    served = noisy(random, 5 * load / (1 + (5 * load / most) ** 4) ** 0.25)
+    shares = {
+        "fills": ceiling * (1 - np.exp(-load / scale)),
+        "straight": load / 250,
+        "held up": served / 600,
+        "near": served / 500,
+    }[use]
+    cells = (STEP_S * np.arange(ROWS), load, served, np.clip(noisy(random, shares), 0, 1))
+    time_s, load, served, shares = (tuple(each.tolist()) for each in cells)
+    return Observed("made", time_s, load, served, None, {"cache": shares})
+
+
+@pytest.mark.parametrize(("ceiling", "scale"), [(0.8, 40.0), (0.8, 80.0), (0.6, 25.0), (0.95, 40.0)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_cache_that_fills_and_no_further_has_no_load_at_which_it_is_full(
+    seed: int, ceiling: float, scale: float
+) -> None:
+    rows = week(seed, "fills", ceiling=ceiling, scale=scale)
+    learned = learn(rows)
+    (cache,) = learned.demands
+    assert cache.full_at is None and cache.flattens and cache.cheaper
+    assert "where it would be full is not in sight" in " ".join(render_learned(learned).split())
+    forecast = predict_observed(rows, [200.0])
+    assert forecast.capacity is None and not forecast.saturation
+    said = " ".join(render_forecast(forecast).split())
+    assert "The maximum is unknown" in said and "cache" in said and "saturates" not in said
+
+
+def test_the_same_without_a_throughput() -> None:
+    (cache,) = learn(replace(week(3, "fills"), throughput=None)).demands
+    assert cache.full_at is None and cache.flattens
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_straight_use_is_told_as_before(seed: int) -> None:
+    rows = week(seed, "straight")
+    (cpu,) = learn(rows).demands
+    assert cpu.full_at is not None and not cpu.flattens and not cpu.cheaper
+    assert cpu.full_at.low <= 250 <= cpu.full_at.high < 1.5 * cpu.full_at.low
+    assert predict_observed(rows).capacity is not None
+
+
+def test_beside_one_that_flattens_the_other_is_told_with_what_is_not_in_sight() -> None:
+    filling, straight = week(4, "fills"), week(4, "straight")
+    rows = replace(filling, use={"cache": filling.use["cache"], "cpu": straight.use["cache"]})
+    answer = " ".join(render_learned(learn(rows)).split("\n\n")[0].split())
+    assert "cpu would be full first" in answer and "cache, used more, flattens" in answer
+    forecast = predict_observed(rows)
+    assert [one.resource for one in forecast.saturation] == ["cpu"]
+    assert any(note.startswith("Left out: cache.") for note in forecast.notes)
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_what_something_else_holds_up_is_never_full(seed: int) -> None:
+    """The CPU is straight over the throughput, and that levels off at half of what it could do."""
+    (cpu,) = learn(week(seed, "held up")).demands
+    assert cpu.full_at is None and cpu.flattens and not cpu.cheaper
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_what_levels_off_as_it_is_full_is_still_told(seed: int) -> None:
+    (cpu,) = learn(week(seed, "near")).demands
+    assert cpu.full_at is not None and not cpu.flattens
+    assert 100 <= cpu.full_at.load <= 200
