@@ -413,3 +413,37 @@ def test_the_work_does_not_grow_with_the_square_of_the_rows(monkeypatch: pytest.
         seen = tuple(Observation(1 + row % 4, 10.0 * (1 + row % 4)) for row in range(rows))
         predict(Observations("points", seen), [20.0], up_to=3)
     assert looked[0] < 40
+
+
+def test_a_growth_that_is_carried_far_is_told_by_its_nearer_end(measure: Measure) -> None:
+    """Seen: "22 times as much at its saturation (22 to 22)", of a saturation anywhere from 100 to 1,800."""
+    rows = [(load, 5.0 * load * (1 + 0.01 * (block - 1))) for load in (10, 20, 40, 60, 80, 100) for block in range(3)]
+    observations = Observations(
+        "x", tuple(Observation(load, x, utilizations={"lock": (load / 180) ** 2}) for load, x in rows), axis="rate"
+    )
+    found = forecast(observations)
+    (lock,) = found.saturation
+    assert lock.growth is not None and lock.growth.low < 0.8 * lock.growth.value < lock.growth.value < lock.growth.high
+    (note,) = [one for one in found.notes if one.startswith("A request needs more of lock")]
+    assert "at least" in note and "e+" not in note
+
+
+def test_a_growth_from_nearly_nothing_is_no_ratio() -> None:
+    """What the resource does without requests is all of its use at the lowest loads."""
+    rows = [(load, 5.0 * load) for load in (10, 20, 40, 60, 80, 100) for _ in range(3)]
+    observations = Observations(
+        "x",
+        tuple(Observation(load, x, utilizations={"disk": 0.05 + 0.5 * (load / 100) ** 6}) for load, x in rows),
+        axis="rate",
+    )
+    assert all(one.growth is None for one in forecast(observations).saturation)
+
+
+def test_what_is_used_much_at_any_load_does_not_saturate_first() -> None:
+    """A memory that is 90 % full by day and by night, as ten times more is served."""
+    rows = [(load, 5.0 * load) for load in (10, 20, 40, 60, 80, 100) for _ in range(3)]
+    used = {load: {"memory": 0.9, "cpu": 0.003 * load} for load, _ in rows}
+    observations = Observations(
+        "x", tuple(Observation(load, x, utilizations=used[load]) for load, x in rows), axis="rate"
+    )
+    assert [one.resource for one in forecast(observations).saturation] == ["cpu"]

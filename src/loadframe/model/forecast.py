@@ -39,8 +39,8 @@ class ForecastCapacity:
 @dataclass(frozen=True, slots=True)
 class Saturation:
     """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
-    interval; growth: the demand at its saturation, as a ratio to that at the lowest load. utilization: at the highest
-    load measured. at_load: where it saturates; None where that is out of sight."""
+    interval; growth: the demand at its saturation, as a ratio to that at the lowest load; None where that is nearly
+    none. utilization: at the highest load measured. at_load: where it saturates; None where that is out of sight."""
 
     resource: str
     demand_s: float

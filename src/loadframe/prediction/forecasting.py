@@ -42,6 +42,9 @@ FLATTENING = (
     "The use flattens as the throughput rises, so where it would be full is not in sight from here; that may be before "
     "the first limit."
 )
+VAGUE = 4.0
+"""Of a growth with ends that are further apart than this the nearer one is told."""
+
 LEAST_WEIGHT = 0.02
 """A candidate that counts less is not worth a word."""
 
@@ -97,6 +100,8 @@ def forecast(
     least = float(data.throughputs.max())
     saturation = () if system is None else saturating.saturations(system, observations, data, calibrated)
     capacity = _capacity(data, saturation, weighed, calibrated, limit, least)
+    if capacity is not None:
+        saturation = saturating.one_figure(saturation, capacity)
     if system is not None and capacity is None:
         unexplained = (
             f"The resource used most is at {100 * max(float(used[-1]) for used in data.used.values()):.2g} % at load "
@@ -244,8 +249,26 @@ def _apart(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> list
         notes.append(f"Which of {', '.join(close)} saturates first is not distinguishable.")
     soon = [one for one in saturation if one.at_load and one.at_load.value <= SOON * capacity.load.value]
     return notes + [
-        f"A request needs {'more' if one.growth.low > 1 else 'less'} of {one.resource} the higher the load is: "
-        f"{one.growth.value:.2g} times as much at its saturation ({one.growth.low:.2g} to {one.growth.high:.2g})."
+        _grown(one.resource, one.growth)
         for one in soon
         if one.growth is not None and (one.growth.low > 1 or one.growth.high < 1)
     ]
+
+
+def _grown(resource: str, growth: Estimate) -> str:
+    """With the nearer end alone where the ends are far apart."""
+    more = growth.low > 1
+    value, low, high = _rounded(growth.value, growth.low, growth.high)
+    times = f"{value} times as much at its saturation ({low} to {high})"
+    if growth.high > VAGUE * growth.low:
+        times = f"{'at least' if more else 'at most'} {low if more else high} times as much at its saturation"
+    return f"A request needs {'more' if more else 'less'} of {resource} the higher the load is: {times}."
+
+
+def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Two significant digits each, or more where these would hide that the ends differ."""
+    for digits in (2, 3, 4):
+        found = tuple(f"{float(f'{one:.{digits}g}'):,.15g}" for one in (value, low, high))
+        if len(set(found)) == len({value, low, high}):
+            break
+    return found[0], found[1], found[2]

@@ -9,6 +9,7 @@ import numpy as np
 from loadframe.analysis import student
 from loadframe.analysis.queueing import Floats
 from loadframe.model import Observations
+from loadframe.prediction import demands
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
 
@@ -142,6 +143,8 @@ def _rises(throughputs: np.ndarray, used: np.ndarray) -> bool:
     if spread <= 0:
         return False
     slope = float((away * used).sum()) / spread
+    if slope * float(np.ptp(throughputs)) < demands.RESOLUTION:
+        return False
     residuals = used - used.mean() - slope * away
     freedom = len(used) - 2
     error = math.sqrt(float((residuals**2).sum()) / freedom / spread)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +12,33 @@ from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, Saturation
 from loadframe.prediction import candidates, pool
 from loadframe.prediction.candidates import Seen
+from loadframe.prediction.demands import Demand
 from loadframe.prediction.library import Bounds, Calibrated
 from loadframe.prediction.pool import Weighed
+from loadframe.prediction.refusal import NEAR
 from loadframe.prediction.system import System
 
 DRAWN = (0.5, 0.05, 0.95)
+LEAST_BASE = 0.25
+"""A smaller share of the use at the lowest load tells no growth of what a request needs."""
+
+IN_PROPORTION = 0.9
+"""A throughput that is at least this share of the load's, at its best, has not bent."""
 
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
-    """The conformal interval; no part of it below `least`."""
+    """The conformal interval; no part of it below `least`, which was seen. What lies below it as a whole is refuted by
+    that, and its high end is not known."""
     value, low, high = bounds.around(log_x, scale)
-    return Estimate(max(value, least), max(low, least), max(high, least))
+    return Estimate(max(value, least), max(low, least), high if high > least else math.inf)
+
+
+def least_load(data: Seen, used: float) -> float:
+    """A load below which no resource saturates that is used this much at the highest one: there the throughput that
+    was seen is reached in proportion, and a load at which the throughput had not bent is not beyond saturation."""
+    least = float(data.throughputs.max() / (data.throughputs / data.loads).max())
+    top = float(data.loads[-1])
+    return top if used < NEAR and least >= IN_PROPORTION * top else least
 
 
 def of_draws(draws: Floats) -> Estimate:
@@ -44,8 +61,9 @@ def saturations(system: System, observations: Observations, data: Seen, library:
         servers = observations.servers.get(name, 1.0)
         demand = of_draws(system.demands[name].at(np.array([top]))[:, 0] * servers)
         in_sight = doublings <= library.doublings
-        at_load = estimated(library.most_load, float(guess.log_x[0]), float(guess.scale[0])) if in_sight else None
-        until = at_load.value if at_load else top
+        log_x, scale = float(guess.log_x[0]), float(guess.scale[0])
+        least = least_load(data, float(data.used[name][-1]))
+        at_load = estimated(library.most_load, log_x, scale, least) if in_sight else None
         found.append(
             Saturation(
                 resource=name,
@@ -54,11 +72,40 @@ def saturations(system: System, observations: Observations, data: Seen, library:
                 demand_high_s=demand.high,
                 servers=servers,
                 utilization=float(data.used[name][-1]),
-                growth=of_draws(system.demands[name].grown(np.array([until]))[:, 0]),
+                growth=_growth(system.demands[name], data, name, at_load),
                 at_load=at_load,
             )
         )
     return tuple(sorted(found, key=lambda one: one.at_load.value if one.at_load else math.inf))
+
+
+def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
+    """By how much the demand has grown at the saturation, wherever in its interval that is. None where hardly any of
+    the use at the lowest load is one of requests: a ratio to nearly nothing is no number."""
+    by_requests = float(np.median(demand.base)) * float(data.throughputs[0])
+    if by_requests < LEAST_BASE * float(data.used[name][0]):
+        return None
+    ends = [at_load.value, at_load.low, at_load.high] if at_load else [float(data.loads[-1])]
+    each = [of_draws(grown) for grown in demand.grown(np.array([end for end in ends if end < math.inf])).T]
+    return Estimate(each[0].value, min(one.low for one in each), max(one.high for one in each))
+
+
+def one_figure(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> tuple[Saturation, ...]:
+    """The same with the first resource where the capacity says: the interval is that of the first of all to be used up,
+    and the library tells how such are off. No other one is before it."""
+    first = capacity.load
+    return tuple(
+        replace(one, at_load=first)
+        if one.resource == capacity.limited_by
+        else replace(one, at_load=_no_earlier(one.at_load, first.value))
+        for one in saturation
+    )
+
+
+def _no_earlier(estimate: Estimate | None, value: float) -> Estimate | None:
+    if estimate is None or estimate.value >= value:
+        return estimate
+    return Estimate(value, estimate.low, estimate.high if estimate.high > value else math.inf)
 
 
 def by_resources(
@@ -71,7 +118,7 @@ def by_resources(
     most, at, scale = pool.most(data, library.most_errors)
     return ForecastCapacity(
         estimated(library.most_throughput, most, scale, least),
-        estimated(library.most_load, at, scale),
+        estimated(library.most_load, at, scale, least_load(data, max(float(used[-1]) for used in data.used.values()))),
         first.resource,
     )
 

@@ -28,7 +28,7 @@ def render_forecast(
         [_answer(forecast, unit, work), ""] if forecast.refused is None else [f"No forecast. {forecast.refused}", ""]
     )
     lines += _table(forecast, unit, work)
-    lines += _listed("Resources", [_resource(one, unit) for one in forecast.saturation])
+    lines += _listed("Resources", [_resource(one, unit, _top(forecast)) for one in forecast.saturation])
     lines += _listed("Limits", _limits(forecast, unit))
     lines += _listed("Scored", [_scored(one, unit) for one in forecast.scored])
     lines += _listed("Mind", forecast.notes)
@@ -72,7 +72,7 @@ def saturation_rows(forecast: Forecast, unit: str) -> list[tuple[str, str, str, 
             one.resource,
             f"{rounding.percent(one.utilization)} at {top}",
             f"{rounding.plain(1000 * one.demand_s)} ms",
-            _where(one, unit),
+            _where(one, unit, _top(forecast)),
         )
         for one in forecast.saturation
     ]
@@ -103,14 +103,18 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     if capacity is None:
         most = f"The maximum is unknown; {rounding.plain(forecast.at_least)} {work}/s were measured."
         return f"{most} {forecast.unexplained or ''}".rstrip()
-    value, between = _interval(capacity.load)
+    value, between = _interval(capacity.load, _top(forecast))
     narrow = capacity.load.low == capacity.load.high
     load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
     return (
         f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; at most "
-        f"{_throughput(capacity.throughput, work)}. "
+        f"{_throughput(capacity.throughput, work, forecast.at_least)}. "
         f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
+
+
+def _top(forecast: Forecast) -> float:
+    return forecast.measured[-1] if forecast.measured else 0.0
 
 
 def _is_limit(forecast: Forecast) -> bool:
@@ -139,8 +143,9 @@ def _table(forecast: Forecast, unit: str, work: str) -> list[str]:
     return [*columns([head, *rows], "><<"), ""]
 
 
-def _throughput(estimate: Estimate, work: str) -> str:
-    return f"{_interval(estimate)[0]} {work}/s ({_interval(estimate)[1]})"
+def _throughput(estimate: Estimate, work: str, seen: float = 0.0) -> str:
+    value, between = _interval(estimate, seen)
+    return f"{value} {work}/s ({between})"
 
 
 def _latency(estimate: Estimate) -> str:
@@ -150,32 +155,43 @@ def _latency(estimate: Estimate) -> str:
     return f"{value} ms ({between})"
 
 
-def _interval(estimate: Estimate) -> tuple[str, str]:
-    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end cannot be told."""
+def _interval(estimate: Estimate, seen: float = 0.0) -> tuple[str, str]:
+    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end cannot be told. seen: what is not below this
+    is not rounded to below it."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
-        low = f"{rounding.plain(estimate.low)} or more" if estimate.low > 0 else ""
+        value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
+        low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
         high = f"at most {rounding.plain(estimate.high)}" if math.isfinite(estimate.high) else ""
-        return rounding.plain(estimate.value), low or high or "not known more precisely"
-    value, low, high = rounding.with_interval(estimate.value, estimate.low, estimate.high)
+        return value, low or high or "not known more precisely"
+    ends = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (
+        _no_less(text, end, seen) for text, end in zip(rounding.with_interval(*ends), ends, strict=True)
+    )
     return value, f"{low} to {high}"
+
+
+def _no_less(text: str, value: float, seen: float) -> str:
+    """The number as what was seen is written, where fewer digits would put it below that."""
+    if value < seen or float(text.replace(",", "")) >= seen:
+        return text
+    return rounding.exact(value) if value.is_integer() else rounding.plain(value)
 
 
 def _listed(head: str, items: Sequence[str]) -> list[str]:
     return [f"{head}:", *(f"  - {item}" for item in items), ""] if items else []
 
 
-def _resource(one: Saturation, unit: str) -> str:
+def _resource(one: Saturation, unit: str, seen: float) -> str:
     servers = f" of {one.servers:g}" if one.servers != 1 else ""
     demand = f"{rounding.plain(1000 * one.demand_s)} ms per request"
-    return (
-        f"{one.resource}: {rounding.percent(one.utilization)}{servers} used, {demand}; saturates at {_where(one, unit)}"
-    )
+    used = f"{rounding.percent(one.utilization)}{servers} used"
+    return f"{one.resource}: {used}, {demand}; saturates at {_where(one, unit, seen)}"
 
 
-def _where(one: Saturation, unit: str) -> str:
+def _where(one: Saturation, unit: str, seen: float) -> str:
     if one.at_load is None:
         return "not visible"
-    value, between = _interval(one.at_load)
+    value, between = _interval(one.at_load, seen)
     return f"{value} {unit} ({between})"
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 
 WIDE = 4.0
+APART = 2.0
+"""Ends further apart than this have two digits of their own: with the last digit as coarse as half of the width, a
+value looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2,950)."""
 
 
 def decimals_for(value: float, low: float, high: float) -> int:
@@ -54,8 +57,8 @@ def exact(value: float) -> str:
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
     """(value, low, high) as text with the digits that the interval supports; where its ends are far apart (more than
-    WIDE times), each with two significant digits of its own ("5.2", "1.02", "27")."""
-    if 0 < low <= value <= high < math.inf and high > WIDE * low:
+    APART times), each with two significant digits of its own ("5.2", "1.02", "27")."""
+    if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
     return fixed(value, decimals), fixed(low, decimals), fixed(high, decimals)
