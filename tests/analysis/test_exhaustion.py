@@ -75,6 +75,21 @@ def test_a_ceiling_reached_everywhere_was_reached_at_the_lowest_load() -> None:
     assert (found.low, found.load, found.high) == (5, 5, 5)
 
 
+FLATTENING = (np.array([10.0, 20.0, 30.0, 40.0]), np.array([0.3, 0.6, 0.9, 0.95]))
+"""Their line is 1 at 38.9, and 0.95 was seen at 40."""
+
+
+def test_a_line_that_what_was_seen_refutes_leaves_the_bracket() -> None:
+    loads, uses = (np.append(each, last) for each, last in zip(FLATTENING, (60.0, 1.0), strict=True))
+    found = exhausted_at(np.repeat(loads, 50), np.repeat(uses, 50), 1.0)
+    assert found is not None and (found.low, found.high) == (40, 60) and 40 < found.load < 60
+
+
+def test_a_line_that_is_full_below_the_highest_load_is_no_answer() -> None:
+    loads, uses = (np.repeat(each, 50) for each in FLATTENING)
+    assert exhausted_at(loads, uses, 1.0) is None
+
+
 def test_a_load_beyond_what_matters_is_no_answer() -> None:
     assert exhausted_at(LOADS, 5 * LOADS, 4000, highest_load=500) is None
     assert exhausted_at(LOADS, 5 * LOADS, 2000, highest_load=500) is not None

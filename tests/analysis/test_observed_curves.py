@@ -105,3 +105,37 @@ def test_what_levels_off_as_it_is_full_is_still_told(seed: int) -> None:
     (cpu,) = learn(week(seed, "near")).demands
     assert cpu.full_at is not None and not cpu.flattens
     assert 100 <= cpu.full_at.load <= 200
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_throughput_that_is_mostly_0_is_no_throughput(share: float) -> None:
+    rows = week(9, "straight")
+    chance = np.random.default_rng(9).random(ROWS)
+    counted = tuple(value if one < share else 0.0 for value, one in zip(rows.throughput or (), chance, strict=True))
+    rows = replace(rows, throughput=counted)
+    learned = learn(rows)
+    assert learned.curve is None and learned.demands[0].full_at is not None
+    assert any(note.startswith("The throughput is 0 in") for note in learned.notes)
+    assert "0 requests/s" not in render_learned(learned)
+    assert predict_observed(rows).refused is not None
+
+
+@pytest.mark.parametrize("value", [0.0, 0.9])
+def test_a_use_that_is_the_same_at_any_load_has_no_demand(value: float) -> None:
+    rows = week(10, "straight")
+    rows = replace(rows, use={**rows.use, "memory": (value,) * ROWS})
+    memory = learn(rows).demands[1]
+    assert memory.full_at is None and memory.demand_s is None
+    said = " ".join(render_learned(learn(rows)).split())
+    assert ("it is not used, or not counted" in said) is (value == 0)
+    assert [one.resource for one in predict_observed(rows).saturation] == ["cache"]
+
+
+def test_a_demand_that_grows_has_an_interval() -> None:
+    """The use is (load / 150)^2: at the higher half of the loads some three times as much per request."""
+    rows = week(11, "straight")
+    random = np.random.default_rng(11)
+    use = np.clip(noisy(random, (np.array(rows.load) / 150) ** 2), 0, 1)
+    (lock,) = learn(replace(rows, use={"lock": tuple(use.tolist())})).demands
+    assert lock.growing is not None and lock.growing_low is not None and lock.growing_high is not None
+    assert 1 < lock.growing_low < lock.growing < lock.growing_high

@@ -428,6 +428,13 @@ def test_a_growth_that_is_carried_far_is_told_by_its_nearer_end(measure: Measure
     assert "at least" in note and "e+" not in note
 
 
+def test_where_the_highest_load_got_nothing_no_forecast_is_made() -> None:
+    """Seen: 52 requests/s at 16, where 4 gave 20 and 8 gave none."""
+    rows = [(1, 5.0), (2, 10.0), (4, 20.0), (8, 0.0)]
+    found = forecast(Observations("x", tuple(Observation(load, x) for load, x in rows), axis="concurrency"), [16])
+    assert found.refused is not None and "At load 8, the highest, nothing was served" in found.refused
+
+
 def test_a_growth_from_nearly_nothing_is_no_ratio() -> None:
     """What the resource does without requests is all of its use at the lowest loads."""
     rows = [(load, 5.0 * load) for load in (10, 20, 40, 60, 80, 100) for _ in range(3)]

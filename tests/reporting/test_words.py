@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis import conclusion
 from loadframe.metrics import METRICS
 from loadframe.model import (
@@ -251,6 +252,13 @@ def test_one_is_singular() -> None:
     assert words.load(1.0, "workers") == "1 worker"
     assert words.load(2.0, "workers") == "2 workers"
     assert [words.load(1.0, unit) for unit in ("processes", "entries")] == ["1 process", "1 entry"]
+    assert words.load(1.0, "units of load") == "1 unit of load"
+
+
+def test_a_curve_of_nothing_has_no_peak() -> None:
+    nothing = fit([LevelSample(load, (0.0, 0.0), ()) for load in (1.0, 2.0, 4.0)], axis="concurrency", treatment="A")
+    assert words.curve_phrase(nothing, "clients") == "is 0 at every load: nothing was served, or it is not counted"
+    assert not any(fact.startswith("Peak") for fact in words.curve_facts(nothing, "clients"))
 
 
 def test_settings_keep_their_spelling_at_the_start_of_a_sentence() -> None:

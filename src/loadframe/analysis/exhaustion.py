@@ -79,7 +79,7 @@ def exhausted_at(
     else:
         # Nothing reached the ceiling yet, so it runs out beyond what was measured.
         found = _within(crossing, float(loads.max()), math.inf)
-    if found is None or (highest_load is not None and found.load > highest_load):
+    if found is None or not math.isfinite(found.load) or (highest_load is not None and found.load > highest_load):
         return None
     return found
 
@@ -187,8 +187,9 @@ def _crossing(line: _Line, ceiling: float) -> LoadInterval | None:
 
 
 def _within(crossing: LoadInterval | None, low: float, high: float) -> LoadInterval:
-    """The crossing cut to what was seen; the seen bracket itself where there is no crossing."""
-    if crossing is None:
+    """The crossing cut to what was seen; the seen bracket itself where there is no crossing, or where all of it is
+    outside: then the line is refuted, and not more is known."""
+    if crossing is None or crossing.high < low or crossing.low > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         return LoadInterval(min(max(middle, low), high), low, high)
     load = min(max(crossing.load, low), high)

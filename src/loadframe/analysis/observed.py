@@ -52,6 +52,9 @@ AFTER_CHANGE = 0.15
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
 
+MOST_ZERO = 0.5
+"""Of the rows with a load: with more of them the middle of a level is 0."""
+
 SLOWER = 1.5
 """A response time that rises by less is no bend worth a word: queues grow a little at any load."""
 
@@ -66,7 +69,7 @@ class TooLittleError(ValueError):
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
     """Everything that the rows say. Raises TooLittleError where they say nothing: few rows, a load that does not vary,
     nothing but the load."""
-    rows = _Rows.of(observed)
+    rows, notes_of_rows = _Rows.of(observed).counted()
     rows.check(observed)
     changes = observed_regimes.changes(rows.time_s, rows.load, rows.relations())
     rows, notes = _last_regime(rows, changes)
@@ -97,7 +100,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         came_near=(shown is not None and shown.knee is not None) or any(one.highest_use >= NEAR for one in demands),
         highest_load=highest,
         observations=_ahead(rows, blocks, observed, frozenset(one.resource for one in demands if one.cheaper)),
-        notes=tuple(notes),
+        notes=(*notes_of_rows, *notes),
     )
 
 
@@ -128,6 +131,21 @@ class _Rows:
         """Some of them."""
         picked = {name: values[indices] for name, values in self.columns.items()}
         return _Rows(self.time_s[indices], self.load[indices], picked, self.uses)
+
+    def counted(self) -> tuple[_Rows, list[str]]:
+        """Without a throughput that is 0 in most rows that have a load: a level's middle would be 0, whatever is
+        served."""
+        served = self.columns.get("throughput")
+        if served is None:
+            return self, []
+        known = np.isfinite(served) & (self.load > 0)
+        share = float((served[known] == 0).mean()) if known.any() else 0.0
+        if share <= MOST_ZERO:
+            return self, []
+        often = "all rows" if share == 1 else f"{100 * share:.0f} % of the rows"
+        columns = {name: values for name, values in self.columns.items() if name != "throughput"}
+        note = f"The throughput is 0 in {often} with a load: hardly anything is counted, and it was left out."
+        return _Rows(self.time_s, self.load, columns, self.uses), [note]
 
     def check(self, observed: Observed) -> None:
         """TooLittleError where nothing can be learnt from them."""
@@ -273,16 +291,18 @@ def _demand(
     if near is not None and int((load < near).sum()) >= observed_demand.FEWEST:
         weight = np.where(load < near, weight, 0.0)
     line = observed_demand.law(throughput, use, weight)
-    if line is None or line.high <= 0:
+    if line is None or line.high * float(np.nanmax(throughput)) < observed_demand.LEAST_RISE:
         return found
     grows = observed_demand.growing(throughput, use, weight)
     return replace(
         found,
-        demand_s=line.slope,
+        demand_s=max(line.slope, 0.0),
         low_s=max(line.low, 0.0),
         high_s=line.high,
         background=line.background,
-        growing=grows,
+        growing=None if grows is None else grows.ratio,
+        growing_low=None if grows is None else grows.low,
+        growing_high=None if grows is None else grows.high,
     )
 
 

@@ -36,6 +36,10 @@ servers of benchmarks/observed.py, however long and even the rows are. Chosen on
 LEAST_SPREAD = 0.05
 """Throughputs of the blocks that vary by less than this share of their mean show no slope."""
 
+LEAST_RISE = 0.003
+"""A use that requests move by less than this over all throughputs that were seen is not known to be moved by them: no
+counter of it is finer."""
+
 FULL = 0.9
 """Levels from this use on are near the end: there a use no longer grows as it did, and it is not extrapolated from."""
 
@@ -78,8 +82,17 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
     return Line(background, slope, slope - half, slope + half, chance)
 
 
-def growing(x: Floats, y: Floats, weight: Floats) -> float | None:
-    """The slope of the upper half of x as a ratio to that of the lower half; None unless it is proven to differ."""
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """The slope of the upper half as a ratio to that of the lower half; high is infinite where that may be 0."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
+    """How the slope changes from the lower half of x to the upper one; None unless it is proven to."""
     known = np.isfinite(x) & np.isfinite(y) & (weight > 0)
     x, y, weight = x[known], y[known], weight[known]
     if len(x) < 2 * FEWEST:
@@ -90,7 +103,20 @@ def growing(x: Floats, y: Floats, weight: Floats) -> float | None:
         return None
     apart = abs(upper.slope - lower.slope)
     error = math.hypot(upper.chance, lower.chance)
-    return upper.slope / lower.slope if apart > error else None
+    if apart <= error:
+        return None
+    return _ratio(upper, lower)
+
+
+def _ratio(upper: Line, lower: Line) -> Growing:
+    """Fieller's interval: all r with (upper - r lower)^2 within the chance of both. 1 is outside, as it was tested."""
+    square = lower.slope**2 - lower.chance**2
+    middle, level = upper.slope * lower.slope, upper.slope**2 - upper.chance**2
+    root = math.sqrt(max(middle**2 - square * level, 0.0))
+    ratio = upper.slope / lower.slope
+    low = level / (middle + root)
+    high = (middle + root) / square if square > 0 else math.inf
+    return Growing(ratio, max(min(low, ratio), 0.0), max(high, ratio))
 
 
 def full_at(load: Floats, use: Floats, weight: Floats, *, reached: float | None = None) -> LoadInterval | None:

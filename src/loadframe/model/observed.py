@@ -67,7 +67,7 @@ class ObservedDemand:
     where it is proven to flatten (flattens) so that it is not in sight. cheaper: whether each request needs less of it
     the more there are, with no end in sight.
     growing: whether the demand of the upper half of the loads is proven to differ from that of the lower half, as its
-    ratio; None where it is not.
+    ratio, from growing_low to growing_high (infinite where the lower half may need none); None where it is not.
     """
 
     resource: str
@@ -79,6 +79,8 @@ class ObservedDemand:
     background: float | None = None
     full_at: LoadInterval | None = None
     growing: float | None = None
+    growing_low: float | None = None
+    growing_high: float | None = None
     servers: float = 1.0
     flattens: bool = False
     cheaper: bool = False

@@ -32,6 +32,9 @@ NEAR = 0.85
 FULL, GREW = 0.97, 1.5
 """A resource at FULL while the throughput grows by this factor does not limit it."""
 
+GREW_FAR = 3.0
+"""Nor does one at NEAR that does not rise while the throughput grows by this factor: a memory that is always in use."""
+
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput lower than the resources explain by this share, and by this many standard errors, is held up by
 something that was not measured."""
@@ -47,24 +50,33 @@ def rising(observations: Observations) -> tuple[str, ...]:
         if name in observations.flattening:
             continue
         used = np.array([row.utilizations[name] for row in rows])
-        if max(used) < LEAST_USED or _grows_while(FULL, throughputs, used):
+        if max(used) < LEAST_USED or _grows_while(FULL, throughputs, used, GREW):
             continue
-        if _rises(throughputs, used) or (np.median(used) >= NEAR and not _grows_while(NEAR, throughputs, used)):
+        constant = _grows_while(NEAR, throughputs, used, GREW_FAR)
+        if _rises(throughputs, used) or (np.median(used) >= NEAR and not constant):
             found.append(name)
     return tuple(found)
 
 
-def _grows_while(share: float, throughputs: Floats, used: Floats) -> bool:
-    """Whether the throughput went on growing while the resource was used this much: others use it, or it serves more at
-    once the more there is to do. Then its utilisation tells no ceiling."""
+def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
+    """Whether the throughput went on growing by this factor while the resource was used this much: others use it, or it
+    serves more at once the more there is to do. Then its utilisation tells no ceiling."""
     full = throughputs[used >= share]
-    return len(full) >= FEWEST_LOADS and float(full.max()) > GREW * float(full.min())
+    return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
 
 
 def too_little(observations: Observations) -> str | None:
     """Why there can be no forecast whatever the model; None where there can."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
+    if not rows:
+        return "The throughput is 0 at every load: nothing was served, or it is not counted."
+    top = observations.loads[-1]
+    if loads[-1] < top:
+        return (
+            f"At load {top:g}, the highest, nothing was served: what lower loads say does not hold there, nor beyond. "
+            "Leave that load out, or measure between."
+        )
     if len(loads) < FEWEST_LOADS:
         return (
             f"{len(loads)} load{'' if len(loads) == 1 else 's'} with throughput cannot tell a demand that grows from "

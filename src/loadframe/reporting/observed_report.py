@@ -86,20 +86,34 @@ def resource(one: ObservedDemand, unit: str) -> str:
     """One line of a resource: use, demand, where it would be full."""
     parts = [f"{one.resource}: {rounding.percent(one.highest_use)} used at {_load(one.highest_load, unit)}"]
     if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
-        value, low, high = rounding.with_interval(
-            *(1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s))
-        )
+        ends = [1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s)]
+        value, low, high = rounding.with_interval(*ends)
+        need = f"{value} ms per request ({low} to {high})"
+        if one.low_s <= 0:
+            need = f"at most {rounding.plain(ends[2])} ms per request, if any"
         at_rest = one.background or 0.0
         idle = f" beside {rounding.percent(at_rest)} without load" if at_rest >= LEAST_IDLE else ""
-        parts.append(f"{value} ms per request ({low} to {high}){idle}")
-    if one.growing is not None:
-        parts.append(f"at the higher loads {rounding.plain(one.growing)} times as much as at the lower ones")
+        parts.append(f"{need}{idle}")
+    if one.growing is not None and one.growing_low is not None and one.growing_high is not None:
+        parts.append(f"at the higher loads {_times(one.growing, one.growing_low, one.growing_high)}")
     return "; ".join([*parts, _where(one, unit)])
+
+
+def _times(ratio: float, low: float, high: float) -> str:
+    """How many times as much; of an interval that is too wide the end nearer to 1."""
+    if ratio > 1 and (high == math.inf or rounding.is_vague(low, high)):
+        return f"at least {rounding.plain(low)} times as much as at the lower ones" if low > 1 else "more of it"
+    if low <= 0 or rounding.is_vague(low, high):
+        return f"at most {rounding.plain(high)} times as much as at the lower ones"
+    value, least, most = rounding.with_interval(ratio, low, high)
+    return f"{value} times as much as at the lower ones ({least} to {most})"
 
 
 def _where(one: ObservedDemand, unit: str) -> str:
     if one.full_at is not None:
         return f"full at {_interval(one.full_at, unit)}"
+    if one.highest_use == 0:
+        return "0 at every load: it is not used, or not counted"
     return FLATTENS if one.flattens else "not seen to rise with the load"
 
 

@@ -10,7 +10,7 @@ from loadframe.formats.said import words
 from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch
 from loadframe.reporting.rounding import plain
-from loadframe.reporting.words import load_interval
+from loadframe.reporting.words import load, load_interval
 
 SCHEMA = "loadframe.watch-import/1"
 
@@ -57,6 +57,8 @@ def _title(found: ImportedWatch, name: str) -> str:
 
 
 def _range(at: Mapping[str, float], unit: str) -> str:
+    if at["low"] == at["high"]:  # it was full at the lowest load already
+        return f"{load(at['load'], unit)} or less"
     return load_interval(LoadInterval(at["load"], at["low"], at["high"]), unit)
 
 

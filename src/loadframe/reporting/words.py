@@ -61,6 +61,9 @@ def load(value: float, unit: str) -> str:
 
 
 def _singular(unit: str) -> str:
+    first, of, rest = unit.partition(" of ")
+    if of:
+        return f"{_singular(first)}{of}{rest}"
     if unit.endswith("ies"):
         return f"{unit[:-3]}y"
     if unit.endswith("sses"):
@@ -149,6 +152,8 @@ def curve_phrase(curve: Curve, unit: str) -> str:
     """What a curve does, to follow the word "throughput"."""
     last = max((point.load for point in curve.points), default=curve.peak.load)
     bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
+    if served_nothing(curve):
+        return "is 0 at every load: nothing was served, or it is not counted"
     if len(curve.points) == 1:
         return f"was measured at {load(last, unit)} alone"
     match curve.shape:
@@ -168,6 +173,11 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"still grows at {load(last, unit)}"
 
 
+def served_nothing(curve: Curve) -> bool:
+    """Whether no level has any throughput: then it has no shape and no peak."""
+    return bool(curve.points) and all(point.throughput == 0 for point in curve.points)
+
+
 FORESIGHT = 10.0
 """Beyond this many times the highest load the scalability law's peak is not told, as other loads that are ahead."""
 
@@ -182,7 +192,7 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
     limit explains its knee; limit: what that is called."""
     at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
     height = throughput(curve.peak.throughput, work) if at_peak is None else point_throughput(at_peak, work)
-    lines = [f"Peak: {height} at {load(curve.peak.load, unit)}."]
+    lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
         lines.append(f"It {bends(bend, unit, limit)}.")
     elif curve.knee:
