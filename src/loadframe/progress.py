@@ -41,5 +41,5 @@ class Silent:
 
 
 def counted(count: int, what: str) -> str:
-    """ "1 level"; "7 levels"."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    """ "1 level"; "7 levels"; "2 processes"."""
+    return f"{count:,} {what}{'' if count == 1 else 'es' if what.endswith('s') else 's'}"

@@ -91,7 +91,7 @@ def test_a_row_in_which_nothing_came_is_time_of_the_next_entries(here: Command, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("entries,seconds\n1,1\n", "has 1 rows"),
+        ("entries,seconds\n1,1\n", "has 1 row;"),
         ("entries,seconds\n5,1\n5,2\n5,3\n", "entries is 5 in every row"),
         ("entries,rate\n1,1\n2,2\n", "unknown"),
         ("entries\n1\n2\n", "must name entries and seconds"),
@@ -99,7 +99,7 @@ def test_a_row_in_which_nothing_came_is_time_of_the_next_entries(here: Command, 
         ("entries,seconds\n5,1\n6,1\n", "line 3: seconds is 1 after 1"),
         ("entries,seconds,reads\n5,1,9\n6,2,8\n", "line 3: reads is 8 after 9"),
         ("entries,seconds\n5,1\n6,-2\n", "seconds is -2"),
-        ("entries,seconds\n5,1\n6\n", "has 1 cells"),
+        ("entries,seconds\n5,1\n6\n", "has 1 cell "),
     ],
 )
 def test_what_is_no_load_is_refused_with_its_line(here: Command, text: str, said: str) -> None:

@@ -75,7 +75,7 @@ def test_resources_servers_latency_and_blocks() -> None:
         (TWO + "1e30,20\n", ["line 3", "1e30"]),
         (TWO + "two,20\n", ["line 3", "'two'"]),
         (TWO + "\n3,,\n", ["line 4", "3 cells", "2 columns"]),
-        (TWO + "2\n", ["line 3", "1 cells"]),
+        (TWO + "2\n", ["line 3", "1 cell "]),
         (TWO + "2,\n", ["line 3", "''"]),
         (TWO + "2,20,5\n", ["line 3", "3 cells"]),
         ("load,throughput,util.cpu\n1,10,0.5\n2,20,85\n", ["line 3", "util.cpu", "85", "0.85"]),

@@ -121,7 +121,7 @@ def test_a_comparison_has_the_answer_first_and_what_may_spoil_it_below(farm: Inv
 def test_a_forecast_is_told_with_what_came_of_it(foretold: Investigation) -> None:
     said = " ".join(render_text(foretold).split())
     assert "loader.cpu saturates first" in said
-    assert "inside its interval at 1 of the 2 loads that were forecast" in said
+    assert "inside its interval at 1 of the 2 loads forecast" in said
 
 
 def test_what_was_not_tried_for_a_cause_at_all_levels_comes_next(farm: Investigation) -> None:

@@ -105,7 +105,7 @@ def test_a_watch_that_is_killed_goes_on_in_its_folder(tmp_path: Path) -> None:
         process.wait(20)
     done = subprocess.run([*command, "--for", "1s"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert "1 gaps, 0 alarms" in done.stdout
+    assert "1 gap, 0 alarms" in done.stdout
     found = list(lines(folder))
     assert [line.n for line in found] == list(range(1, found[-1].n + 1))
     assert [line.data["reason"] for line in found if line.kind == "gap"] == ["stopped"]
@@ -199,3 +199,12 @@ def test_the_process_that_stays_is_light(tmp_path: Path, service: tuple[int, int
     assert json.loads(answer)["samples"] >= 1
     (first, *_) = lines(tmp_path, kinds=("sample",))
     assert first.data["values"]["service.jobs"] == 7
+
+
+def test_it_ends_in_time_where_the_interval_is_longer(tmp_path: Path) -> None:
+    command = [LOADFRAME, "watch", "--pid", str(os.getpid()), "--interval", "5m", "--for", "1s", "--json",
+               "--folder", str(tmp_path / "watched")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["ended"] == "time" and 1 <= told["seconds"] < 30 and told["samples"] == 2

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.analysis import kept, student
+from loadframe.progress import counted
 
 DAY_S = 86400.0
 HORIZON_S = 7 * DAY_S
@@ -177,4 +178,4 @@ def _scatter(values: Sequence[float]) -> float:
 
 def span(seconds: float) -> str:
     """A time in hours or minutes, in words."""
-    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else counted(round(seconds / 60), "minute")

@@ -17,6 +17,7 @@ from loadframe.analysis import pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.enough import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
+from loadframe.progress import counted
 
 CONFIDENCE = 0.95
 
@@ -315,7 +316,8 @@ def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]
     usable = [point for point in points if point.throughput > 0]
     if len(usable) < law.FEWEST_POINTS:
         needed = law.FEWEST_POINTS
-        return None, [f"The scalability law needs {needed} levels with throughput; {len(usable)} were measured."]
+        known = counted(len(usable), "level")
+        return None, [f"The scalability law needs {needed} levels with throughput; {known} had any."]
     load = np.array([point.load for point in usable])
     return law.fit(load, np.array([point.throughput for point in usable])), []
 

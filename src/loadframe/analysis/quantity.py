@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from loadframe.analysis import student
 from loadframe.analysis.dependence import Mean, means
+from loadframe.progress import counted
 
 Numbers = NDArray[np.float64]
 
@@ -45,7 +46,9 @@ def of(values: Sequence[float], quantity: str) -> float:
         return float(np.median(values))
     share = QUANTILES.get(quantity, 0.5)
     if len(values) * (1 - share) < 1 - 1e-9:
-        raise TooFewError(f"{len(values)} values have no {quantity}; it takes {math.ceil(1 / (1 - share) - 1e-9)}")
+        raise TooFewError(
+            f"{counted(len(values), 'value')} cannot tell the {quantity}; it takes {math.ceil(1 / (1 - share) - 1e-9)}"
+        )
     return float(max(values) if quantity == "max" else np.quantile(values, share))
 
 
@@ -79,7 +82,7 @@ def quantile_ends(
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:
         needed = math.ceil(FEWEST_BEYOND / min(share, 1 - share) - 1e-9)
-        raise TooFewError(f"{fewest} values do not determine their {quantity}; {needed} of each side are needed")
+        raise TooFewError(f"{counted(fewest, 'value')} cannot tell the {quantity}; {needed} of each side are needed")
     beyond = [batched((side > np.quantile(side, share)).astype(np.float64), "mean") for side in (before, after)]
     one, two = means(*beyond)
     return _ends(before, share, one, alpha), _ends(after, share, two, alpha)

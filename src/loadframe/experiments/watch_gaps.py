@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadframe.experiments.watch_journal import Clocks
+from loadframe.progress import counted
 
 SUSPENDED_S = 1.0
 """CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by this: the machine slept. They are read one after the other."""
@@ -75,7 +76,7 @@ def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: C
 
 def lost_lines(lines: int, since_s: float, now_s: float) -> Gap:
     """Of lines that the disk did not take. since_s, now_s: wall clock."""
-    words = f"{lines} lines could not be written: the disk is full, or fails"
+    words = f"{counted(lines, 'line')} could not be written: the disk is full, or fails"
     return Gap(since_s, now_s, now_s - since_s, "disk full", words)
 
 

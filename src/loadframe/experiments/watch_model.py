@@ -15,6 +15,7 @@ from loadframe.analysis.regime import Change, Series
 from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_rows import Gathering, Thinned
 from loadframe.model.watch import WatchAlarm
+from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
 
 ROW_S, SLOW_ROW_S = 60.0, 300.0
@@ -199,7 +200,8 @@ class Model:
         return found
 
     def _reached(self, name: str, one: _Read, full_s: float) -> WatchAlarm:
-        evidence = [{"text": f"{one.share:.0%} of the ceiling, full at all readings for {full_s / 60:.0f} minutes",
+        lasts = counted(round(full_s / 60), "minute")
+        evidence = [{"text": f"{one.share:.0%} of the ceiling, full at all readings for {lasts}",
                      "metric": name, "value": one.share}]  # fmt: skip
         if one.harm is not None:
             evidence.append({"text": f"Its harm is counted: {one.harm:.3g}/s", "metric": name, "value": one.harm})

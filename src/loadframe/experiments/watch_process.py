@@ -34,6 +34,7 @@ from loadframe.host import identity
 from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
+from loadframe.progress import counted
 from loadframe.recording.listeners import FAMILIES, established, families_of
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -327,9 +328,9 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     cpu_s = cost["cpu_s"] + cost["children_cpu_s"]
     share = cpu_s / max(cost["elapsed_s"], 1e-9)
     text = (
-        f"Watched {plan.subject} for {cost['elapsed_s']:.0f} s: {watcher.samples} samples, {watcher.gaps} gaps, "
-        f"{len(watcher.alarms)} alarms. It took {cpu_s:.2f} s of CPU time ({share:.2%} of a core, its start included) "
-        f"and {cost['rss_bytes'] / 2**20:.0f} MiB. Day files: {plan.folder}"
+        f"Watched {plan.subject} for {cost['elapsed_s']:.0f} s: {counted(watcher.samples, 'sample')}, "
+        f"{counted(watcher.gaps, 'gap')}, {counted(len(watcher.alarms), 'alarm')}. It took {cpu_s:.2f} s of CPU time "
+        f"({share:.2%} of a core, its start included) and {cost['rss_bytes'] / 2**20:.0f} MiB. Day files: {plan.folder}"
     )
     try:
         print(text, flush=True)

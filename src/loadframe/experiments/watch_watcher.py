@@ -3,6 +3,7 @@ lasting process does; docs/watching.md has what comes of it."""
 
 from __future__ import annotations
 
+import math
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from loadframe.experiments.watch_model import Model, Sample
 from loadframe.experiments.watch_unit import Unit
 from loadframe.host import identity
 from loadframe.model.watch import WatchAlarm, WatchPlan
+from loadframe.progress import counted
 from loadframe.version import __version__
 
 LEDGER_S, LEDGER_SHARE = 600.0, 0.00003
@@ -118,7 +120,7 @@ class Watcher:
                 if late_s > 0:  # ticks that were missed are not made up for, and one has just been
                     number += int(late_s / self.plan.interval_s) + 1
                     due_s = self._started_s + number * self.plan.interval_s
-                if self._wait(max(0.0, due_s - self._clocks.monotonic())):
+                if self._wait(max(0.0, min(due_s, self._ends_s()) - self._clocks.monotonic())):
                     ended = "stopped"
         self._alarms.wait()
         self._back()
@@ -205,7 +207,9 @@ class Watcher:
         who = self._reader.who()
         if who != self._who:
             self._who, pids = who, list(self._reader.pids())
-            self._write("target", {"pids": pids, "words": f"{len(pids)} processes" if who else "the service has gone"})
+            self._write(
+                "target", {"pids": pids, "words": counted(len(pids), "process") if who else "the service has gone"}
+            )
             if who and who != self._learned_of:
                 self._learned_of = who
                 self.model.restarted()
@@ -341,8 +345,12 @@ class Watcher:
         self.model.ahead_s = self._clocks.wall() - t_s
         return t_s
 
+    def _ends_s(self) -> float:
+        """When its time is over, which the last look does not wait beyond."""
+        return math.inf if self.plan.for_s is None else self._started_s + self.plan.for_s
+
     def _over(self) -> bool:
-        return self.plan.for_s is not None and self._clocks.monotonic() - self._started_s >= self.plan.for_s
+        return self._clocks.monotonic() >= self._ends_s()
 
     def _state(self) -> dict[str, Any]:
         return {"boot": identity.boot_id(), "service": self._learned_of, "model": self.model.as_json()}

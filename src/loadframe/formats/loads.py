@@ -8,6 +8,7 @@ from loadframe.errors import SampleError
 from loadframe.formats.csv_text import Row, header, name_of, number, read_text, rows
 from loadframe.formats.plain_numbers import plausible
 from loadframe.model import LoadWindow
+from loadframe.progress import counted
 
 COLUMNS = ("entries", "seconds", "reads")
 REMEDY = (
@@ -37,7 +38,7 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     body = lines[1:]
     if not FEWEST_ROWS <= len(body) <= MOST_ROWS:
         raise SampleError(
-            f"{name} has {len(body):,} rows; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
+            f"{name} has {counted(len(body), 'row')}; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
             remedy="Note entries and seconds several times while the load runs.",
         )
     points = [_point(names, row) for row in body]
@@ -57,7 +58,8 @@ Point = tuple[float, float, float | None]
 def _point(names: list[str], row: Row) -> Point:
     if len(row.cells) != len(names):
         raise SampleError(
-            f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+            f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
+            f"{counted(len(names), 'column')}",
             remedy="Give every row a cell for each column.",
         )
     found = {}

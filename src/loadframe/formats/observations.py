@@ -8,6 +8,7 @@ from loadframe.errors import SampleError
 from loadframe.formats.csv_text import Row, beginning, check_commas, header, name_of, number, read_text, rows
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, plausible
 from loadframe.model import Observation, Observations
+from loadframe.progress import counted
 
 COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
 REMEDY = f"The first line names the columns: {COLUMNS}."
@@ -41,7 +42,8 @@ def parse_observations(text: str, name: str) -> Observations:
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
-                f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
+                f"{counted(len(names), 'column')}",
                 remedy="Give every row a cell for each column.",
             )
     found = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)

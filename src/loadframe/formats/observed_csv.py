@@ -14,6 +14,7 @@ from loadframe.formats.csv_text import Row, beginning, check_commas, header, row
 from loadframe.formats.observed_series import MOST_CELLS, MOST_ROWS, MOST_SERIES, Series, Table
 from loadframe.formats.plain_numbers import finite
 from loadframe.model import ObservedMapping
+from loadframe.progress import counted
 
 TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime", "time_ms", "timestamp_ms")
 """Names of the column of times."""
@@ -55,8 +56,8 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         raise SampleError(f"{name} has no rows below its first line", remedy="Export a longer range.")
     if len(body) > MOST_ROWS or len(names) > MOST_SERIES or len(names) * len(body) > MOST_CELLS:
         raise SampleError(
-            f"{name} has {len(body):,} rows of {len(names):,} columns; at most {MOST_ROWS:,} rows, {MOST_SERIES:,} "
-            f"columns and {MOST_CELLS:,} cells are read",
+            f"{name} has {counted(len(body), 'row')} of {counted(len(names), 'column')}; at most "
+            f"{MOST_ROWS:,} rows, {MOST_SERIES:,} columns and {MOST_CELLS:,} cells are read",
             remedy="Choose a longer step, or fewer columns.",
         )
     at = next((index for index, one in enumerate(lower) if one in TIMES), None)
@@ -65,7 +66,8 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
-                f"{row.where} has {len(row.cells)} cells where the first line names {len(names)} columns",
+                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
+                f"{counted(len(names), 'column')}",
                 remedy="Give every row a cell for each column; leave it empty where the value is missing.",
             )
     whole = len(body)
@@ -135,9 +137,9 @@ def _notes(untimed: bool, order: list[int], twice: int, timeless: int, zoneless:
     if order != sorted(order):
         notes.append("The rows were not in time order, and were sorted.")
     if twice:
-        notes.append(f"{twice:,} rows have the time of another one, and were left out.")
+        notes.append(f"{counted(twice, 'row')} with the time of another one left out.")
     if timeless:
-        notes.append(f"{timeless:,} row{'s' if timeless > 1 else ''} without a time left out.")
+        notes.append(f"{counted(timeless, 'row')} without a time left out.")
     return tuple(notes)
 
 

@@ -23,6 +23,7 @@ from loadframe.errors import SampleError
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite
 from loadframe.formats.said import words
 from loadframe.model import Observed, ObservedMapping
+from loadframe.progress import counted
 
 MOST_ROWS = 200_000
 MOST_SERIES = 2_000
@@ -209,8 +210,8 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
     some = sum(one.times_s[0] > times[0] or one.times_s[-1] < times[-1] for one in columns)
     if some:
         notes.append(
-            f"{some:,} of the {len(columns):,} series of {words(series[0].name, 60)} are not there all the time: "
-            "meanwhile they add nothing to the sum."
+            f"{some:,} of the {len(columns):,} series of {words(series[0].name, 60)} {'is' if some == 1 else 'are'} "
+            "not there all the time: meanwhile nothing is added to the sum."
         )
     return _Column(times, [total if known else math.nan for total, known in zip(totals, there, strict=True)], counted)
 
@@ -288,7 +289,7 @@ def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[fl
     right = [value if value == 0 or SMALLEST <= value <= LARGEST else math.nan for value in values]
     left_out = sum(math.isnan(new) and not math.isnan(old) for new, old in zip(right, values, strict=True))
     if left_out:
-        notes.append(f"{left_out:,} values of {what} are below zero or beyond all measure, and were left out.")
+        notes.append(f"{counted(left_out, 'value')} of {what} below zero or beyond all measure left out.")
     return tuple(right)
 
 

@@ -53,7 +53,7 @@ def parse_table(text: str, name: str) -> Table:
         )
     notes = [said for answer in answers if isinstance(answer, dict) for said in _warnings(answer)]
     if left_out:
-        notes.append(f"{left_out:,} series without plain values (histograms, or empty) were left out.")
+        notes.append(f"{left_out:,} series without plain values (histograms, or empty) left out.")
     return Table(name, tuple(series), notes=tuple(notes))
 
 

@@ -10,6 +10,7 @@ from loadframe.analysis import quantity, samples
 from loadframe.analysis.interleaving import taken_in_turns
 from loadframe.formats.samples import Sample
 from loadframe.model import Quantity, Verdict
+from loadframe.progress import counted
 
 APART = "Without blocks or times, a change of the machine between the two samples counts as a difference."
 NOT_IN_TURNS = (
@@ -63,7 +64,7 @@ def arrange(before: Sample, after: Sample) -> Arranged:
     if not taken_in_turns(before.times, after.times):
         return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
     if left := abs(len(before.values) - len(after.values)):
-        notes.append(f"The last {left} values of the longer sample have no partner and were left out.")
+        notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
     pairs = tuple(((one,), (two,)) for one, two in zip(before.values, after.values, strict=False))
     return Arranged(before, after, pairs, tuple(notes))
 
@@ -74,5 +75,5 @@ def _by_blocks(before: Sample, after: Sample) -> Arranged:
     if not common:
         raise ValueError("they have no block in common")
     left = len({*one, *two}) - len(common)
-    notes = (f"{left} blocks are in one sample only and were left out.",) if left else ()
+    notes = (f"{counted(left, 'block')} in one sample only, left out.",) if left else ()
     return Arranged(before, after, tuple((one[block], two[block]) for block in common), notes)

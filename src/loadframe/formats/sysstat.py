@@ -19,6 +19,7 @@ from loadframe.formats.observed_series import MOST_CELLS, MOST_SERIES, Series, T
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 from loadframe.model import ObservedMapping
+from loadframe.progress import counted
 
 REMEDY = "Write it with `sadf -j -- -u -d -q -n DEV` or `sadf -d -- -u`."
 SHORTER = "Choose fewer activities, or a shorter range with -s and -e."
@@ -129,7 +130,8 @@ def _lines(text: str, found: _Found) -> None:
             cells = cells[: len(columns)]
         if len(cells) != len(columns):
             raise SampleError(
-                f"{where} has {len(cells)} cells where its head names {len(columns)} columns", remedy=REMEDY
+                f"{where} has {counted(len(cells), 'cell')} where its head names {counted(len(columns), 'column')}",
+                remedy=REMEDY,
             )
         _line(dict(zip(columns, cells, strict=True)), where, found)
 

@@ -24,6 +24,7 @@ from textual.widgets import Footer, RichLog, Static
 from loadframe.formats.said import words
 from loadframe.live.plot import COLOURS, bars, curve, points_of
 from loadframe.live.view import RunView
+from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
 
 LOOK_S = 0.5
@@ -118,7 +119,7 @@ def _head(view: RunView) -> Text:
         level, unit = f"{now['level']:g}", words(heading["unit"])
         at = f"{level} {unit}" if unit else f"{words(heading['axis']).replace('_', ' ')} {level}"
         text.append(f"\nMeasuring at {at}, state {now['treatment']}")
-    text.append(f"\n{len(view.steps)} steps", style="dim")
+    text.append(f"\n{counted(len(view.steps), 'step')}", style="dim")
     if view.recorder is not None:
         text.append(f", the recorder uses {100 * view.recorder['cpu_share']:.2g} % of one CPU", style="dim")
     text.append(f", {words(heading['work'])} per second over the load:", style="dim")

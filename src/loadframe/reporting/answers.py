@@ -12,6 +12,7 @@ from loadframe.model import (
     Investigation,
     Verdict,
 )
+from loadframe.progress import counted
 from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
 
 
@@ -180,7 +181,7 @@ _STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a c
 
 def _interrupted(inv: Investigation) -> str:
     taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
-    begun = f"Interrupted after {inv.quality.steps} steps; {taken}."
+    begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
     findings = facts.main_findings(inv)
     proved = (
         f" Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.model.capacity import CapacityBeside
+from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns
 
@@ -20,7 +21,7 @@ def render_capacity(found: Capacity) -> str:
     took, share = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
     lines += [
         "",
-        f"{len(found.trials)} trials, {took} of load, {share} of it above the capacity.",
+        f"{counted(len(found.trials), 'trial')}, {took} of load, {share} of it above the capacity.",
     ]
     if found.low is not None:
         held = rounding.seconds(found.held_s)

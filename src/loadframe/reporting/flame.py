@@ -13,6 +13,7 @@ import math
 from markupsafe import Markup
 
 from loadframe.model import FlameFrame, Profile
+from loadframe.progress import counted
 from loadframe.reporting import rounding
 from loadframe.reporting.markup import element
 
@@ -33,7 +34,7 @@ def svg(profile: Profile, *, label: str) -> Markup:
         return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
     height = depth * ROW
-    whole = f"all of {profile.samples:,} samples"
+    whole = f"all of {counted(profile.samples, 'sample')}"
     boxes = [box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
     boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
     about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, Saturation, Scored
+from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns
 
@@ -50,7 +51,7 @@ def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
         said.append(_reached(forecast, forecast.reached, unit, work))
     if forecast.scored:
         inside, count = sum(one.inside for one in forecast.scored), len(forecast.scored)
-        said.append(f"The throughput was inside its interval at {inside} of the {count} loads that were forecast.")
+        said.append(f"The throughput was inside its interval at {inside} of the {counted(count, 'load')} forecast.")
     return said
 
 
@@ -216,6 +217,6 @@ def _scored(one: Scored, unit: str) -> str:
 
 def _calibration(found: Calibration) -> str:
     return (
-        f"On this machine the interval held in {found.inside} of {found.count} forecasts that were scored "
+        f"On this machine the interval held in {found.inside} of {counted(found.count, 'forecast')} scored "
         f"(90 % expected); the median error was {rounding.percent(found.median_error)}."
     )

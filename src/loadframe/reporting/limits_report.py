@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from loadframe.metrics import metric as metric_of
 from loadframe.model import LedgerNow, Limit, LoadInterval
+from loadframe.progress import counted
 from loadframe.reporting import rounding
 from loadframe.reporting.layout import columns, wrapped
 from loadframe.units import show, show_metric
@@ -20,7 +21,10 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
-    lines = [f"Limits of {now.subject}, read {now.readings} times within {rounding.seconds(now.watched_s)}", ""]
+    lines = [
+        f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}",
+        "",
+    ]
     for limit in urgent:
         lines += _urgent(limit, width)
     if not urgent:

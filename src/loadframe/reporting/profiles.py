@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadframe.model import ClassShare, Investigation, Profile, ProfileKind
+from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
 PLACES = {
@@ -123,7 +124,7 @@ def rest_sentence(inv: Investigation, profile: Profile) -> str:
 
 def quality_sentence(profile: Profile) -> str:
     """How far the samples can be trusted."""
-    said = [f"{profile.samples:,} samples in {rounding.seconds(profile.seconds)}"]
+    said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:
         said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
     if profile.truncated_share:

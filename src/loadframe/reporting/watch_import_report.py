@@ -9,6 +9,7 @@ from typing import Any
 from loadframe.formats.said import words
 from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch
+from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
 from loadframe.reporting.words import load, load_interval
 
@@ -36,7 +37,7 @@ def _lines(found: ImportedWatch) -> Iterator[str]:
     unit = words(found.load, 100)
     highest = "no load" if found.highest_load is None else f"{unit} up to {plain(found.highest_load)}"
     span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
-    yield f"{words(found.name, 100)}: {found.rows:,} rows from {span}, {highest}"
+    yield f"{words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"
     told = set()
     for limit in found.model["limits"]:
         told.add(limit["id"])
