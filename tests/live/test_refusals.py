@@ -101,6 +101,15 @@ def test_a_report_needs_the_ticket_of_its_run_and_is_of_no_origin(served: Served
     assert served.get(f"/report/{ticket}/0/20261103T000000Z-inside/", token=None).status == 401
 
 
+def test_a_watch_is_given_no_address_of_a_report(tmp_path: Path) -> None:
+    (tmp_path / "farm").mkdir()
+    head = {"kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm", "load": "jobs"}
+    (tmp_path / "farm" / "2027-01-15.jsonl").write_text(json.dumps(head) + "\n", encoding="utf-8")
+    with serving(tmp_path) as served:
+        found = json.loads(served.get("/api/runs/0/farm").body)
+    assert found["heading"]["subject"] == "the farm" and "report" not in found
+
+
 def test_the_files_that_a_report_links_to_are_answered_as_data(served: Served) -> None:
     report = json.loads(served.get(f"/api/runs/{RUN}").body)["report"]
     own = served.folder / "20261101T000000Z-job-queue"

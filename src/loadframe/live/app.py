@@ -21,6 +21,7 @@ from loadframe.live.guard import Guard, Secrets
 from loadframe.live.hub import Hub, TooManySubscribers
 from loadframe.live.metrics import Export, Metrics
 from loadframe.live.places import Places
+from loadframe.live.watch_view import WATCH
 from loadframe.reporting.markup import hashes
 from loadframe.reporting.openmetrics import CONTENT_TYPE
 from loadframe.reporting.page import own_scripts
@@ -61,6 +62,8 @@ def application(
     async def run(request: Request) -> Response:
         run_id = _id(request)
         found = await follower.whole(run_id)
+        if found["schema"] == WATCH:  # it has no report
+            return _json(found)
         return _json({**found, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 
     async def report(request: Request) -> Response:

@@ -24,6 +24,7 @@ from loadframe.metrics import is_known, metric
 from loadframe.runs.progress_log import is_locked
 from loadframe.runs.storage import Storage
 
+WATCH = "loadframe.live-watch/1"
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl(\.zst)?")
 COMPACT = ".zst"
 LOCK = "watch.lock"
@@ -112,7 +113,7 @@ class WatchView:
     def whole(self) -> Change:
         """All that the page shows, as read so far."""
         return {
-            "schema": "loadframe.live-watch/1",
+            "schema": WATCH,
             "id": self.id,
             "status": self.status,
             "heading": self.heading,
