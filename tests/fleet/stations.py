@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,9 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PACE = Path(__file__).with_name("pace.py")
 WITHIN_S = 60.0
 """For what a lease of 5 s bounds, on a machine that has other things to do."""
+LOADS_WITHIN_S = 150.0
+"""A command, its agents, their workers and servers are started before that: 10 s alone, and 45 s with a load average of
+15 on two CPUs."""
 BACK_WITHIN_S = 10.0
 """After a coordinator that was killed, all hosts are as before."""
 
@@ -142,6 +146,18 @@ def await_that(true: Callable[[], object], what: str, within_s: float = WITHIN_S
         time.sleep(0.05)
 
 
+def said_until_now(command: subprocess.Popen[str]) -> str:
+    """What it has printed as errors, and where it is; it goes on."""
+    assert command.stderr is not None
+    os.set_blocking(command.stderr.fileno(), False)
+    try:
+        said = os.read(command.stderr.fileno(), 1 << 16)
+    except BlockingIOError:
+        said = b""
+    state = Path(f"/proc/{command.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return f"process {command.pid} is in state {state}; it said: {said.decode(errors='replace')}"
+
+
 @contextmanager
 def paced(seconds: float, address: str = "127.0.0.1", within: Sequence[str] = (), size: int = 100) -> Iterator[int]:
     """The service, as long as it runs: its port."""
@@ -222,9 +238,16 @@ class Laboratory:
         return [json.loads(line) for line in (last / "fleet.jsonl").read_text().splitlines()]
 
     def await_load(self) -> None:
-        """Until all drivers make requests."""
+        """Until all drivers make requests. What the command says is told where it has ended instead, or none come."""
         drivers = [each for each in self.stations if "driver" in each.roles]
-        await_that(lambda: all(each.loads for each in drivers), "requests of all drivers")
+        command, until = self._begun[-1], time.monotonic() + LOADS_WITHIN_S
+        while not all(each.loads for each in drivers):
+            if command.poll() is not None:
+                out, said = command.communicate()
+                raise AssertionError(f"the command ended with {command.returncode} before its load\n{out}\n{said}")
+            late = "" if time.monotonic() < until else said_until_now(command)
+            assert not late, f"not within {LOADS_WITHIN_S:g} s: requests of all drivers\n{late}"
+            time.sleep(0.05)
 
     def await_as_before(self, within_s: float = WITHIN_S) -> None:
         """Until nothing is left on any host."""
