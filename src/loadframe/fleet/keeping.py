@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable
 
-from loadframe.fleet.wire import LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
+from loadframe.fleet.kept_waiting import KeptWaiting
+from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import environment, python
 
 QUESTIONS = frozenset(
@@ -17,6 +18,8 @@ QUESTIONS = frozenset(
     | {"change", "back", "running", "running_read", "running_set", "running_back", "serve", "target"}
 )
 """What is the worker's to answer."""
+MOST_SILENT_S = 60.0
+"""Whatever it waits for: a step that does not get ready is void by then, too."""
 ENDS_WITHIN_S = 25.0
 CLEANED_WITHIN_S = 60.0
 
@@ -40,12 +43,13 @@ class Kept:
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())
         self._spoke = False
+        self._kept_waiting = KeptWaiting(self._process.pid)
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
         """A line of the coordinator's; number: of the question that it is, None for a beat. A worker that answers no
         beats any more, which its own thread for that does whatever it is at, is ended: it may have been stopped."""
-        if self._spoke and self._lines.silent_for(SILENT_S):
+        if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
             if self._ended:
@@ -73,6 +77,15 @@ class Kept:
         if left:
             _clean_up()
 
+    def _is_silent(self) -> bool:
+        """Whether it has said nothing for too long, of its own accord: time in which it waits for a CPU does not count,
+        and what waits to be read was said. Then it is us who are late, as a slow link has our last answer."""
+        if not self._lines.silent_for(2 * BEAT_S) or self._lines.unread():
+            self._kept_waiting.begin()
+            return False
+        self._kept_waiting.look()
+        return self._lines.silent_for(min(MOST_SILENT_S, SILENT_S + self._kept_waiting.seconds))
+
     def _end(self, why: str) -> None:
         """What it leaves is cleaned up once it has ended."""
         self._stopped = why
@@ -95,6 +108,8 @@ class Kept:
             self._say(line + b"\n")
         self._process.kill()  # nothing, where it has ended
         code = self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         with self._lock:
             self._ended = self._stopped or f"the worker of its agent has ended by {how}"

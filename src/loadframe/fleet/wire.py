@@ -64,6 +64,10 @@ class Lines:
         """Whether nothing has come for so long."""
         return time.monotonic() - self.heard_s >= seconds
 
+    def unread(self) -> bool:
+        """Whether something has come that was not read yet, or the other side has closed: then we are late."""
+        return _ready(self._descriptor, select.POLLIN, 0.0)
+
     def message(self, within_s: float) -> dict[str, Any]:
         """The next message. Silent, Closed, WireError."""
         return read(self.line(within_s))

@@ -1,0 +1,181 @@
+"""An agent's worker that says nothing: one that has stopped is ended, one that waits for a CPU is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from stations import await_that
+
+from loadframe.cages.groups import find, put, remove
+from loadframe.errors import CageError
+from loadframe.fleet.keeping import Kept
+from loadframe.fleet.kept_waiting import TICK_S, KeptWaiting
+from loadframe.fleet.wire import BEAT_S, SILENT_S
+from loadframe.host.environment import python
+
+BEAT = b'{"beat": true}'
+STUDY = {
+    "study": {"name": "here", "question": "Does it go on?"},
+    "target": {"kind": "url", "settings": {"url": "http://127.0.0.1:9"}, "authorised": True, "owner": "this test"},
+    "workload": {"kind": "http"},
+    "load": {"axis": "concurrency", "levels": [1]},
+}
+QUOTA_US, PERIOD_US = 1000, 1_000_000
+
+
+class Agent:
+    """What is between a coordinator and a worker: a beat each second, and what comes for the coordinator."""
+
+    def __init__(self, slow_s: float = 0.0) -> None:
+        """slow_s: the coordinator takes the first message so slowly."""
+        self.came: queue.SimpleQueue[dict[str, object]] = queue.SimpleQueue()
+        self._slow_s = slow_s
+        self.kept = Kept(self._say, lambda number, why: self.came.put({"id": number, "error": why}))
+        await_that(_workers, "a worker")
+        (self.worker,) = _workers()
+
+    def ask(self, number: int, question: str, within_s: float = 60.0, **more: object) -> dict[str, object]:
+        """The answer, with a beat each second meanwhile."""
+        self.kept.pass_on(json.dumps({"id": number, "ask": question, **more}).encode(), number)
+        until = time.monotonic() + within_s
+        while time.monotonic() < until:
+            self.beat()
+            try:
+                return self.came.get(timeout=BEAT_S)
+            except queue.Empty:
+                continue
+        raise AssertionError(f"no answer within {within_s:g} s")
+
+    def beat(self) -> None:
+        self.kept.pass_on(BEAT)
+
+    def _say(self, line: bytes) -> None:
+        slow_s, self._slow_s = self._slow_s, 0.0
+        threading.Event().wait(slow_s)
+        self.came.put(json.loads(line))
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    made = Agent()
+    yield made
+    made.kept.close()
+
+
+def _workers() -> list[int]:
+    """Of this process."""
+    return [
+        int(folder.name)
+        for folder in Path("/proc").glob("[0-9]*")
+        if _words(folder) == python("loadframe.fleet.worker") and _parent(folder) == os.getpid()
+    ]
+
+
+def _words(process: Path) -> list[str]:
+    try:
+        return (process / "cmdline").read_text(encoding="utf-8").split("\0")[:-1]
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _parent(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+@contextmanager
+def starved(process: int) -> Iterator[None]:
+    """A thousandth of a CPU for it, in a control group of its own."""
+    try:
+        (place,) = [each for each in find(["cpu"]) if "cpu" in each.controllers]
+    except CageError as error:
+        pytest.skip(f"no group may limit the CPU time here: {error}")
+    folder = place.parent / f"loadframe-test-{secrets.token_hex(4)}"
+    folder.mkdir()
+    try:
+        if place.hierarchy.version == 1:
+            put(folder / "cpu.cfs_period_us", PERIOD_US)
+            put(folder / "cpu.cfs_quota_us", QUOTA_US)
+        else:
+            put(folder / "cpu.max", f"{QUOTA_US} {PERIOD_US}")
+        put(folder / "cgroup.procs", process)
+        yield
+    finally:
+        put(place.parent / "cgroup.procs", process)
+        assert remove(folder)
+
+
+def error_of(answer: dict[str, object]) -> str:
+    return str(answer.get("error"))
+
+
+def test_a_worker_that_gets_next_to_no_cpu_is_not_ended(agent: Agent) -> None:
+    assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
+    with starved(agent.worker):
+        until = time.monotonic() + 4 * SILENT_S
+        agent.kept.pass_on(json.dumps({"id": 2, "ask": "set_up", "study": STUDY, "name": "x"}).encode(), 2)
+        while time.monotonic() < until:
+            agent.beat()
+            time.sleep(BEAT_S)
+    assert "answer" in agent.ask(3, "cancel"), "first what it was at"
+
+
+def test_a_worker_to_which_the_agent_has_not_listened_is_not_ended() -> None:
+    """A slow link takes longer for an answer than a worker may be silent; its beats wait to be read."""
+    agent = Agent(slow_s=SILENT_S + 1.5)
+    try:
+        assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
+        assert "no answer to 'dance'" in error_of(agent.ask(2, "dance"))
+    finally:
+        agent.kept.close()
+
+
+def test_a_worker_that_has_stopped_is_ended_and_said_to_be(agent: Agent) -> None:
+    assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
+    os.kill(agent.worker, signal.SIGSTOP)
+    begun = time.monotonic()
+    assert "has done nothing for 6 s" in error_of(agent.ask(2, "sing"))
+    assert time.monotonic() - begun < 3 * SILENT_S
+
+
+class Tree:
+    """A process as /proc has it, and a clock."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.now_s = root, 0.0
+        self.is_at("S", 0.0)
+
+    def is_at(self, state: str, cpu_s: float) -> None:
+        fields = [state, *["0"] * 10, str(round(cpu_s / TICK_S)), *["0"] * 30]
+        for folder in (self.root / "proc/7", self.root / "proc/7/task/7"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "stat").write_text(f"7 (a (b) c) {' '.join(fields)}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("state", "cpu_s", "waited_s"),
+    [("R", 0.0, 1.0), ("R", 0.4, 0.6), ("R", 1.0, 0.0), ("D", 0.0, 1.0), ("S", 0.0, 0.0), ("T", 0.0, 0.0)],
+)
+def test_waited_for_is_what_is_runnable_and_does_not_run(
+    tmp_path: Path, state: str, cpu_s: float, waited_s: float
+) -> None:
+    tree = Tree(tmp_path)
+    waiting = KeptWaiting(7, tmp_path, lambda: tree.now_s)
+    tree.now_s = 1.0
+    tree.is_at(state, cpu_s)
+    waiting.look()
+    assert waiting.seconds == pytest.approx(waited_s, abs=2 * TICK_S)
+    waiting.begin()
+    assert waiting.seconds == 0.0
