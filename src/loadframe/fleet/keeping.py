@@ -4,11 +4,12 @@ stopped, clean up after one that was killed."""
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 
+from loadframe.fleet.cleaning import cleaned_up
 from loadframe.fleet.kept_waiting import KeptWaiting
 from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import environment, python
@@ -21,7 +22,6 @@ QUESTIONS = frozenset(
 MOST_SILENT_S = 60.0
 """Whatever it waits for: a step that does not get ready is void by then, too."""
 ENDS_WITHIN_S = 25.0
-CLEANED_WITHIN_S = 60.0
 
 
 class Kept:
@@ -123,7 +123,6 @@ class Kept:
 
 def _clean_up() -> None:
     """After a worker that has left something."""
-    subprocess.run(
-        python("loadframe.fleet.worker", "--clean-up"),
-        stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=CLEANED_WITHIN_S, check=False,
-    )  # fmt: skip
+    if words := cleaned_up():
+        with contextlib.suppress(OSError):  # it may lead nowhere by now
+            os.write(2, f"{words}\n".encode())

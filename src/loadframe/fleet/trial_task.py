@@ -13,6 +13,7 @@ from typing import Any
 import dask
 from distributed import get_worker
 
+from loadframe.fleet.cleaning import cleaned_up
 from loadframe.fleet.looking import facts
 from loadframe.fleet.wire import LONGEST_LINE, written
 from loadframe.formats.json_text import parse_json, write_json
@@ -56,9 +57,11 @@ def carry_out(asked: str) -> str:
         if why:
             _end(process)
         reading.join(POLL_S * 10)
+    left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
     if why or not said or not said[0].strip():
-        return write_json({**me, "died": why or f"its process has ended by {_how(process.returncode)}"})
+        why = why or f"its process has ended by {_how(process.returncode)}"
+        return write_json({**me, "died": f"{why}{left and '. '}{left}"})
     return write_json({**parse_json(said[0]), **me})
 
 

@@ -340,7 +340,11 @@ def main() -> None:
     for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
         signal.signal(each, ignore)
     if sys.argv[1:] == ["--clean-up"]:
-        clean_up()
+        try:
+            clean_up()
+        except UserError as error:
+            tell(str(error))
+            sys.exit(1)
         return
     sink = os.dup(1)
     os.dup2(2, 1)
