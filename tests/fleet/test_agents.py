@@ -82,6 +82,25 @@ def test_a_host_without_an_agent_is_told(tmp_path: Path, body: str, told: str) -
     assert "no such program" in error.value.details or "127" not in body
 
 
+def test_of_many_words_the_first_and_the_last_are_told(tmp_path: Path) -> None:
+    """A host that prints without an end fills no disk of the coordinator's."""
+    body = "echo 'Permission denied' >&2; head -c 20000000 /dev/zero >&2; echo 'and no such program' >&2; exit 127"
+    with pytest.raises(FleetError) as error:
+        Agent(scripted(tmp_path, body))
+    said = error.value.details
+    assert said.startswith("Permission denied") and said.endswith("and no such program\n")
+    assert "bytes are left out" in said and len(said) < 4000
+
+
+def test_what_holds_its_errors_open_keeps_no_one_waiting(tmp_path: Path) -> None:
+    """ssh may leave a process behind that serves the next connection (ControlPersist)."""
+    begun = time.monotonic()
+    with pytest.raises(FleetError) as error:
+        Agent(scripted(tmp_path, "echo 'no such program' >&2; sleep 15 > /dev/null & exit 127"))
+    assert "no such program" in error.value.details
+    assert time.monotonic() - begun < 10
+
+
 def test_a_program_that_is_missing_is_told() -> None:
     with pytest.raises(FleetError, match="cannot be reached"):
         Agent(host("/nowhere/at/all"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import queue
 import shlex
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +16,10 @@ from typing import Any, Self
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Exchange
 from loadframe.fleet.declaration import HostTable
+from loadframe.fleet.last_words import LastWords
 from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host.environment import environment, python
 from loadframe.host.processes import marked
-from loadframe.host.to_its_end import told
 
 GREETED_WITHIN_S = 30.0
 """A login may take its time; ssh itself gives up a connection after CONNECT_S."""
@@ -32,6 +30,7 @@ Where the coordinator was killed and the link is gone, TCP alone would keep ssh 
 MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
+LAST_WORDS_S = 0.5
 Answered = Callable[[dict[str, Any], float], object]
 """Is given what came for a question, and when (CLOCK_MONOTONIC, s)."""
 
@@ -55,12 +54,13 @@ class Agent:
     def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
         """FleetError where it does not greet."""
         self.host = host
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the agent is
+        self._said = LastWords()
         try:
-            self._process = _started(host, command(host, ssh_config), self._said)
+            self._process = _started(host, command(host, ssh_config), self._said.sink)
         except FleetError:
-            self._said.close()
+            self._said.give_up()
             raise
+        self._said.begin()
         self._numbers = itertools.count(1)
         self._writing = threading.Lock()
         self._waiting: dict[int, Answered] = {}
@@ -243,12 +243,14 @@ class Agent:
         )
 
     def _last_words(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)
-        return "" if self._said.closed else told(self._said)[-2000:]
+        try:
+            self._process.wait(LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            return self._said.text(0.0)
+        return self._said.text(LAST_WORDS_S)
 
 
-def _started(host: HostTable, words: Sequence[str], said: Any) -> subprocess.Popen[bytes]:
+def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=marked(environment()),
