@@ -150,6 +150,14 @@ def test_a_worker_that_has_stopped_is_ended_and_said_to_be(agent: Agent) -> None
     assert time.monotonic() - begun < 3 * SILENT_S
 
 
+def test_a_worker_that_has_stopped_is_not_waited_for_at_the_end(agent: Agent) -> None:
+    assert "no answer to 'sing'" in error_of(agent.ask(1, "sing"))
+    os.kill(agent.worker, signal.SIGSTOP)
+    begun = time.monotonic()
+    agent.kept.close()
+    assert time.monotonic() - begun < 15, "it would load on for that long"
+
+
 class Tree:
     """A process as /proc has it, and a clock."""
 

@@ -31,6 +31,7 @@ MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
 LAST_WORDS_S = 0.5
+MOST_UNDER_WAY = 1000
 Answered = Callable[[dict[str, Any], float], object]
 """Is given what came for a question, and when (CLOCK_MONOTONIC, s)."""
 
@@ -69,6 +70,10 @@ class Agent:
         self._why = ""
         self.once_lost: Callable[[str], None] = lambda _why: None
         """Is told, by another thread, why the agent is lost, where we have not closed it."""
+        self.say: Callable[[str], None] = lambda _words: None
+        """Is told what goes on at the host when this is closed."""
+        self._under_way = ""
+        self._done = threading.Event()
         self._reading: threading.Thread | None = None
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())
@@ -119,7 +124,8 @@ class Agent:
         return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
 
     def close(self) -> None:
-        """End it: its stdin is closed, and it then ends by itself. Idempotent."""
+        """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
+        is said, and goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -128,12 +134,20 @@ class Agent:
         try:
             self._process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._leave()
+        self._done.set()
         if self._reading is not None:
             self._reading.join()  # else it would read from whatever has the number of the descriptor next
         self._process.stdout.close()
         self._said.close()
+
+    def _leave(self) -> None:
+        if not self._under_way:
+            self._process.kill()
+            self._process.wait()
+            return
+        left = "It goes on there by itself; `loadframe changes list` on that host says what is left."
+        self.say(f"Host {self.host.name}: {self._under_way} {left}")
 
     def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
         mine: queue.SimpleQueue[tuple[dict[str, Any], float]] = queue.SimpleQueue()
@@ -196,7 +210,7 @@ class Agent:
         raise self._unreached(f"{MOST_BEFORE_GREETING} lines came, and no agent's greeting")
 
     def _read(self) -> None:
-        while not self._over.is_set():
+        while not self._done.is_set() and (self._closed or not self._over.is_set()):
             try:
                 message, at = self._lines.message(BEAT_S), time.monotonic()
             except Silent:
@@ -209,9 +223,10 @@ class Agent:
             except WireError as error:
                 self._lose(f"its agent says something else: {error}")
                 return
+            self._under_way = str(message.get("under_way", self._under_way))[:MOST_UNDER_WAY]
             number = message.get("id")
             waiting = self._waiting.pop(number, None) if isinstance(number, int) else None
-            if waiting is not None:
+            if waiting is not None and not self._closed:
                 waiting(message, at)
 
     def _beat(self) -> None:

@@ -221,6 +221,8 @@ class Hosts:
             for agent in agents:
                 agent.close()
             raise errors[0]
+        for agent in agents:
+            agent.say = self._say
         return agents
 
     def _set_up(self) -> None:

@@ -7,12 +7,14 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 
-from loadframe.fleet.cleaning import cleaned_up
+from loadframe.fleet.cleaning import cleaned_up, standing_of
 from loadframe.fleet.kept_waiting import KeptWaiting
 from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import environment, python
+from loadframe.host.suspended import told as stopped
 
 QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
@@ -22,6 +24,8 @@ QUESTIONS = frozenset(
 MOST_SILENT_S = 60.0
 """Whatever it waits for: a step that does not get ready is void by then, too."""
 ENDS_WITHIN_S = 25.0
+"""It gives up sooner, unless what it puts back takes longer, or it was stopped."""
+POLL_S = 0.05
 
 
 class Kept:
@@ -69,13 +73,19 @@ class Kept:
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        try:
-            left = self._process.wait(ENDS_WITHIN_S)  # not 0: it gave up, for instance amid a large file
-        except subprocess.TimeoutExpired:  # it gives up sooner, unless it was stopped
+        if not self._has_ended(ENDS_WITHIN_S) and not self._has_ended(standing_of(self._process.pid).within_s):
             self._process.kill()
-            left = self._process.wait()
-        if left:
+        if self._process.wait():  # not 0: it gave up, for instance amid a large file
             _clean_up()
+
+    def _has_ended(self, within_s: float) -> bool:
+        """Whether it has by then. One that was stopped never does: it is not waited for."""
+        until = time.monotonic() + within_s
+        while self._process.poll() is None:
+            if time.monotonic() > until or stopped([self._process.pid]):
+                return False
+            time.sleep(POLL_S)
+        return True
 
     def _is_silent(self) -> bool:
         """Whether it has said nothing for too long, of its own accord: time in which it waits for a CPU does not count,

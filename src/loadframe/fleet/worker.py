@@ -20,6 +20,7 @@ from typing import Any
 
 from loadframe.errors import UserError
 from loadframe.fleet.changing import Changing
+from loadframe.fleet.cleaning import Standing, standing_of
 from loadframe.fleet.part import Part, reason_of
 from loadframe.fleet.running_there import RunningThere
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
@@ -32,7 +33,7 @@ POLL_S = 0.05
 STUCK_S = 1.5
 """What was begun may take so long to notice that it is over; then its processes are ended under it."""
 GIVEN_UP_S = 20.0
-"""After that the process ends as it is, and what it leaves is for the next command."""
+"""After that, and after what putting back may take, the process ends as it is; its agent cleans up after it."""
 LARGEST_PIECE = 1 << 20
 
 
@@ -75,11 +76,11 @@ class Worker:
             "change": lambda said: self._changes.change(said),
             "serve": lambda said: self._mine.serve(str(said["address"])),
             "target": lambda said: self._mine.asked_of_target(said),
-            "back": lambda said: self._changes.back(said.get("settings")),
+            "back": lambda said: self._whole(lambda: self._changes.back(said.get("settings"))),
             "running": lambda said: self._running_there.look(said),
             "running_read": lambda said: self._running_there.read(said),
             "running_set": lambda said: self._running_there.set(said),
-            "running_back": lambda said: self._running_there.back(said),
+            "running_back": lambda said: self._whole(lambda: self._running_there.back(said)),
         }
 
     def work(self) -> str:
@@ -208,6 +209,11 @@ class Worker:
         offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
         return {"data": self._mine.piece(str(said["what"]), offset, size)}
 
+    def _whole(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What puts back is not ended in the middle of it."""
+        with self._putting_back:
+            return work()
+
     @property
     def _mine(self) -> Part:
         if self._part is None:
@@ -259,10 +265,21 @@ class Worker:
                     self._beat()
         self._came.put(self._why)
         if not self._closed.wait(STUCK_S):
-            with self._putting_back:  # a command that does has our mark, too
-                self._end_processes()
+            standing = standing_of(os.getpid())
+            self._tell_under_way(standing)
+            if self._putting_back.acquire(timeout=GIVEN_UP_S + standing.within_s):
+                self._end_processes()  # not before: a command that puts back has our mark, too
+                self._putting_back.release()
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
+
+    def _tell_under_way(self, standing: Standing) -> None:
+        """A coordinator that has ended the session waits for its end, but not for as long as a restart takes."""
+        if not standing.words:
+            return
+        longest = f" This may take up to {standing.within_s:.0f} s." if standing.within_s else ""
+        with contextlib.suppress(Over):
+            self._say({"under_way": f"{standing.words} is being put back.{longest}"[:1000]})
 
     def _beat(self) -> None:
         """The agent is to know that we are not stopped."""
