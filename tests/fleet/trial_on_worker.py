@@ -13,6 +13,7 @@ from pathlib import Path
 from distributed import Client
 from workers import STUDY, place
 
+from loadframe.fleet.trial_lease import Lease
 from loadframe.fleet.trial_task import carry_out
 from loadframe.study import load
 
@@ -52,15 +53,24 @@ def main() -> None:
     before = value()
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         future = client.submit(carry_out, json.dumps(asked), key="task-1", pure=False)
+        lease = Lease(client, next(iter(client.scheduler_info()["workers"])), "task-1")
         until = time.monotonic() + WITHIN_S
         while value() == before:
             assert time.monotonic() < until and not future.done(), future
             time.sleep(0.05)
         changed = value()
+        begun, process = time.monotonic(), trial()
         if how == "killed":
-            os.kill(trial(), signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)
+        else:  # no one speaks any more
+            lease.end()
+        while value() != before or Path(f"/proc/{process}").exists():
+            assert time.monotonic() - begun < WITHIN_S
+            time.sleep(0.02)
+        back_s = time.monotonic() - begun
         answer = json.loads(future.result(timeout=WITHIN_S))
-        print(json.dumps({"answer": answer, "before": before, "changed": changed, "after": value()}))
+        lease.end()
+        print(json.dumps({"answer": answer, "before": before, "changed": changed, "back_s": back_s}))
 
 
 if __name__ == "__main__":

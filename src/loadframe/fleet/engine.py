@@ -25,6 +25,7 @@ from loadframe.errors import FleetError
 from loadframe.fleet.declaration import AboutFleet, Fleet, HostTable
 from loadframe.fleet.hosts import check_alike
 from loadframe.fleet.tasks import Came
+from loadframe.fleet.trial_lease import Lease
 from loadframe.fleet.trial_task import carry_out, look
 from loadframe.formats.json_text import parse_json, write_json
 
@@ -64,6 +65,7 @@ class _Open:
     host: str
     address: str
     future: Any
+    lease: Lease
 
 
 class DaskEngine:
@@ -134,7 +136,7 @@ class DaskEngine:
         folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
         text = write_json({**asked, "task": task, "host": host, "cpus": cpus or "", "folder": folder})
         future = self._submit(carry_out, text, task, address)
-        self._open[task] = _Open(host, address, future)
+        self._open[task] = _Open(host, address, future, Lease(self._client, address, task))
         future.add_done_callback(lambda _: self._ended.put(task))
 
     def came(self, within_s: float) -> Came | None:
@@ -313,6 +315,7 @@ class DaskEngine:
 
     def _drop(self, task: str) -> None:
         one = self._open.pop(task)
+        one.lease.end()
         with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
             one.future.cancel()
 

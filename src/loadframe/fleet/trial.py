@@ -1,7 +1,8 @@
 """One trial on a host: `python -P -m loadframe.fleet.trial`, at the other end of two pipes.
 
 It reads what is asked from stdin, takes the steps on a bench of its own, writes the answer to stdout, and ends. Once
-stdin is closed, also by `kill -9` of what has started it, it ends the load, puts everything back and answers nothing.
+stdin is closed, also by `kill -9` of what has started it, or nothing has come for LEASE_S, it ends the load, puts
+everything back and answers nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from loadframe.experiments import searching, within
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
-from loadframe.fleet.wire import Lines, written
+from loadframe.fleet.wire import LEASE_S, Closed, Lines, Silent, WireError, written
 from loadframe.fleet.worker import GIVEN_UP_S, clean_up, tell
 from loadframe.host.leases import Lease
 from loadframe.host.processes import parse_cpus
@@ -108,11 +109,11 @@ def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool
     return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
 
 
-def _end_with_owner(descriptor: int) -> None:
-    """Of another thread: until the pipe is closed; then the main thread is interrupted, and unwinds."""
-    with suppress(OSError):
-        while os.read(descriptor, 1 << 12):
-            pass
+def _end_with_owner(lines: Lines) -> None:
+    """Of another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
+    with suppress(OSError, Closed, Silent, WireError):
+        while True:
+            lines.line(LEASE_S)
     os.kill(os.getpid(), signal.SIGINT)
     threading.Event().wait(GIVEN_UP_S)
     os._exit(1)
@@ -125,8 +126,9 @@ def main() -> None:
     sink = os.dup(1)
     os.dup2(2, 1)
     try:
-        asked = Lines(0).message(ASKED_WITHIN_S)
-        threading.Thread(target=_end_with_owner, args=(0,), daemon=True).start()
+        lines = Lines(0)
+        asked = lines.message(ASKED_WITHIN_S)
+        threading.Thread(target=_end_with_owner, args=(lines,), daemon=True).start()
         answer = taken(asked)
     except KeyboardInterrupt:
         tell("What has asked for this trial is gone.")

@@ -1,5 +1,5 @@
 """What a dask worker is asked for: texts in, texts out. A trial is a process of its own (trial.py), which ends where
-the worker is killed, where the task is cancelled, and where the coordinator is gone."""
+the worker is killed, where the task is cancelled, and where the coordinator is gone, or silent (trial_lease.py)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 import dask
 from distributed import get_worker
 
+from loadframe.fleet import trial_lease
 from loadframe.fleet.cleaning import cleaned_up
 from loadframe.fleet.looking import facts
-from loadframe.fleet.wire import LONGEST_LINE, written
+from loadframe.fleet.wire import LOAD_LEASE_S, LONGEST_LINE, written
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import environment, python
 
@@ -42,18 +43,23 @@ def carry_out(asked: str) -> str:
     said: list[bytes] = []
     reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
     reading.start()
-    why = ""
+    why, task = "", str(given["task"])
+    trial_lease.expect(task)
     with process.stdin, process.stdout:
         with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
             process.stdin.write(written(given))
             process.stdin.flush()
         until = time.monotonic() + float(given["within_s"])
         while process.poll() is None and not why:
-            if not _wanted(str(given["task"])):
+            if not _wanted(task):
                 why = "it was cancelled"
+            elif trial_lease.silent_s(task) > LOAD_LEASE_S:
+                why = f"its coordinator has said nothing for {LOAD_LEASE_S:g} s"
             elif time.monotonic() > until:
                 why = f"it had not ended within {float(given['within_s']):g} s"
+            _beat(process)
             time.sleep(POLL_S)
+        trial_lease.forget(task)
         if why:
             _end(process)
         reading.join(POLL_S * 10)
@@ -75,6 +81,14 @@ def _wanted(task: str) -> bool:
     """Whether the scheduler still wants it from this worker."""
     state = get_worker().state.tasks.get(task)
     return state is not None and state.state not in ("cancelled", "released", "forgotten")
+
+
+def _beat(process: subprocess.Popen[bytes]) -> None:
+    """It is to know that we are not stopped."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended, which its end tells
+        process.stdin.write(written({"beat": True}))
+        process.stdin.flush()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
