@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import UserError
+from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
 from loadframe.fleet.changing import Changing
 from loadframe.fleet.cleaning import Standing, standing_of
 from loadframe.fleet.part import Part, reason_of
@@ -55,7 +55,7 @@ class Worker:
         self._part: Part | None = None
         self._changing: Changing | None = None
         self._there: RunningThere | None = None
-        self._why = ""
+        self._why = self._elsewhere = ""
         self._saying = threading.Lock()
         self._closed = threading.Event()
         self._putting_back = threading.Lock()
@@ -117,8 +117,7 @@ class Worker:
     def _set_up(self, said: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in dict(said.get("environment") or {}).items():
             os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
-        if (folder := Path(str(said.get("folder") or "."))).is_dir():
-            os.chdir(folder)
+        self._elsewhere = _work_in(str(said.get("folder") or ""))
         clean_up()
         self._part = Part(said)
         self._changing = Changing(self._part.study, self._part.name)
@@ -302,7 +301,10 @@ class Worker:
         said = {"error": getattr(error, "fact", "") or f"{type(error).__name__}: {error}"}
         details = str(getattr(error, "details", "")).strip().rpartition("\n")[2][-300:]
         fact, said["error"] = said["error"], f"{said['error']}{details and ': '}{details}"[:2000]
-        told = {"reason": reason_of(error, ""), "remedy": str(getattr(error, "remedy", ""))[:1000]}
+        remedy = str(getattr(error, "remedy", ""))[:1000]
+        if self._elsewhere and isinstance(error, MissingTool | WorkloadError | TargetError):
+            remedy = f"{remedy} {self._elsewhere}".strip()
+        told = {"reason": reason_of(error, ""), "remedy": remedy}
         told |= {
             "kind": type(error).__name__,
             "fact": fact[:4000],
@@ -331,6 +333,20 @@ class Worker:
             work()
         except UserError as error:
             tell(str(error))
+
+
+def _work_in(folder: str) -> str:
+    """Where the command was called, as the study may name files below it. Why not, in words, where that is no folder
+    here: then it stays the one in which the agent was started."""
+    try:
+        os.chdir(folder or ".")
+    except OSError as error:
+        return (
+            f"What the study names by a relative path was looked for below {Path.cwd()} on that host, as the folder "
+            f"in which you called Loadframe cannot be entered there ({folder}: {error.strerror}). Copy it to there, or "
+            "write whole paths."
+        )
+    return ""
 
 
 def clean_up() -> None:
