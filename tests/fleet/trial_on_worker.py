@@ -15,6 +15,7 @@ from workers import STUDY, place
 
 from loadframe.fleet.trial_lease import Lease
 from loadframe.fleet.trial_task import carry_out
+from loadframe.fleet.wire import LOAD_LEASE_S
 from loadframe.study import load
 
 FILE = Path("/proc/sys/net/core/somaxconn")
@@ -48,7 +49,7 @@ def main() -> None:
     asked = {
         "study": study.resolved(), "states": [], "order": [["A", 8.0]], "block": 1, "round": None,
         "step": "trial", "floors": [], "host": "one", "folder": str(folder), "cpus": "", "within_s": 200.0,
-        "task": "task-1",
+        "task": "task-1", "lease_s": LOAD_LEASE_S,
     }  # fmt: skip
     before = value()
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:

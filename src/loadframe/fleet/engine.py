@@ -25,8 +25,9 @@ from loadframe.errors import FleetError
 from loadframe.fleet.declaration import AboutFleet, Fleet, HostTable
 from loadframe.fleet.hosts import check_alike
 from loadframe.fleet.tasks import Came
-from loadframe.fleet.trial_lease import Lease
+from loadframe.fleet.trial_lease import OWN_LEASE_S, Lease
 from loadframe.fleet.trial_task import carry_out, look
+from loadframe.fleet.wire import LOAD_LEASE_S
 from loadframe.formats.json_text import parse_json, write_json
 
 _dask: Any = distributed
@@ -134,7 +135,9 @@ class DaskEngine:
         address = self._places[host].address
         cpus = next(each.cpus for each in self._hosts if each.name == host)
         folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
-        text = write_json({**asked, "task": task, "host": host, "cpus": cpus or "", "folder": folder})
+        lease_s = LOAD_LEASE_S if self._about.scheduler else OWN_LEASE_S
+        told = {"task": task, "host": host, "cpus": cpus or "", "folder": folder, "lease_s": lease_s}
+        text = write_json({**asked, **told})
         future = self._submit(carry_out, text, task, address)
         self._open[task] = _Open(host, address, future, Lease(self._client, address, task))
         future.add_done_callback(lambda _: self._ended.put(task))

@@ -14,6 +14,9 @@ from typing import Any
 
 from loadframe.fleet.wire import BEAT_S
 
+OWN_LEASE_S = 30.0
+"""Of workers that the command has started on its own machine: they end with it at once, and no link is between them.
+That it stands still (SIGSTOP) is left, which is no reason to lose trials where the machine is busy."""
 _heard: dict[str, float] = {}
 """Of a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
 
@@ -55,6 +58,8 @@ class Lease:
         self._over.set()
 
     def _beat(self) -> None:
-        while not self._over.wait(BEAT_S):
+        beat_s = 0.0
+        while not self._over.wait(beat_s):
+            beat_s = BEAT_S
             with contextlib.suppress(Exception):  # the worker or the scheduler has gone, and with it the task
                 self._client.run(hear, self._task, workers=[self._address], on_error="ignore")

@@ -16,7 +16,7 @@ from distributed import get_worker
 from loadframe.fleet import trial_lease
 from loadframe.fleet.cleaning import cleaned_up
 from loadframe.fleet.looking import facts
-from loadframe.fleet.wire import LOAD_LEASE_S, LONGEST_LINE, written
+from loadframe.fleet.wire import LONGEST_LINE, written
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import environment, python
 
@@ -43,7 +43,7 @@ def carry_out(asked: str) -> str:
     said: list[bytes] = []
     reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
     reading.start()
-    why, task = "", str(given["task"])
+    why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
     trial_lease.expect(task)
     with process.stdin, process.stdout:
         with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
@@ -53,8 +53,8 @@ def carry_out(asked: str) -> str:
         while process.poll() is None and not why:
             if not _wanted(task):
                 why = "it was cancelled"
-            elif trial_lease.silent_s(task) > LOAD_LEASE_S:
-                why = f"its coordinator has said nothing for {LOAD_LEASE_S:g} s"
+            elif trial_lease.silent_s(task) > lease_s:
+                why = f"its coordinator has said nothing for {lease_s:g} s"
             elif time.monotonic() > until:
                 why = f"it had not ended within {float(given['within_s']):g} s"
             _beat(process)
