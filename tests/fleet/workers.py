@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 from stations import LOADFRAME, await_that
 
 from loadframe.host.environment import python
@@ -141,26 +142,45 @@ def parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+CLOSED = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+"""On loopback alone, with the pages."""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With the worker of a nanny."""
+    for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+        each.kill()
+    process.wait()
+
+
 @contextmanager
-def engine(folder: Path, paces: dict[str, float], *, agreed: bool = True, token: str = TOKEN) -> Iterator[str]:
-    """A scheduler on loopback, and a worker for each host, in a folder of its own: the address."""
+def engine(
+    folder: Path,
+    paces: dict[str, float],
+    *,
+    agreed: bool = True,
+    token: str = TOKEN,
+    scheduler: Sequence[str] = CLOSED,
+    worker: Sequence[str] = (*CLOSED, "--no-nanny"),
+    within: Sequence[str] = (),
+) -> Iterator[str]:
+    """A scheduler on loopback, and a worker for each host, in a folder of its own: the address. scheduler, worker: the
+    words by which they are told where to listen; within: what comes before their commands."""
     environment = {**os.environ, **(AGREED if agreed else {}), **({"LABORATORY_TOKEN": token} if token else {})}
     with ExitStack() as stack:
 
         def run(module: str, words: Sequence[str], place: Path) -> None:
             process = subprocess.Popen(
-                python(f"distributed.cli.{module}", *words), cwd=place, env=environment,
+                [*within, *python(f"distributed.cli.{module}", *words)], cwd=place, env=environment,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            stack.callback(process.wait)
-            stack.callback(process.kill)
+            stack.callback(_end, process)
 
         file = folder / "scheduler.json"
-        own = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        run("dask_scheduler", own, folder)
+        run("dask_scheduler", [*scheduler, "--port", "0", "--scheduler-file", str(file)], folder)
         await_that(lambda: file.exists() and file.read_text(encoding="utf-8").endswith("}"), "a scheduler")
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
         for name, pace_s in paces.items():
-            words = [address, "--name", f"{name}-worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
-            run("dask_worker", [*words, "--host", "127.0.0.1"], place(folder / name, pace_s))
+            words = [address, "--name", f"{name}-worker", "--nthreads", "1", *worker]
+            run("dask_worker", words, place(folder / name, pace_s))
         yield address

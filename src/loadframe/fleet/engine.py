@@ -22,6 +22,7 @@ import dask
 import distributed
 
 from loadframe.errors import FleetError
+from loadframe.fleet.dask_nodes import Seen, open_of_scheduler, open_of_worker, settings_of, workers_of
 from loadframe.fleet.declaration import AboutFleet, Fleet, HostTable
 from loadframe.fleet.hosts import check_alike
 from loadframe.fleet.tasks import Came
@@ -50,6 +51,10 @@ three: what would use CPU, or speak, beside a measurement."""
 STARTED_SO = (
     "Start it with DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 and "
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False."
+)
+CLOSED_SO = (
+    "Start {} with --host 127.0.0.1 and --dashboard-address 127.0.0.1:0; or with --tls-ca-file, --tls-cert and "
+    "--tls-key, and --dashboard-address 127.0.0.1:0: --no-dashboard alone leaves a port open (docs/fleet.md)."
 )
 
 
@@ -174,12 +179,15 @@ class DaskEngine:
         return _dask.Client(cluster, security=security, set_as_default=False)
 
     def _check_scheduler(self) -> None:
-        """FleetError for a scheduler that would try again, or move, what is a measurement."""
-
-        def settings(dask_scheduler: Any) -> tuple[int, bool]:  # goes there by value: it may have no Loadframe
-            return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
-
-        failures, steals = self._client.run_on_scheduler(settings)
+        """FleetError for a scheduler that strangers can reach, or that would try again, or move, what is a
+        measurement."""
+        if reached := open_of_scheduler(self._client):
+            raise FleetError(
+                f"the scheduler {self._about.scheduler} listens at {' and '.join(reached)}, where whoever reaches it "
+                "may run programs, or reads what it does",
+                remedy=CLOSED_SO.format("it"),
+            )
+        failures, steals = settings_of(self._client)
         if failures or steals:
             told = [f"allowed-failures is {failures}"] if failures else []
             told += ["work stealing is on"] if steals else []
@@ -187,16 +195,14 @@ class DaskEngine:
 
     def _seen(self) -> dict[str, str]:
         """Addresses of the workers that are there, by host."""
-        workers = self._workers()
-        by_name = {str(worker["name"]): (address, worker) for address, worker in workers.items()}
-        return {host.name: by_name[host.worker][0] for host in self._hosts if host.worker in by_name}
+        return {name: worker.address for name, worker in self._workers().items()}
 
-    def _workers(self) -> Mapping[str, Any]:
-        """What the scheduler knows of its workers, by address. FleetError where it is gone."""
+    def _workers(self) -> Mapping[str, Seen]:
+        """Those that are there, by host. FleetError where the scheduler is gone."""
         try:
             if self._client.status == "running":
-                workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-                return workers
+                workers = workers_of(self._client)
+                return {host.name: workers[host.worker] for host in self._hosts if host.worker in workers}
             why = f"the connection is {self._client.status}"
         except (OSError, TimeoutError, RuntimeError) as error:
             why = str(error)
@@ -214,28 +220,36 @@ class DaskEngine:
                 names = ", ".join(host.worker for host in missing)
                 raise FleetError(
                     f"no worker {names} is at the scheduler within {CONNECTED_WITHIN_S:g} s",
-                    remedy="Start it there: dask worker ADDRESS --name NAME --nthreads 1 --no-dashboard.",
+                    remedy="Start it there: dask worker ADDRESS --name NAME --nthreads 1 --host HOST --no-dashboard "
+                    "--dashboard-address 127.0.0.1:0 (docs/fleet.md).",
                 )
             time.sleep(POLL_S)
         self._check_slots()
         absent = set(self.hosts) - self.present()
         if absent:
-            raise FleetError(f"the worker of host {min(absent)!r} has gone", remedy="See why, and start it again.")
+            raise _gone_again(min(absent))
 
     def _check_slots(self) -> None:
         """FleetError for a worker that would take two tasks at a time, or that strangers can reach."""
-        workers, seen = self._workers(), self._seen()
+        workers = self._workers()
         for host in self._hosts:
-            address = seen[host.name]
-            if workers[address]["nthreads"] != 1:
+            worker = workers.get(host.name)
+            if worker is None:
+                raise _gone_again(host.name)
+            if worker.threads != 1:
                 raise FleetError(
-                    f"the worker {host.worker} takes {workers[address]['nthreads']} tasks at a time",
+                    f"the worker {host.worker} takes {worker.threads} tasks at a time",
                     remedy="Start it with --nthreads 1: one trial has its host to itself.",
                 )
-            if not address.startswith(("tls://", "tcp://127.", "tcp://[::1]")):
+            try:
+                reached = open_of_worker(self._client, worker)
+            except (OSError, TimeoutError) as error:
+                raise _gone_again(host.name) from error
+            if reached:
                 raise FleetError(
-                    f"the worker {host.worker} listens at {address}, where whoever reaches it may run programs",
-                    remedy="Let scheduler and workers speak TLS.",
+                    f"the worker {host.worker} listens at {' and '.join(reached)}, where whoever reaches it may run "
+                    "programs, or reads what it does",
+                    remedy=CLOSED_SO.format("it"),
                 )
 
     def _returned(self, host: HostTable, address: str, known: Place) -> Place | None:
@@ -321,6 +335,10 @@ class DaskEngine:
         one.lease.end()
         with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
             one.future.cancel()
+
+
+def _gone_again(host: str) -> FleetError:
+    return FleetError(f"the worker of host {host!r} has gone", remedy="See why, and start it again.")
 
 
 def _security(about: AboutFleet) -> Any:
