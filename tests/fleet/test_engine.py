@@ -6,14 +6,19 @@ import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from stations import await_that
+from workers import CLOSED
+from workers import engine as started
 
 from loadframe.errors import FleetError
 from loadframe.fleet.declaration import Fleet, load
@@ -100,6 +105,60 @@ def test_a_killed_worker_loses_its_task_once_and_comes_again(engine: DaskEngine)
     came = next_of(engine)
     assert (came.task, came.host, came.lost) == ("again", "one", ""), "the lost one does not come again"
     assert engine.came(1.0) is None
+
+
+class Worker:
+    """One that a user has started, always at one port."""
+
+    def __init__(self, folder: Path, scheduler: str, name: str) -> None:
+        self._folder, self._scheduler, self._name = folder, scheduler, name
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = str(free.getsockname()[1])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, before: str = "pass", threads: str = "1") -> None:
+        """In place of the one that runs. before: Python that it runs first."""
+        self.end()
+        own = ["--name", self._name, "--nthreads", threads, "--worker-port", self._port, "--no-nanny", *CLOSED]
+        code = f"{before}; from distributed.cli.dask_worker import main; main()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code, self._scheduler, *own], cwd=self._folder,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+OLDER = "import loadframe.fleet.looking as l; l.__version__ = '0.0.1'"
+
+
+def test_a_worker_that_returns_is_looked_at_as_at_first(tmp_path: Path) -> None:
+    """Also at the address that it had."""
+    said: list[str] = []
+    with ExitStack() as stack:
+        address = stack.enter_context(started(tmp_path, {}))
+        one, two = (Worker(tmp_path, address, name) for name in ("one", "two"))
+        for each in (one, two):
+            stack.callback(each.end)
+            each.start()
+        rows = "".join(f'{HOST.format(name=name)}authorised = true\nowner = "this test"\n' for name in ("one", "two"))
+        path = tmp_path / "fleet.toml"
+        path.write_text(f'[fleet]\nname = "laboratory"\nscheduler = "{address}"\n{rows}')
+        engine = stack.enter_context(DaskEngine(load(path), say=said.append))
+        assert engine.present() == {"one", "two"}
+        for given, told in (
+            ({"before": OLDER}, "host 'one' has Loadframe 0.0.1"),
+            ({"threads": "2"}, "the worker one takes 2 tasks at a time"),
+        ):
+            one.start(**given)
+            await_that(lambda told=told: not engine.present() & {"one"} and told in said[-1], told)  # type: ignore[misc]
+            assert "The worker one has returned, and is not used" in said[-1]
+            assert engine.present() == {"two"}
+        one.start()
+        await_that(lambda: engine.present() == {"one", "two"}, "one that is as it was is used again")
 
 
 def test_what_is_closed_leaves_no_process(tmp_path: Path) -> None:

@@ -58,11 +58,13 @@ def open_of_scheduler(client: Any) -> tuple[str, ...]:
 
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
-    """Where strangers reach it, or the nanny that has started it."""
+    """Where strangers reach it, or the nanny that has started it. What dask raises where one has gone."""
     found: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:
             told = client.run(_listening(), workers=[worker.address], nanny=nanny, callback_timeout=ASKED_WITHIN_S)
+            if not told:
+                raise ConnectionError(f"nothing answers at {address}")
             found += [each for places in told.values() for each in places]
     return strangers_reach(found)
 

@@ -60,16 +60,17 @@ CLOSED_SO = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A worker that is there: its address, and the kernel that it said it runs on."""
+    """A worker that was looked at. boot, process: the kernel that it said it runs on, and its number there."""
 
-    address: str
+    worker: Seen
     boot: str
+    process: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
     host: str
-    address: str
+    worker: Seen
     future: Any
     lease: Lease
 
@@ -89,7 +90,8 @@ class DaskEngine:
         self._open: dict[str, _Open] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._places: dict[str, Place] = {}
-        self._foreign: set[str] = set()
+        self._foreign: dict[str, str] = {}
+        """Of hosts, workers that have returned and are not used."""
         if len(self._hosts) < 2:
             raise FleetError(
                 f"the fleet {fleet.fleet.name!r} has {len(self._hosts)} hosts for trials side by side; it takes two",
@@ -123,28 +125,34 @@ class DaskEngine:
         return (f"Trials ran side by side on the hosts {names} of the fleet {self._about.name}.", *together)
 
     def present(self) -> frozenset[str]:
-        """See Engine. A worker that has returned is looked at again: it must be on the same host."""
-        seen = self._seen()
+        """See Engine. A worker that has returned is looked at as at first, also where it has its old address."""
+        seen = self._workers()
         for host in self._hosts:
-            address, known = seen.get(host.name), self._places.get(host.name)
-            if address is None or host.name in self._foreign or (known and known.address == address):
+            worker, known = seen.get(host.name), self._places.get(host.name)
+            if worker is None or worker.number == self._foreign.get(host.name):
                 continue
-            place = self._looked(host, address) if known is None else self._returned(host, address, known)
+            if known and known.worker.number == worker.number:
+                continue
+            place = self._looked(host, worker) if known is None else self._returned(host, worker, known)
             if place is not None:
                 self._places[host.name] = place
-        at = {name for name, address in seen.items() if name in self._places and self._places[name].address == address}
-        return frozenset(at - {each.host for each in self._open.values()} - self._foreign)
+        at = {
+            name
+            for name, worker in seen.items()
+            if name in self._places and self._places[name].worker.number == worker.number
+        }
+        return frozenset(at - {each.host for each in self._open.values()})
 
     def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
         """See Engine."""
-        address = self._places[host].address
+        worker = self._places[host].worker
         cpus = next(each.cpus for each in self._hosts if each.name == host)
         folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
         lease_s = LOAD_LEASE_S if self._about.scheduler else OWN_LEASE_S
         told = {"task": task, "host": host, "cpus": cpus or "", "folder": folder, "lease_s": lease_s}
         text = write_json({**asked, **told})
-        future = self._submit(carry_out, text, task, address)
-        self._open[task] = _Open(host, address, future, Lease(self._client, address, task))
+        future = self._submit(carry_out, text, task, worker.address)
+        self._open[task] = _Open(host, worker, future, Lease(self._client, worker.address, task))
         future.add_done_callback(lambda _: self._ended.put(task))
 
     def came(self, within_s: float) -> Came | None:
@@ -193,10 +201,6 @@ class DaskEngine:
             told += ["work stealing is on"] if steals else []
             raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(told)}", remedy=STARTED_SO)
 
-    def _seen(self) -> dict[str, str]:
-        """Addresses of the workers that are there, by host."""
-        return {name: worker.address for name, worker in self._workers().items()}
-
     def _workers(self) -> Mapping[str, Seen]:
         """Those that are there, by host. FleetError where the scheduler is gone."""
         try:
@@ -215,7 +219,7 @@ class DaskEngine:
 
     def _await_hosts(self) -> None:
         until = time.monotonic() + CONNECTED_WITHIN_S
-        while missing := [host for host in self._hosts if host.name not in self._seen()]:
+        while missing := [host for host in self._hosts if host.name not in self._workers()]:
             if time.monotonic() > until:
                 names = ", ".join(host.worker for host in missing)
                 raise FleetError(
@@ -224,53 +228,43 @@ class DaskEngine:
                     "--dashboard-address 127.0.0.1:0 (docs/fleet.md).",
                 )
             time.sleep(POLL_S)
-        self._check_slots()
         absent = set(self.hosts) - self.present()
         if absent:
-            raise _gone_again(min(absent))
+            raise FleetError(f"the worker of host {min(absent)!r} has gone", remedy="See why, and start it again.")
 
-    def _check_slots(self) -> None:
-        """FleetError for a worker that would take two tasks at a time, or that strangers can reach."""
-        workers = self._workers()
-        for host in self._hosts:
-            worker = workers.get(host.name)
-            if worker is None:
-                raise _gone_again(host.name)
-            if worker.threads != 1:
-                raise FleetError(
-                    f"the worker {host.worker} takes {worker.threads} tasks at a time",
-                    remedy="Start it with --nthreads 1: one trial has its host to itself.",
-                )
-            try:
-                reached = open_of_worker(self._client, worker)
-            except (OSError, TimeoutError) as error:
-                raise _gone_again(host.name) from error
-            if reached:
-                raise FleetError(
-                    f"the worker {host.worker} listens at {' and '.join(reached)}, where whoever reaches it may run "
-                    "programs, or reads what it does",
-                    remedy=CLOSED_SO.format("it"),
-                )
-
-    def _returned(self, host: HostTable, address: str, known: Place) -> Place | None:
-        """A worker that has come again, where it may be used; else it is not looked at any more."""
+    def _returned(self, host: HostTable, worker: Seen, known: Place) -> Place | None:
+        """A worker that has come again, where it may be used; else this one is not looked at any more."""
         try:
-            place = self._looked(host, address)
+            place = self._looked(host, worker)
             if place is None or place.boot == known.boot:
                 return place
             why = "it is on another machine"
         except FleetError as error:
             why = error.fact
-        self._foreign.add(host.name)
+        self._foreign[host.name] = worker.number
         self._say(f"The worker {host.worker} has returned, and is not used: {why}.")
         return None
 
-    def _looked(self, host: HostTable, address: str) -> Place | None:
+    def _looked(self, host: HostTable, worker: Seen) -> Place | None:
         """What a worker says of its host; None where it has gone again. FleetError for one that cannot be used."""
+        if worker.threads != 1:
+            raise FleetError(
+                f"the worker {host.worker} takes {worker.threads} tasks at a time",
+                remedy="Start it with --nthreads 1: one trial has its host to itself.",
+            )
         task = f"look-{host.name}-{time.monotonic_ns()}"
-        future = self._submit(look, write_json({"secrets": self._secrets}), task, address)
+        future = None
         try:
+            if reached := open_of_worker(self._client, worker):
+                raise FleetError(
+                    f"the worker {host.worker} listens at {' and '.join(reached)}, where whoever reaches it may run "
+                    "programs, or reads what it does",
+                    remedy=CLOSED_SO.format("it"),
+                )
+            future = self._submit(look, write_json({"secrets": self._secrets}), task, worker.address)
             said = parse_json(future.result(timeout=LOOKED_WITHIN_S).encode())
+        except FleetError:
+            raise
         except ModuleNotFoundError as error:
             raise FleetError(
                 f"host {host.name!r} has no Python package {error.name}", remedy="pip install 'loadframe[fleet]' there."
@@ -279,14 +273,15 @@ class DaskEngine:
             self._say(f"host {host.name!r} does not answer: {type(error).__name__}")
             return None
         finally:
-            future.cancel()
+            if future is not None:
+                future.cancel()
         check_alike({host.name: said["facts"]})
         if said["missing"]:
             raise FleetError(
                 f"host {host.name!r} lacks the variables {', '.join(said['missing'])}, which the study names",
                 remedy="Set them where its worker is started: secrets are never sent through the scheduler.",
             )
-        return Place(address, str(said["facts"]["boot"]))
+        return Place(worker, str(said["facts"]["boot"]), int(said["process"]))
 
     # --- tasks ------------------------------------------------------------------------------------------------------
 
@@ -317,15 +312,19 @@ class DaskEngine:
         answer = parse_json(text.encode())
         if answer.get("died"):
             return Came(task, one.host, lost=str(answer["died"]))
-        if answer.get("task") != task or answer.get("boot") != self._places[one.host].boot:
+        place = self._places[one.host]
+        if answer.get("task") != task or answer.get("boot") != place.boot:
             return Came(task, one.host, lost="the answer is of another host")
+        if answer.get("process") != place.process:
+            return Came(task, one.host, lost="the answer is of another worker, which was not looked at")
         return Came(task, one.host, answer)
 
     def _gone(self) -> Came | None:
         """A task whose worker is not there any more, of which nothing else tells: dask would wait for it to return."""
-        seen = self._seen()
+        seen = self._workers()
         for task, one in self._open.items():
-            if seen.get(one.host) != one.address and not one.future.done():
+            now = seen.get(one.host)
+            if (now is None or now.number != one.worker.number) and not one.future.done():
                 self._drop(task)
                 return Came(task, one.host, lost="its worker has gone")
         return None
@@ -335,10 +334,6 @@ class DaskEngine:
         one.lease.end()
         with contextlib.suppress(Exception):  # the scheduler has gone, and every task with it
             one.future.cancel()
-
-
-def _gone_again(host: str) -> FleetError:
-    return FleetError(f"the worker of host {host!r} has gone", remedy="See why, and start it again.")
 
 
 def _security(about: AboutFleet) -> Any:
