@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from daemons import SSHD, ssh_daemon
 from network import Network
 
+import loadframe
 from loadframe.fleet.connection import command
 from loadframe.fleet.declaration import HostTable
 
@@ -95,8 +97,24 @@ def test_another_version_and_a_host_that_is_down_refuse(lan: Network, tmp_path: 
     differs = row(lan, "driver", "driver", loadframe=other)
     found = checked(lan, tmp_path, row(lan, "coordinator", "observer"), differs, down, code=1)
     told = [each["fact"] for each in found["problems"] if each["refuses"]]
-    assert any("Loadframe is 0.0.1 there" in fact or "and 0.0.1 on driver" in fact for fact in told)
+    assert any("Loadframe is 0.0.1 there" in fact and "on this machine" in fact for fact in told)
     assert any("'target' cannot be reached" in fact for fact in told)
+
+
+def test_other_code_of_the_same_version_refuses(lan: Network, tmp_path: Path) -> None:
+    """Two checkouts: of one a file is another one."""
+    there = tmp_path / "there"
+    shutil.copytree(Path(loadframe.__file__).parent, there / "loadframe", ignore=shutil.ignore_patterns("__pycache__"))
+    program = agent_with(tmp_path, f"import sys; sys.path.insert(0, '{there}')")
+    same = checked(lan, tmp_path, row(lan, "driver", "driver", loadframe=program))
+    assert same["fit"] and len(same["hosts"][0]["facts"]["code"]) == 12
+    with (there / "loadframe/units.py").open("a") as file:
+        file.write("\nOTHERS = 1\n")
+    found = checked(lan, tmp_path, row(lan, "driver", "driver", loadframe=program), code=1)
+    (told,) = [each["fact"] for each in found["problems"] if each["refuses"]]
+    assert told.startswith("Loadframe has the same version there as on this machine") and told.endswith(
+        "but other code"
+    )
 
 
 def test_a_clock_that_is_off_is_told_with_what_it_is_unsure_by(lan: Network, tmp_path: Path) -> None:

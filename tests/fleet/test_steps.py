@@ -177,6 +177,12 @@ def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -
     lab.await_as_before()
 
 
+def test_other_code_of_the_same_version_is_refused(lab: Laboratory) -> None:
+    lab.stations[1].before = "import loadframe.fleet.looking as l; l.code_digest = lambda: '0123456789ab'"
+    told = refused(lab.begin("[4]"))
+    assert "host 'b' has the same version of Loadframe as this machine" in told and "but other code" in told
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [

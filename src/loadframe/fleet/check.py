@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +15,7 @@ from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.identity import Identity
 from loadframe.fleet.judging import problems
+from loadframe.fleet.looking import facts as own_facts
 from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
 
 EXCHANGES = 40
@@ -52,7 +53,13 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
         hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
         for host, why in zip(agents_on, reached, strict=True)
     ]
-    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links))
+    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, _facts(own_facts())))
+
+
+def _facts(told: Mapping[str, Any]) -> HostFacts:
+    """KeyError where something is not told."""
+    given = {"code": "", **told}
+    return HostFacts(**{name: given[name] for name in HostFacts.__dataclass_fields__})
 
 
 def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
@@ -73,7 +80,7 @@ def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
     host = agent.host
     found = HostCheck(host.name, tuple(host.roles))
     try:
-        facts = HostFacts(**{name: agent.facts[name] for name in HostFacts.__dataclass_fields__})
+        facts = _facts(agent.facts)
         wall, begin = (offset(each) for each in agent.exchanges(EXCHANGES))
         use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
         _, end = (offset(each) for each in agent.exchanges(EXCHANGES))

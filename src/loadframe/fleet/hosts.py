@@ -21,6 +21,7 @@ from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.far_target import checked
+from loadframe.fleet.judging import SAME_CODE
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
@@ -293,7 +294,7 @@ def _try(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:
 
 
 def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
-    """FleetError for a host whose versions are not those of this program: hosts are refused by what they run."""
+    """FleetError for a host whose versions or code are not those of this program: what runs there decides."""
     mine = facts()
     for name, theirs in known.items():
         for what in ALIKE:
@@ -303,3 +304,8 @@ def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
                     f"host {name!r} has {title} {theirs.get(what)}, and this machine {mine[what]}",
                     remedy=f"Install the same {title} on all hosts.",
                 )
+        if theirs.get("code") != mine["code"]:
+            raise FleetError(
+                f"host {name!r} has the same version of Loadframe as this machine, {mine['loadframe']}, but other code",
+                remedy=SAME_CODE,
+            )

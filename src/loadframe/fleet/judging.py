@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from loadframe.model.fleet import FleetLink, FleetProblem, HostCheck, HostFacts
@@ -18,11 +18,12 @@ DRIFT = 500e-6
 """What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
 NEARLY_ONE = 0.9
 """Of a CPU: encryption, not the link, has set the figure."""
+SAME_CODE = "Install Loadframe on all hosts from the same package or checkout, without changes of one's own."
 
 
-def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink]) -> tuple[FleetProblem, ...]:
-    """Those that refuse it first."""
-    found = [*_unreached(hosts), *_different(hosts), *_unlinked(links), *_together(hosts)]
+def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
+    """Those that refuse it first. here: of the machine that coordinates."""
+    found = [*_unreached(hosts), *_different(hosts, here), *_unlinked(links), *_together(hosts)]
     for host in hosts:
         found += [*_loud(host), *_clock(host)]
     return tuple(sorted(found, key=lambda each: not each.refuses))
@@ -35,23 +36,30 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
             yield FleetProblem(host.name, fact, "\n".join(more), refuses=True)
 
 
-def _different(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
-    """Of two versions one is a treatment that no one asked for."""
+def _different(hosts: Sequence[HostCheck], here: HostFacts) -> Iterator[FleetProblem]:
+    """Of two versions one is a treatment that no one asked for. This machine is one of those that are compared: it
+    refuses all others before it measures."""
     known = [(host.name, host.facts) for host in hosts if host.facts is not None]
     for what, value in (("Loadframe", _loadframe), ("Python", _python)):
         having = defaultdict(list)
         for name, facts in known:
             having[value(facts)].append(name)
-        if len(having) > 1:
-            usual = Counter({version: len(names) for version, names in having.items()}).most_common(1)[0][0]
-            for version, names in having.items():
-                if version != usual:
-                    yield FleetProblem(
-                        ", ".join(names),
-                        f"{what} is {version} there and {usual} on {having[usual][0]}",
-                        f"Install the same {what} on all hosts.",
-                        refuses=True,
-                    )
+        for version, names in having.items():
+            if version != value(here):
+                yield FleetProblem(
+                    ", ".join(names),
+                    f"{what} is {version} there and {value(here)} on this machine",
+                    f"Install the same {what} on all hosts.",
+                    refuses=True,
+                )
+    other = [name for name, facts in known if facts.loadframe == here.loadframe and facts.code != here.code]
+    if other:
+        yield FleetProblem(
+            ", ".join(other),
+            f"Loadframe has the same version there as on this machine ({here.loadframe}), but other code",
+            SAME_CODE,
+            refuses=True,
+        )
 
 
 def _loadframe(facts: HostFacts) -> str:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from loadframe.fleet.own_code import code_digest
 from loadframe.version import __version__
 
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -15,12 +16,14 @@ FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 def facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Versions, kernel, CPUs that this process may use, memory in bytes; boot: one kernel has one."""
+    """Versions, kernel, CPUs that this process may use, memory in bytes. code: of two checkouts of one version it
+    differs; boot: one kernel has one."""
     memory = next(
         (line.split() for line in _text(root / "proc/meminfo").splitlines() if line.startswith("MemTotal:")), []
     )
     return {
         "loadframe": __version__,
+        "code": code_digest(),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "kernel": os.uname().release,

@@ -10,7 +10,8 @@ ENCRYPTS = 0.9
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a host is. boot: one running kernel has one. cpus: that Loadframe may use there."""
+    """What a host is. boot: one running kernel has one. cpus: that Loadframe may use there. code: a digest of
+    Loadframe's own source files there; "" where it does not tell."""
 
     loadframe: str
     python: str
@@ -19,6 +20,7 @@ class HostFacts:
     cpus: int
     memory_bytes: int | None
     boot: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
