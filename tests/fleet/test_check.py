@@ -147,13 +147,29 @@ def test_a_host_is_reached_by_the_user_s_own_ssh(lan: Network, daemon: Path, tmp
     assert link["pings"] > 0
 
 
-def test_a_host_that_ssh_does_not_know_is_told_with_ssh_s_own_words(lan: Network, daemon: Path, tmp_path: Path) -> None:
-    (tmp_path / "known").write_text("")
+@pytest.mark.parametrize("of_the_user", ["", "StrictHostKeyChecking no", "StrictHostKeyChecking accept-new"])
+def test_a_host_that_ssh_does_not_know_is_told_and_never_accepted(
+    lan: Network, daemon: Path, tmp_path: Path, of_the_user: str
+) -> None:
+    """Whatever the user's own configuration says of it."""
+    known = tmp_path / "known"
+    known.write_text("")
+    daemon.write_text(f"{daemon.read_text()} {of_the_user}\n")
     target = row(lan, "target", "target", 'ssh = "laboratory-target"')
     found = checked(lan, tmp_path, target, about=f'ssh_config = "{daemon}"', code=1)
     (host,) = found["hosts"]
-    assert "Host key verification failed" in host["why_not"]
-    assert "Try it by hand: ssh" in host["why_not"]
+    assert "cannot be reached: ssh refuses its key" in host["why_not"]
+    assert f"Log in once by hand, `ssh -F {daemon} laboratory-target`" in host["why_not"]
+    assert "Host key verification failed" in host["why_not"] and known.read_text() == ""
+
+
+def test_a_host_whose_key_is_another_one_is_told(lan: Network, daemon: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text(f"[{lan.address('target')}]:2222 {(tmp_path / 'user.pub').read_text()}")
+    target = row(lan, "target", "target", 'ssh = "laboratory-target"')
+    found = checked(lan, tmp_path, target, about=f'ssh_config = "{daemon}"', code=1)
+    (host,) = found["hosts"]
+    assert "Go no further until the owner of laboratory-target says why its key is another one" in host["why_not"]
 
 
 @pytest.mark.skipif(SSHD is None, reason="no sshd is installed")

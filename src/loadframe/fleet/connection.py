@@ -16,6 +16,7 @@ from typing import Any, Self
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Exchange
 from loadframe.fleet.declaration import HostTable
+from loadframe.fleet.host_keys import STRICT, remedy_for
 from loadframe.fleet.last_words import LastWords
 from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host.environment import environment, python
@@ -43,10 +44,13 @@ def command(host: HostTable, ssh_config: Path | None) -> list[str]:
     agent = [host.loadframe, "fleet", "agent"]
     if host.by:
         return [*host.by, *agent]
-    own = ["-F", str(ssh_config)] if ssh_config is not None else []
-    options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
+    options = ["-T", *STRICT, "-o", f"ConnectTimeout={CONNECT_S}"]
     options += ["-o", f"ServerAliveInterval={ALIVE_EVERY_S}", "-o", f"ServerAliveCountMax={ALIVE_MISSED}"]
-    return ["ssh", *own, *options, "--", host.ssh, shlex.join(agent)]
+    return ["ssh", *_own(ssh_config), *options, "--", host.ssh, shlex.join(agent)]
+
+
+def _own(ssh_config: Path | None) -> list[str]:
+    return ["-F", str(ssh_config)] if ssh_config is not None else []
 
 
 class Agent:
@@ -55,6 +59,7 @@ class Agent:
     def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
         """FleetError where it does not greet."""
         self.host = host
+        self._own = _own(ssh_config)
         self._said = LastWords()
         try:
             self._process = _started(host, command(host, ssh_config), self._said.sink)
@@ -251,10 +256,12 @@ class Agent:
 
     def _unreached(self, why: str) -> FleetError:
         words = shlex.join(self._process.args) if isinstance(self._process.args, list) else ""
+        said = self._last_words()
+        strange = remedy_for(said, self.host.ssh, self._own) if self.host.ssh else ""
         return FleetError(
-            f"host {self.host.name!r} cannot be reached: {why}",
-            remedy=f"Try it by hand: {words}",
-            details=self._last_words(),
+            f"host {self.host.name!r} cannot be reached: {'ssh refuses its key' if strange else why}",
+            remedy=strange or f"Try it by hand: {words}",
+            details=said,
         )
 
     def _last_words(self) -> str:
