@@ -20,7 +20,7 @@ from loadframe.errors import (
     UserError,
     WorkloadError,
 )
-from loadframe.fleet.coordinator import Coordinator
+from loadframe.fleet.coordinator import REMEDY, Coordinator
 from loadframe.fleet.serving import state_told
 from loadframe.fleet.transport import Arrived
 from loadframe.kinds.exposed import Exposure
@@ -212,5 +212,5 @@ def checked(came: Arrived) -> Mapping[str, Any]:
     if came.answer is not None:
         return came.answer
     raise ERRORS.get(came.kind, FleetError)(
-        f"host {came.host!r}: {came.fact or came.error}", remedy=came.remedy, details=came.details
+        f"host {came.host!r}: {came.fact or came.error}", remedy=came.remedy or REMEDY, details=came.details
     )
