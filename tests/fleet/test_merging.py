@@ -90,3 +90,29 @@ def test_a_driver_that_did_not_drive_all_along_voids_the_step(
     with pytest.raises(StepVoid) as error:
         check_all_along(merged, 1.0, 10.0)
     assert (error.value.reason, error.value.host) == (reason, "b")
+
+
+class Compared(str):
+    """A name that counts how often one is compared with another."""
+
+    __slots__ = ()
+    count = 0
+
+    def __str__(self) -> str:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        Compared.count += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_many_names_cost_no_more_for_each() -> None:
+    """URLs of their own on each host: each name is looked up, not searched for."""
+    Compared.count = 0
+    hosts = [[Compared(f"/{host}/{number}") for number in range(1000)] for host in range(3)]
+    logs = [log(str(number), (1, 1, 999), names=tuple(names)) for number, names in enumerate(hosts)]
+    found = merge(logs, ("get",))
+    assert len(found.operations) == 3001 and found.requests.operation.tolist() == [1000, 2000, 3000]
+    assert Compared.count < 3 * 3001

@@ -40,12 +40,18 @@ class Merged:
 
 def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
     """known: operations that have their index already. StepVoid for a log that is none."""
+    numbers: dict[str, int] = {}
     names, parts, drivers = list(known), [], []
+    for number, name in enumerate(names):
+        numbers.setdefault(name, number)
     for log in logs:
         records = np.frombuffer(unpacked(log), dtype=FIELDS).copy()
         told = [str(name) for name in log.told.get("operations") or ()]
-        names += [name for name in told if name not in names]
-        places = np.array([names.index(name) for name in told] or [0], dtype=np.uint32)
+        for name in told:
+            if name not in numbers:
+                numbers[name] = len(names)
+                names.append(name)
+        places = np.array([numbers[name] for name in told] or [0], dtype=np.uint32)
         if len(records) and int(records["operation"].max()) >= max(len(told), 1):
             raise _refused(log, "names a kind of request that it does not tell of")
         if not np.isfinite(records["end_s"]).all() or not np.isfinite(records["latency_ms"]).all():
