@@ -58,6 +58,27 @@ def test_drivers_share_a_level_and_begin_together(lab: Laboratory) -> None:
     lab.await_as_before()
 
 
+def test_an_observer_is_recorded_and_has_its_limits_and_no_load(lab: Laboratory) -> None:
+    lab.stations = [*lab.stations, Station("c", lab.folder / "c", ["observer"])]
+    found = lab.measured("[4]")
+    assert {each["host"] for step in lab.steps for each in step["drivers"]} == {"a", "b"}
+    assert all("c" in step["watched"] and "system.cpu.utilization" in step["metrics"]["c"] for step in lab.steps)
+    (run,) = (lab.folder / "runs").iterdir()
+    assert (run / "raw/host-c.lfr").stat().st_size
+    assert {each["host"] for each in found["fleet_limits"] if not each["driver"]} >= {"a", "b", "c"}
+    assert any("Recorded beside the load: c." in words for words in found["warnings"] + found.get("notes", []))
+    lab.await_as_before()
+
+
+def test_an_observer_that_is_lost_voids_the_step(lab: Laboratory) -> None:
+    lab.stations = [*lab.stations, Station("c", lab.folder / "c", ["observer"])]
+    process = lab.begin("[4]", window="60s")
+    lab.await_load()
+    os.kill(lab.stations[2].agent, signal.SIGKILL)
+    assert "the step is void (agent-lost): host 'c' is lost" in refused(process)
+    lab.await_as_before()
+
+
 def test_an_open_loop_is_shared_out(lab: Laboratory) -> None:
     study = lab.study("[60]").read_text().replace('axis = "concurrency"', 'axis = "rate"')
     found = lab.measured("[60]", study=study)

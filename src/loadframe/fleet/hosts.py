@@ -59,6 +59,8 @@ class Hosts:
         self._agents: dict[str, Agent] = {}
         self._drivers = [host for host in fleet.host if "driver" in host.roles]
         self._targets = [host for host in fleet.host if "target" in host.roles]
+        self._observers = [host for host in fleet.host if host.roles == ["observer"]]
+        """Recorded, with each step; the other hosts are anyway."""
         if not self._drivers:
             raise FleetError(f"no host of the fleet {fleet.fleet.name!r} drives", remedy='Give one roles = ["driver"].')
         self.target: str | None = None
@@ -69,13 +71,13 @@ class Hosts:
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
-        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers)]
+        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
         with ExitStack() as stack:
             self._say(f"Reaching {len(wanted)} hosts")
             self._agents = {agent.host.name: stack.enter_context(agent) for agent in self._reached(wanted)}
             check_alike({name: agent.facts for name, agent in self._agents.items()})
             self._stack = stack.pop_all()
-        watched = [host.name for host in self._targets]
+        watched = [host.name for host in (*self._targets, *self._observers)]
         self.coordinator = Coordinator(OverAgents(self._agents), [host.name for host in self._drivers], watched)
         try:
             self._set_up()
@@ -100,15 +102,26 @@ class Hosts:
         kernels = {agent.facts.get("boot") for agent in self._agents.values()}
         shared = len(kernels) < len(self._agents)
         together = ("Some hosts of the fleet run on one kernel and share its CPUs.",) if shared else ()
-        return (f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.", seen, *together)
+        watching = ", ".join(host.name for host in self._observers)
+        beside = (f"Recorded beside the load: {watching}.",) if watching else ()
+        return (
+            f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.",
+            seen,
+            *beside,
+            *together,
+        )
 
     def ways(self) -> Mapping[str, Way]:
         """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
-            asked = dict.fromkeys(self._agents, ("route", {"address": look_up(at)[0]}))
+            asked = dict.fromkeys(self._in_load(), ("route", {"address": look_up(at)[0]}))
             told = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
             self._ways = {name: Way(str(said["interface"]), self._network(name, said)) for name, said in told.items()}
         return self._ways
+
+    def _in_load(self) -> list[str]:
+        """Hosts that exchange something with the target: what an observer carries is no traffic of the load."""
+        return [name for name in self._agents if name not in {host.name for host in self._observers}]
 
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
