@@ -77,6 +77,7 @@ def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:
         ('name = "laboratory"', 'name = "laboratory"\nscheduler = "tcp://127.example:8786"', "use tls://"),
         ('name = "laboratory"', 'name = "laboratory"\nscheduler = "192.0.2.9:8786"', "is no address of one"),
         ('name = "laboratory"', 'name = "laboratory"\nscheduler = "tls://192.0.2.9:1"', "belong together"),
+        ("authorised = true", 'authorised = true\nmay_change = ["processes"]', "Loadframe changes no process that it"),
         ("[fleet]", "[fleet", "is not valid TOML"),
     ],
 )

@@ -15,7 +15,7 @@ from loadframe.study.fields import Cpus, Table
 from loadframe.study.reading import load_as
 
 Role = Literal["target", "driver", "observer", "trial"]
-Change = Literal["settings", "machine", "processes"]
+Change = Literal["settings", "machine"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
 MOST_HOSTS = 1000
 """One coordinator keeps a connection and a process for each."""
@@ -65,6 +65,14 @@ class HostTable(Table):
         if worker and not _WORKER.fullmatch(worker):
             raise ValueError(f"worker = {worker!r} is no name of a worker: letters, digits, dots and dashes")
         return worker
+
+    @field_validator("may_change", mode="before")
+    @classmethod
+    def _is_something(cls, given: object) -> object:
+        """A word of earlier versions, which allowed nothing."""
+        if isinstance(given, list) and "processes" in given:
+            raise ValueError('may_change: Loadframe changes no process that it did not start; take "processes" out')
+        return given
 
     @field_validator("cpus")
     @classmethod
