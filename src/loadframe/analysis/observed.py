@@ -5,6 +5,7 @@
     observed_levels     the rows as levels and blocks of a curve
     observed_demand     what a request needs of each resource, and where that resource would be full
     observed_curves     that it is full nowhere in sight, as its use flattens
+    by_the_hour         that the hour of the day drives it, and not the load
 
 The curve itself, its bend and its cliff are those of measured levels (curve.py): what differs is only where the blocks
 come from. docs/observed.md has the mathematics.
@@ -12,13 +13,14 @@ come from. docs/observed.md has the mathematics.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from loadframe.analysis import by_the_hour, observed_curves, observed_demand, observed_levels, observed_regimes
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
-from loadframe.analysis import observed_curves, observed_demand, observed_levels, observed_regimes
 from loadframe.analysis import scalability as law
 from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
@@ -36,6 +38,7 @@ from loadframe.model import (
     ObservedDemand,
     RegimeChange,
 )
+from loadframe.model.observed import Driver
 
 FEWEST_ROWS = 40
 """Used rows. Fewer are a handful of measurements: `curve` takes them as such, if they have levels."""
@@ -80,12 +83,16 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
             f"Rows resemble one another over {_span(rows, blocks.tau)}, which is more than a "
             f"{in_blocks.FEWEST_BLOCKS}th of what was observed: the intervals are too narrow."
         )
+    drivers = {
+        name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[_use(name)]) for name in observed.use
+    }  # of all rows: a batch of an hour may be no more than outliers
     rows = rows.without(residuals)
     levels = rows.levels(blocks)
     curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
     of_response = _curve(levels, "response", observed, rows, None)
     basis: Basis = "throughput" if curve is not None or of_response is None else "response"
-    demands = tuple(_demand(name, rows, blocks, levels, observed) for name in observed.use)
+    demands = tuple(_demand(name, rows, blocks, levels, observed, drivers[name]) for name in observed.use)
+    notes += _either(demands)
     highest = levels[-1].load
     shown = curve if curve is not None else of_response
     return Learned(
@@ -99,7 +106,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         regimes=changes,
         came_near=(shown is not None and shown.knee is not None) or any(one.highest_use >= NEAR for one in demands),
         highest_load=highest,
-        observations=_ahead(rows, blocks, observed, frozenset(one.resource for one in demands if one.cheaper)),
+        observations=_ahead(rows, blocks, observed, demands),
         notes=(*notes_of_rows, *notes),
     )
 
@@ -213,6 +220,12 @@ def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows,
     return rows, ["Too few rows follow the last change: all rows were learnt from, and they mix several systems."]
 
 
+def _either(demands: Sequence[ObservedDemand]) -> list[str]:
+    """What is told to be full at a load, though the hour may drive it as well."""
+    names = [one.resource for one in demands if one.driver == "either" and one.full_at is not None]
+    return [f"{by_the_hour.EITHER}: {', '.join(names)}."] if names else []
+
+
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: _Rows, within_ms: float | None
 ) -> Curve | None:
@@ -263,7 +276,7 @@ def _said(warning: str) -> str:
 
 
 def _demand(
-    resource: str, rows: _Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed
+    resource: str, rows: _Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
 ) -> ObservedDemand:
     column = _use(resource)
     use, weight = in_blocks.means(rows.columns[column], blocks.label, blocks.count)
@@ -274,6 +287,8 @@ def _demand(
     highest, at = max(seen, default=(float("nan"), levels[-1].load))
     near = next((load_ for use_, load_ in seen if use_ >= observed_demand.FULL), None)
     ahead = _beyond(observed_demand.full_at(load, use, weight, reached=near), rows, column, seen, near)
+    if driver == "hour":
+        ahead = Ahead(None)
     found = ObservedDemand(
         resource,
         highest,
@@ -282,7 +297,10 @@ def _demand(
         servers=observed.servers.get(resource, 1.0),
         flattens=ahead.flattens,
         cheaper=ahead.cheaper,
+        driver=driver,
     )
+    if driver == "hour":
+        return found
     if "throughput" not in rows.columns:
         return found
     both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
@@ -337,14 +355,18 @@ def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> Loa
     return LoadInterval(load, min(low, max(crossing.low, low / 2)), max(high, min(crossing.high, above), load))
 
 
-def _ahead(rows: _Rows, blocks: Blocks, observed: Observed, flattening: frozenset[str]) -> Observations | None:
+def _ahead(rows: _Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
     """The rows as a forecast takes them; None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     levels = rows.levels(blocks, ahead=True)
     resources = {name: _use(name) for name in observed.use}
     found = observed_levels.observations(levels, observed.name, observed.axis, resources, observed.servers)
-    found = replace(found, flattening=flattening)
+    found = replace(
+        found,
+        flattening=frozenset(one.resource for one in demands if one.cheaper),
+        by_the_hour=frozenset(one.resource for one in demands if one.driver == "hour"),
+    )
     return found if observed.response_is == "p95" else replace(found, rows=tuple(_mean(row) for row in found.rows))
 
 

@@ -39,10 +39,13 @@ def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -
 
 def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
     """The model of what was observed: limits by load, the bend of the response, the highest load. fine: neighbours may
-    be alike."""
+    be alike. Of a use that the hour of the day drives rather than the load no load is told."""
+    from loadframe.analysis.by_the_hour import driver
     from loadframe.analysis.watched import bend, limits_at
 
     crossings = limits_at(table.load, table.use, batched=fine)
+    hourly = {name for name in crossings if driver(table.time_s, table.load, table.use[name]) == "hour"}
+    crossings = {name: one for name, one in crossings.items() if name not in hourly}
     bent = bend(table.load, table.response_s)
     loads = [load for load in table.load if load is not None]
     return {

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from loadframe.analysis.by_the_hour import EITHER, driver
 from loadframe.analysis.watched import bend
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_child import fitted
@@ -149,6 +150,7 @@ def _told(
         notes.append(
             "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
         )
+    notes += _hours(rows, {limit["id"] for limit in model["limits"]})
     loads = [one for one in rows.load if isfinite(one)]
     return ImportedWatch(
         folder=str(folder),
@@ -167,6 +169,17 @@ def _told(
         titles={name: titles.get(name, name) for name in rows.use},
         notes=tuple(notes),
     )
+
+
+def _hours(rows: Observed, told: set[str]) -> list[str]:
+    """Which uses the hour of the day drives, and of which it may be either. told: those that have a load."""
+    drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
+    hourly = [name for name, found in drivers.items() if found == "hour" and name not in told]
+    either = [name for name, found in drivers.items() if found == "either" and name in told]
+    return [
+        *([f"The hour of the day drives it rather than the load: {', '.join(hourly)}."] if hourly else []),
+        *([f"{EITHER}: {', '.join(either)}."] if either else []),
+    ]
 
 
 def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from loadframe.model.step import Observations
 
 ResponseIs = Literal["mean", "p95"]
 Basis = Literal["throughput", "response"]
+Driver = Literal["load", "hour", "either"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class ObservedDemand:
     highest_use: of the highest level, at highest_load. full_at: the load at which the use would reach 1, with an
     interval that also covers a use that does not grow in a straight line; None where it does not rise with the load, or
     where it is proven to flatten (flattens) so that it is not in sight. cheaper: whether each request needs less of it
-    the more there are, with no end in sight.
+    the more there are, with no end in sight. driver: "hour" where the hour of the day is proven to drive its use rather
+    than the load: then it has no demand and is full nowhere; "either" where the two cannot be told apart.
     growing: whether the demand of the upper half of the loads is proven to differ from that of the lower half, as its
     ratio, from growing_low to growing_high (infinite where the lower half may need none); None where it is not.
     """
@@ -84,6 +86,7 @@ class ObservedDemand:
     servers: float = 1.0
     flattens: bool = False
     cheaper: bool = False
+    driver: Driver = "load"
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,8 @@ class Observations:
     name: where they come from. axis: what grows. servers: how many equal servers a resource consists of (1 where it is
     not there). ceilings: resources that are part of another one or hold it, so that their time must not be added to
     it: they bound the throughput, and no more. flattening: resources of which each request is proven to need less and
-    less, with no end in sight: where they would be used up is not to be forecast.
+    less, with no end in sight: where they would be used up is not to be forecast. by_the_hour: those that the hour of
+    the day drives rather than the load.
     """
 
     name: str
@@ -178,6 +179,7 @@ class Observations:
     servers: Mapping[str, float] = field(default_factory=dict)
     ceilings: frozenset[str] = frozenset()
     flattening: frozenset[str] = frozenset()
+    by_the_hour: frozenset[str] = frozenset()
 
     @property
     def loads(self) -> tuple[float, ...]:

@@ -229,9 +229,12 @@ def _notes(
         notes += _apart(saturation, capacity)
     left = [name for name in observations.resources if name not in {one.resource for one in saturation}]
     flat = [name for name in left if name in observations.flattening]
-    still = [name for name in left if name not in flat]
+    hourly = [name for name in left if name in observations.by_the_hour and name not in flat]
+    still = [name for name in left if name not in (*flat, *hourly)]
     if saturation and still:
         notes.append(f"Left out, because they do not rise with the throughput: {', '.join(still)}.")
+    if saturation and hourly:
+        notes.append(f"Left out, because the hour of the day drives them rather than the load: {', '.join(hourly)}.")
     if saturation and flat:
         notes.append(f"Left out: {', '.join(flat)}. {FLATTENING}")
     weights = sorted(weighed.weights.items(), key=lambda one: -one[1])

@@ -47,7 +47,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
     throughputs = np.array([row.throughput for row in rows])
     found = []
     for name in observations.resources:
-        if name in observations.flattening:
+        if name in observations.flattening | observations.by_the_hour:
             continue
         used = np.array([row.utilizations[name] for row in rows])
         if max(used) < LEAST_USED or _grows_while(FULL, throughputs, used, GREW):
@@ -101,6 +101,11 @@ def nothing_rises(observations: Observations) -> str | None:
             f"The use of {', '.join(used)} flattens as the throughput rises: where it would be used up is not in sight "
             "from here, and no other resource rises. The first limit is not visible; measure higher loads, or more "
             "resources."
+        )
+    if hourly := [name for name in observations.resources if name in observations.by_the_hour]:
+        return (
+            f"The use of {', '.join(hourly)} follows the hour of the day rather than the load, and no other resource "
+            "rises. The first limit is not visible; measure higher loads, or more resources."
         )
     most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
     return (

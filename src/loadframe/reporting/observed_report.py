@@ -112,6 +112,8 @@ def _times(ratio: float, low: float, high: float) -> str:
 def _where(one: ObservedDemand, unit: str) -> str:
     if one.full_at is not None:
         return f"full at {_interval(one.full_at, unit)}"
+    if one.driver == "hour":
+        return "follows the hour of the day rather than the load"
     if one.highest_use == 0:
         return "0 at every load: it is not used, or not counted"
     return FLATTENS if one.flattens else "not seen to rise with the load"
