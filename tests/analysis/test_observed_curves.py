@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -139,3 +140,21 @@ def test_a_demand_that_grows_has_an_interval() -> None:
     (lock,) = learn(replace(rows, use={"lock": tuple(use.tolist())})).demands
     assert lock.growing is not None and lock.growing_low is not None and lock.growing_high is not None
     assert 1 < lock.growing_low < lock.growing < lock.growing_high
+
+
+@pytest.mark.parametrize("factor", [1.5, 0.7])
+def test_a_change_of_the_last_hours_is_told_though_too_few_rows_follow_it(factor: float) -> None:
+    """A release eight hours before the end: what was learnt is of the system before it."""
+    rows = week(12, "straight")
+    late = ROWS - 96
+    use = tuple(min(1.0, share * factor) if at >= late else share for at, share in enumerate(rows.use["cache"]))
+    learned = learn(replace(rows, use={"cache": use}))
+    (note,) = [note for note in learned.notes if note.startswith("The last")]
+    told = re.search(r"the use of cache is (\d+) % (higher|lower)", note)
+    assert told is not None and float(told[1]) == pytest.approx(100 * abs(factor - 1), abs=8)
+    assert told[2] == ("higher" if factor > 1 else "lower")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_week_without_a_change_is_not_told_to_have_one(seed: int) -> None:
+    assert not [note for note in learn(week(seed, "straight")).notes if note.startswith("The last")]

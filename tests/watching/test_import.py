@@ -100,6 +100,17 @@ def test_a_watch_that_goes_on_from_there_speaks_on_its_first_days(tmp_path: Path
     assert [line.data["reason"] for line in found if line.kind == "gap"] == (["stopped"] if imported else [])
 
 
+def test_a_change_of_the_system_is_told_with_what_was_learned_across_it(tmp_path: Path) -> None:
+    now_s = time.time()
+    found = [
+        (at_s, jobs, min(CACHE, tables * (0.6 if at_s < now_s - 5 * DAY_S else 1)))
+        for at_s, jobs, tables in rows(14, 0.0, now_s)
+    ]
+    told = begin_from([str(as_csv(tmp_path, found))], mapping_of(AS, ()), tmp_path / "w")
+    (note,) = [one for one in told.notes if "rows from before it were learned from, too" in one]
+    assert f"at equal load the use of {USE} is" in note and "higher from then on" in note
+
+
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
     begin_from([str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), tmp_path / "w")
     view = WatchView(Storage(tmp_path / "w"), "0/w")

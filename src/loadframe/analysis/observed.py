@@ -76,6 +76,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     rows.check(observed)
     changes = observed_regimes.changes(rows.time_s, rows.load, rows.relations())
     rows, notes = _last_regime(rows, changes)
+    notes += _of_late(rows)
     residuals = [in_blocks.standardised(rows.load, values) for values in rows.columns.values()]
     blocks = in_blocks.blocks([in_blocks.winsorised(each) for each in residuals], len(rows.load))
     if blocks.rows < LONG_MEMORY * blocks.tau:
@@ -218,6 +219,24 @@ def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows,
                 f"Too few rows follow the last change: the {len(after.load):,} after an earlier one were learnt from."
             ]
     return rows, ["Too few rows follow the last change: all rows were learnt from, and they mix several systems."]
+
+
+def _of_late(rows: _Rows) -> list[str]:
+    """What has changed so late that what follows cannot be learnt from: all that is told is of before."""
+    changed = observed_regimes.recent(rows.time_s, rows.load, rows.relations())
+    if not changed:
+        return []
+    first = min(one.at_s for one in changed)
+    what = ", ".join(f"{one.what} is {abs(100 * (one.ratio - 1)):.2g} % {_way(one)}" for one in changed)
+    lasts = span(float(rows.time_s[-1]) - first)
+    return [
+        f"The last {lasts} are unlike the rest: at equal load {what}. They are too few to learn from, "
+        "and what is told is of before."
+    ]
+
+
+def _way(change: RegimeChange) -> str:
+    return "higher" if change.ratio > 1 else "lower"
 
 
 def _either(demands: Sequence[ObservedDemand]) -> list[str]:

@@ -68,6 +68,43 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
     return tuple(sorted(found, key=lambda one: one.at_s)[:MOST_CHANGES])
 
 
+def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
+    """A change so late that fewer than SHORTEST batches follow it: too few to show their own scatter, so they are taken
+    to scatter as those before do. At most one of each column: the largest that is proven, as a longer
+    stretch has rows of before it in it."""
+    batches = min(BATCHES, len(load) // 4)
+    if batches < 2 * SHORTEST:
+        return ()
+    label = np.arange(len(load)) * batches // len(load)
+    found = []
+    for name, values in columns.items():
+        logs = _logarithms(load, values)
+        if logs is None:
+            continue
+        sums = _sums(load, logs, label, batches)
+        proven = [
+            (_difference(sums.of(0, at), sums.of(at, batches))[0], at)
+            for at in range(batches - SHORTEST + 1, batches)
+            if _strength_at_the_end(sums.of(0, at), sums.of(at, batches)) >= THRESHOLD
+        ]
+        if not proven:
+            continue
+        difference, at = max(proven, key=lambda one: abs(one[0]))
+        found.append(RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference))))
+    return tuple(found)
+
+
+def _strength_at_the_end(before: _Sums, after: _Sums) -> float:
+    difference, common = _difference(before, after)
+    left = _residuals(before)
+    if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON or len(left) < SHORTEST:
+        return 0.0
+    (mean,) = dependence.means(left)
+    worth = max(1.0, len(after.number) * float(mean.worth) / len(left))
+    error = float(np.sqrt((mean.variance + mean.variance * mean.worth / worth) / common))
+    return abs(difference) / error if error > 0 else float("inf")
+
+
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
     """log of each value, cut where it is far from what is typical at its load; None for a column that is hardly above
     0. NaN where there is none."""

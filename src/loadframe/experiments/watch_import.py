@@ -10,6 +10,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from loadframe.analysis import observed_regimes
 from loadframe.analysis.by_the_hour import EITHER, driver
 from loadframe.analysis.watched import bend
 from loadframe.errors import RunError, SampleError
@@ -23,6 +26,7 @@ from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
 from loadframe.model.watch import WatchPlan
 from loadframe.model.watch_import import ImportedWatch
+from loadframe.reporting.observed_report import change
 from loadframe.version import __version__
 
 FORGET_S = 14 * 86400.0
@@ -150,7 +154,7 @@ def _told(
         notes.append(
             "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
         )
-    notes += _hours(rows, {limit["id"] for limit in model["limits"]})
+    notes += _changes(rows) + _hours(rows, {limit["id"] for limit in model["limits"]})
     loads = [one for one in rows.load if isfinite(one)]
     return ImportedWatch(
         folder=str(folder),
@@ -169,6 +173,14 @@ def _told(
         titles={name: titles.get(name, name) for name in rows.use},
         notes=tuple(notes),
     )
+
+
+def _changes(rows: Observed) -> list[str]:
+    """Since when a use is another one at equal load: rows from before and after it were learned from alike."""
+    time_s, load = np.array(rows.time_s), np.array(rows.load)
+    uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
+    found = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
+    return [f"{change(one)}; rows from before it were learned from, too." for one in found]
 
 
 def _hours(rows: Observed, told: set[str]) -> list[str]:
