@@ -280,13 +280,16 @@ def test_a_peak_of_the_scalability_law_is_told_with_its_interval_and_only_near_w
     curve = farm.rounds[0].curve
     highest = curve.points[-1].load
 
-    def facts_of(peak_load: float, low: float) -> str:
+    def facts_of(peak_load: float, low: float, *, falls: bool = True) -> str:
+        shown = replace(curve, shape="decline" if falls else "plateau")
         kappa = (highest / 1000) / highest**2
         law = Scalability(
             9.0, 1 - kappa * peak_load**2, kappa, (8.0, 10.0), (0.0, 0.1), (low * kappa, 2 * kappa), peak_load
         )
-        return " ".join(words.curve_facts(replace(curve, usl=law), "jobs"))
+        return " ".join(words.curve_facts(replace(shown, usl=law), "jobs"))
 
+    assert "Scalability law" in facts_of(0.8 * highest, 0.5)
+    assert "Scalability law" not in facts_of(0.8 * highest, 0.5, falls=False)  # it was there, and did not fall
     assert re.search(
         r"Scalability law: peak expected at [0-9,.]+ jobs \([0-9,.]+ to [0-9,.]+\)", facts_of(2 * highest, 0.5)
     )

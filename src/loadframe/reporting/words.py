@@ -199,17 +199,22 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
-    if curve.usl is not None and (peak := _law_peak(curve.usl, curve.points[-1].load)) is not None:
+    if curve.usl is not None and (peak := _law_peak(curve.usl, curve)) is not None:
         lines.append(f"Scalability law: peak expected at {load_interval(peak, unit)}.")
     if curve.closed_loop is not None:
         lines.append(CLOSED_LOOP if curve.closed_loop else OPEN_LOOP)
     return lines
 
 
-def _law_peak(law: Scalability, highest_load: float) -> LoadInterval | None:
+def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
     """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured:
-    further out it is a few thousandths of throughput, drawn on."""
+    further out it is a few thousandths of throughput, drawn on. One below the highest load is refuted by a throughput
+    that does not fall."""
+    highest_load = curve.points[-1].load
     low, high = law.kappa_interval
+    falls = curve.shape in ("decline", "cliff")
+    if law.peak_load is not None and law.peak_load <= highest_load and not falls:
+        return None
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
     soonest, latest = (math.sqrt((1 - law.sigma) / kappa) for kappa in (high, low))
