@@ -74,6 +74,8 @@ def forms() -> list[str]:
 
 def marks(form: str) -> tuple[pytest.MarkDecorator, ...]:
     row = registry.KINDS.own[form.removeprefix("sharded ")]
+    if row.kind == "ndb-sql":
+        return (pytest.mark.ndb, pytest.mark.sqlnode)
     if row.kind in ("mysql", "ndb"):
         return (getattr(pytest.mark, row.kind),)
     return () if row.embedded else (pytest.mark.server,)

@@ -92,7 +92,11 @@ def test_no_catalogue_takes_any_text() -> None:
     """What nginx, Squid, Varnish, SQLite and a running server are given comes from catalogues alone: numbers, and words
     of a list. So no line of a configuration file has more in it than one value. url has addresses and paths, which are
     written into no file of a server's; ndb has a list of CPUs and one of threads, which are read before."""
-    texts_of = {"url": ["url", "paths"], "ndb": ["LockExecuteThreadToCPU", "ThreadConfig"]}
+    texts_of = {
+        "url": ["url", "paths"],
+        "ndb": (cpus := ["LockExecuteThreadToCPU", "ThreadConfig"]),
+        "ndb-sql": [*cpus, "sql_cpus"],
+    }
     for kind, row in registry.KINDS.items():
         texts = [spec.name for spec in row.catalogue.specs if spec.kind == "text" and not spec.choices]
         assert sorted(texts) == sorted(texts_of.get(kind, [])), kind

@@ -91,6 +91,21 @@ EXAMPLES = {
         wrong={"NoOfReplicas": 7},
         impossible={"MaxNoOfConcurrentTransactions": 40000, "MaxNoOfConcurrentOperations": 32},
     ),
+    "ndb-sql": Example(
+        start={**SMALL, "NoOfReplicas": 1, "sql_ndb_cluster_connection_pool": 2},
+        dynamic={
+            **SMALL,
+            "NoOfReplicas": 1,
+            "sql_ndb_cluster_connection_pool": 2,
+            "sql_ndb_force_send": False,
+            "sql_sort_buffer_size": "1M",
+            "sql_cpus": "0",
+        },
+        restart={**SMALL, "NoOfReplicas": 1, "sql-ndb-cluster-connection-pool": 3, "MaxNoOfConcurrentScans": 300},
+        misspelt=("sql_ndb_force_sent", "sql_ndb_force_send"),
+        wrong={"sql_ndb_cluster_connection_pool": 64},
+        impossible={"MaxNoOfConcurrentTransactions": 40000, "MaxNoOfConcurrentOperations": 32},
+    ),
     "nginx": Example(
         start={"worker_connections": 64, "sendfile": True},
         dynamic={"worker_connections": 96, "worker_processes": 2, "keepalive_timeout": "5s", "listen_backlog": 100},
@@ -303,8 +318,8 @@ def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target) -> Non
 
 def test_a_driver_is_told_of_every_piece_in_order(running: Target, components: tuple[str, ...]) -> None:
     shards = running.endpoint().shards
-    if running.kind == "ndb":
-        assert shards == (), "data nodes are reached through the management server"
+    if running.kind in ("ndb", "ndb-sql"):
+        assert shards == (), "data nodes are reached through the management server or the SQL node"
         return
     assert len(shards) == sum(name.startswith("shard") for name in components)
     assert len({shard.options["socket"] for shard in shards}) == len(shards)

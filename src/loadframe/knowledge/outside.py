@@ -33,9 +33,9 @@ Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 
 OURS = frozenset({
     "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock", "management",
-    "mariadb", "memory", "mysql", "ndb", "net", "network", "nginx", "nginx-cache", "one", "postgres", "process",
-    "recorder", "runtime", "service", "spawn", "sqlite", "squid", "system", "target", "throughput", "url", "user",
-    "varnish", "workload",
+    "mariadb", "memory", "mysql", "ndb", "ndb-sql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
+    "process", "recorder", "runtime", "service", "spawn", "sql1", "sqlite", "squid", "system", "target", "throughput",
+    "url", "user", "varnish", "workload",
 })  # fmt: skip
 """What names of Loadframe's own begin with, and its kinds; besides these `shard1`, `shard2`, ..."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

@@ -31,6 +31,7 @@ MOST_PREPARING = 4
 CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
 """Scripts that leave more rows or fewer: their tables are made again for each step. The others put back what they
 delete."""
+STORAGE_ENGINE = "mysql-storage-engine"
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,18 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
 
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
         script, user = installed(self.options.script).script, self.allowance.user
-        run_script(script, "prepare", endpoint, user=user, threads=threads, options=self._given)
+        options = {**self._engine(endpoint), **self._given}
+        run_script(script, "prepare", endpoint, user=user, threads=threads, options=options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 tables = databases.tables(connection, endpoint)  # else the server looks at them in the midst of a step
                 postgres.execute(connection, [f"VACUUM ANALYZE {name}" for name in sorted(tables)])
+
+    def _engine(self, endpoint: Endpoint) -> dict[str, str]:
+        """Scripts name InnoDB for their tables, unless they are told otherwise; not all of them name one."""
+        engine = endpoint.options.get("storage_engine")
+        known = engine is not None and STORAGE_ENGINE in installed(self.options.script).options
+        return {STORAGE_ENGINE: engine} if engine is not None and known else {}
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""

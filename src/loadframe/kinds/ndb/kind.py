@@ -1,16 +1,23 @@
-"""A private MySQL Cluster (NDB) as a kind of target; a config.ini of one is also checked, and started for a moment."""
+"""A private MySQL Cluster (NDB) as two kinds of target, without and with a SQL node; a config.ini of one is also
+checked, and started for a moment."""
 
 from __future__ import annotations
 
 from loadframe.errors import StudyError
+from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.ndb.metrics import IN_FRONT
 from loadframe.kinds.ndb.own_settings import CATALOGUE, checked
+from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.programs import LOADED
+from loadframe.kinds.ndb.sql_node import PACKAGE
+from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
+from loadframe.kinds.ndb.sql_settings import checked as sql_checked
 from loadframe.kinds.ndb.target import NdbTarget
+from loadframe.kinds.ndb.with_sql import BEFORE, NdbSqlTarget
+from loadframe.model import Requirement
 
 
 def _never_alone(lease: Lease, allowance: Allowance) -> Target:
@@ -18,6 +25,11 @@ def _never_alone(lease: Lease, allowance: Allowance) -> Target:
         "a MySQL Cluster is made of data nodes, and the study does not say how many",
         remedy="Add target.shards: the number of data nodes, a multiple of NoOfReplicas.",
     )
+
+
+def _with_sql() -> list[Requirement]:
+    kind = NdbSqlTarget.kind
+    return [*LOADED.requirements(kind), *PACKAGE.requirements(kind), python_package(kind, "pymysql", "mariadb")]
 
 
 KINDS = (
@@ -28,8 +40,20 @@ KINDS = (
         checked,
         lambda: LOADED.requirements(NdbTarget.kind),
         make_shards=NdbTarget,
-        before=IN_FRONT,
+        before=(MANAGER,),
         loaded_by=frozenset({"command"}),
+        one_system=True,
+    ),
+    KindOfTarget(
+        NdbSqlTarget.kind,
+        _never_alone,
+        SQL_CATALOGUE,
+        sql_checked,
+        _with_sql,
+        make_shards=NdbSqlTarget,
+        before=BEFORE,
+        ruled_as=NdbTarget.kind,
+        loaded_by=frozenset({"sysbench"}),
         one_system=True,
     ),
 )

@@ -1,7 +1,7 @@
 """A private MySQL Cluster as a target: a management server, and data nodes, which are its shards.
 
-It has no SQL nodes yet: programs of the NDB API load it. With two copies of the data it goes on while a data node is
-gone; the step is flagged, and the node is started again before the next one.
+It has no SQL node (with_sql.py has one): programs of the NDB API load it. With two copies of the data it goes on while
+a data node is gone; the step is flagged, and the node is started again before the next one.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class NdbTarget:
 
     kind = "ndb"
     embedded = False
+    api_slots = API_SLOTS
     counter_specs: tuple[CounterSpec, ...] = ()
     """Its counters are told by ndbinfo at its own pace: see `exposure`."""
 
@@ -38,7 +39,7 @@ class NdbTarget:
         self._lease = lease
         self._allowances = {name: replace(allowance, user=None) for name, allowance in allowances.items()}
         nodes = [name for name in allowances if name not in IN_FRONT]
-        self._cluster = PrivateCluster(lease, self._allowances, shape_of(len(nodes), API_SLOTS))
+        self._cluster = PrivateCluster(lease, self._allowances, shape_of(len(nodes), self.api_slots))
         self._reads_as = run_by(self._allowances[MANAGER], "mysql")
         self._ndbinfo = NdbinfoProgram(lease, self._reads_as.user)
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))

@@ -1,0 +1,172 @@
+"""A private cluster's SQL node: a mysqld that has its tables in the cluster, to which a pool of API nodes connects it.
+
+Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from loadframe.connections.mariadb_connection import Reach
+from loadframe.errors import TargetError
+from loadframe.formats.plain_numbers import finite
+from loadframe.host.leases import Lease
+from loadframe.host.own_user import User
+from loadframe.host.processes import Allowance, available_cpus, bind, bound_to
+from loadframe.kinds.catalogue import count, gauge
+from loadframe.kinds.mysql.server import PACKAGE as MYSQL
+from loadframe.kinds.mysql.server import Server
+from loadframe.kinds.mysql_control import Control
+from loadframe.kinds.mysql_private import FamilyTarget, known_options, options_of
+from loadframe.kinds.ndb.nodes import Management
+from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
+from loadframe.kinds.package import Package
+from loadframe.kinds.private_target import run_by
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+SQL_NODE = "sql1"
+ENGINE = "ndbcluster"
+WAITS_S = 60
+"""For the cluster, before it takes clients."""
+READY = "Ndb_number_of_ready_data_nodes"
+WAITED = "Ndb_api_wait_nanos_count"
+NANOSECONDS = 1e9
+_gauge, _count = partial(gauge, "ndb"), partial(count, "ndb")
+STATUS = (
+    _count("Questions", "sql_statements"),
+    _gauge("Threads_connected", "sql_connections"),
+    _gauge("Threads_running", "sql_threads_running"),
+    _gauge(READY, "sql_data_nodes"),
+    _count(WAITED, "sql_wait"),
+    _count("Ndb_api_wait_exec_complete_count", "sql_waits_for_operations"),
+    _count("Ndb_api_wait_scan_result_count", "sql_waits_for_scans"),
+    _count("Ndb_api_bytes_sent_count", "sql_bytes_sent"),
+    _count("Ndb_api_bytes_received_count", "sql_bytes_received"),
+    _count("Ndb_api_trans_commit_count", "sql_commits"),
+    _count("Ndb_api_trans_abort_count", "sql_aborts"),
+    _count("Ndb_api_pk_op_count", "sql_reads_by_key"),
+    _count("Ndb_api_range_scan_count", "sql_range_scans"),
+    _count("Ndb_api_adaptive_send_forced_count", "sql_sends_forced"),
+    _count("Ndb_api_adaptive_send_deferred_count", "sql_sends_deferred"),
+)
+"""Of SHOW GLOBAL STATUS; manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
+VARIABLES = (_gauge("ndb_cluster_connection_pool", "sql_pool"), _gauge("max_connections", "sql_max_connections"))
+COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+
+
+def _with_ndb(name: str) -> str | None:
+    """A mysqld that has NDB: MySQL's plain packages have none."""
+    found = MYSQL.program(name)
+    return found if found is not None and "ndb_cluster_connection_pool" in known_options(found) else None
+
+
+PACKAGE = Package(
+    "MySQL",
+    ("mysqld",),
+    "MySQL's own package mysql-cluster-community-server, or scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH; "
+    "the mysqld has to have NDB, which those of MariaDB and of mysql-community-server do not; Debian 12 has no package",
+    MYSQL.asked,
+    MYSQL.told,
+    _with_ndb,
+)
+
+
+class SqlServer(Server):
+    """Its process, in a folder of the lease."""
+
+    package, name, short = PACKAGE, "the cluster's SQL node", SQL_NODE
+
+    def __init__(self, lease: Lease, user: User | None, management: Management) -> None:
+        super().__init__(lease, user, None)
+        self._management = management
+
+    def own_options(self) -> Sequence[str]:
+        return [
+            *super().own_options(),
+            "--ndbcluster",
+            f"--ndb-connectstring={self._management.address}",
+            f"--ndb-wait-connected={WAITS_S}",
+            f"--ndb-wait-setup={WAITS_S}",
+            f"--default-storage-engine={ENGINE}",
+        ]
+
+
+class SqlNode(FamilyTarget):
+    """See targets.base.Target; the cluster has to run before it is started. Settings: sql_settings.NODE, and CPUS."""
+
+    kind = KIND
+    catalogue, make = NODE, SqlServer
+    counter_specs = COUNTERS
+
+    def __init__(self, lease: Lease, allowance: Allowance, management: Management) -> None:
+        allowance = run_by(allowance, "mysql")
+        server = SqlServer(lease, allowance.user, management)
+        super(FamilyTarget, self).__init__(server, allowance, data=server.data)
+        self._own_cpus = frozenset(allowance.cpus or os.sched_getaffinity(0))
+
+    def check(self, state: TargetState) -> None:
+        own, cpus = _without_cpus(state)
+        if cpus is not None:
+            available_cpus(cpus)
+        super().check(own)
+
+    def start(self, state: TargetState) -> None:
+        own, cpus = _without_cpus(state)
+        super().start(own)
+        self._bind(cpus)
+
+    def apply(self, state: TargetState) -> None:
+        """Other CPUs take no restart."""
+        own, cpus = _without_cpus(state)
+        super().apply(own)
+        self._bind(cpus)
+
+    def effective(self) -> dict[str, SettingValue]:
+        found = super().effective()
+        cpus = None if self._server.pid is None else bound_to(self._server.pid)
+        return found if cpus is None else {**found, CPUS: cpus}
+
+    def counters(self) -> dict[str, float]:
+        """Two SHOW statements on the kept connection; times in seconds."""
+        control = self._talk()
+        told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+        told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
+        found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
+        return found | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
+
+    def endpoint(self) -> Endpoint:
+        """storage_engine: what tables have to name, where they name one."""
+        found = super().endpoint()
+        return replace(found, options={**found.options, "storage_engine": ENGINE})
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """It takes clients before all of it is connected, and refuses their tables then."""
+        server, account = self._server, self._server.control_account
+        reach = Reach(str(server.socket), user=account.user, password=account.password)
+        control = self._control = Control(reach, server.died, self.pids, server.name)
+        server.start(options_of(wanted.settings), allowance, _connected(control))
+
+    def _bind(self, cpus: str | None) -> None:
+        bind(self.pids(), self._own_cpus if cpus is None else available_cpus(cpus))
+
+
+def _connected(control: Control) -> Callable[[], bool]:
+    def answers() -> bool:
+        try:
+            return float(control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
+        except (TargetError, ValueError):
+            return False
+
+    return answers
+
+
+def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
+    """What mysqld is told, and the CPUs of its process."""
+    settings: Mapping[str, SettingValue] = {name: value for name, value in state.settings.items() if name != CPUS}
+    cpus = state.settings.get(CPUS)
+    return TargetState(settings, state.limits), None if cpus is None else str(cpus)
