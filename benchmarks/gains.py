@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import loadframe
+from loadframe.errors import MissingTool
 from loadframe.model import Forecast, Investigation, Ladder
 from loadframe.prediction.scoring import USED_UP
 from loadframe.study import Study
@@ -161,8 +162,11 @@ def side_by_side(found: Investigation) -> str:
 
 
 def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> list[str]:
-    """What of the known answer a ladder did not give: these changes kept, some reverted, the gain, its shares."""
+    """What of the known answer a ladder did not give: these changes kept, some reverted, the gain, its shares; or,
+    where no gain is expected, that nothing was kept."""
     kept, shares = {rung.change for rung in found.kept}, [rung.share for rung in found.rungs if rung.share is not None]
+    if "gain_above" not in expected:
+        return [] if not kept & set(expected["without_gain"]) else ["kept"]
     checks = {
         "kept": set(expected["kept"]) <= kept,
         "reverted": bool(set(expected["without_gain"]) - kept),
@@ -210,7 +214,11 @@ def main() -> int:
                         profile=arguments.profile, which=arguments.study, overrides=overrides
                     )
                     if loadframe.case(name).verb == "ladder":
-                        ladder = loadframe.ladder(study, Path(folder))
+                        try:
+                            ladder = loadframe.ladder(study, Path(folder))
+                        except MissingTool as error:
+                            print(f"{name:40} {error.fact}: {loadframe.case(name).needs}", flush=True)
+                            continue
                         missed = ladder_misses(ladder, expected, arguments.profile)
                         missing += bool(missed)
                         print(ladder_row(name, ladder, missed), flush=True)

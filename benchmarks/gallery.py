@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import loadframe
+from loadframe.errors import MissingTool
 from loadframe.model import Investigation, Ladder
 from loadframe.reporting import answers, charts, facts, ladder_report, words
 from loadframe.reporting.figures import svg_of
@@ -47,8 +48,11 @@ def entries(runs: Path, names: list[str], measured: bool) -> Iterator[tuple[str,
     for case in loadframe.cases():
         for which in case.main:
             study = case.study(profile="quick", which=which)
-            if measured or case.name in names:
-                (loadframe.ladder if case.verb == "ladder" else loadframe.investigate)(study, runs)
+            try:
+                if measured or case.name in names:
+                    (loadframe.ladder if case.verb == "ladder" else loadframe.investigate)(study, runs)
+            except MissingTool as error:
+                print(f"{case.name} ({which}): {error.fact}")
             found = latest(runs, study)
             yield case.name, which, None if found is None else Entry(case.name, which, found)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from loadframe.bench.checking import check_study
-from loadframe.errors import StudyError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study, parse
 from loadframe.study.cases import find
 from loadframe.workloads import databases
@@ -87,3 +89,15 @@ def test_users_who_think_longer_than_a_step_are_refused(think: str, levels: str,
     with pytest.raises(StudyError, match="less than one request is to be expected in a window of 1 s") as caught:
         check_study(study)
     assert "more users" in caught.value.remedy
+
+
+def test_of_a_target_in_several_pieces_a_change_binds_the_driver_alone() -> None:
+    text = find("cluster-ladder").studies["study"].read_text(encoding="utf-8")
+    driver = 'cage = { driver = { cpus = "0" } }'
+    given = text.replace('cage = { driver = { cpus = "1" } }', driver)
+    assert driver in given
+    with suppress(MissingTool):  # of its programs, which are asked for last
+        check_study(parse(given))
+    with pytest.raises(StudyError, match=r"changes cage\.cpus of ndb-sql, which is made of several pieces") as caught:
+        check_study(parse(given.replace(driver, 'cage = { cpus = "0" }')))
+    assert "settings" in caught.value.remedy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.bench.checking import check_study
-from loadframe.errors import StudyError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.study.cases import PROFILES, all_cases, find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +17,7 @@ CASES = [case.name for case in all_cases()]
 
 
 def test_the_cases_of_this_issue_are_there() -> None:
-    assert {"job-queue", "render-farm", "bulk-ingest", "oltp-ladder"} <= set(CASES)
+    assert {"job-queue", "render-farm", "bulk-ingest", "oltp-ladder", "cluster-ladder"} <= set(CASES)
 
 
 def test_a_case_may_carry_out_several_studies() -> None:
@@ -30,7 +30,12 @@ def test_a_case_may_carry_out_several_studies() -> None:
 def test_every_study_of_every_profile_is_valid(name: str, profile: str) -> None:
     case = find(name)
     for which in case.studies:
-        check_study(case.study(profile=profile, which=which))
+        study = case.study(profile=profile, which=which)
+        try:
+            check_study(study)
+        except MissingTool as missing:  # it is the last thing that is asked
+            assert study.target.kind == "ndb-sql", "the programs of all others are in packages that CI has"
+            assert "scripts/build-mysql-cluster" in missing.remedy or "scripts/unpack-mysql" in missing.remedy
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -61,7 +66,7 @@ def test_every_case_tells_its_story_and_has_a_known_answer(name: str) -> None:
     case = find(name)
     assert "known answer" in case.readme().lower()
     expected = tomllib.loads((case.folder / "expected.toml").read_text())
-    assert expected["finding" if case.verb == "investigate" else "kept"]
+    assert expected["finding"] if case.verb == "investigate" else expected["kept"] + expected["without_gain"]
 
 
 def test_no_rule_reads_the_name_of_a_case() -> None:

@@ -360,7 +360,7 @@ def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> Non
             f"{whose}: a running server cannot be changed", remedy="Change it yourself, and compare two runs."
         )
     embedded = targets.kind_named(kind).embedded
-    if ((cage.limits or cage.bound) and embedded) or (cage.bound and study.target.shards is not None):
+    if ((cage.limits or cage.bound) and embedded) or ("cage.cpus" in cage.bound and study.target.shards is not None):
         what = "runs inside the driver's processes" if embedded else "is made of several pieces"
         named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
         raise StudyError(
