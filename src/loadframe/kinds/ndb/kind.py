@@ -28,8 +28,9 @@ def _never_alone(lease: Lease, allowance: Allowance) -> Target:
 
 
 def _with_sql() -> list[Requirement]:
-    kind = NdbSqlTarget.kind
-    return [*LOADED.requirements(kind), *PACKAGE.requirements(kind), python_package(kind, "pymysql", "mariadb")]
+    """Those of the cluster's other nodes are the same as without one."""
+    kind, others = NdbSqlTarget.kind, LOADED.requirements(NdbTarget.kind)
+    return [*others, *PACKAGE.requirements(kind), python_package(kind, "pymysql", "mariadb")]
 
 
 KINDS = (

@@ -66,8 +66,8 @@ def _with_ndb(name: str) -> str | None:
 PACKAGE = Package(
     "MySQL",
     ("mysqld",),
-    "MySQL's own package mysql-cluster-community-server, or scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH; "
-    "the mysqld has to have NDB, which those of MariaDB and of mysql-community-server do not; Debian 12 has no package",
+    "MySQL's own package mysql-cluster-community-server (MariaDB's and mysql-community-server have no NDB), or "
+    "scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH; Debian 12 has no package",
     MYSQL.asked,
     MYSQL.told,
     _with_ndb,
