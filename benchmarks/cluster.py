@@ -30,7 +30,7 @@ SCRIPTS = ("oltp_read_write", "oltp_read_only", "oltp_point_select")
 FLAGS = re.compile(r"^((?:WITH_|CMAKE_BUILD_TYPE|CMAKE_CXX_FLAGS|CMAKE_CXX_COMPILER\b)[\w]*):\w+=(.+)$", re.M)
 TOLD = ("CMAKE_", "WITH_NDB", "WITH_UNIT_TESTS", "WITH_ROUTER", "WITH_MYSQLX", "WITH_LTO", "WITH_JEMALLOC")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-USES = re.compile(r"ndb\.\w+_cpu|(?:sql1|shard\d+|driver)\.cpu\.cores|ndb\.sql_wait")
+USES = re.compile(r"ndb\.\w+_cpu|(?:sql1|shard\d+|driver)\.cpu\.cores|ndb\.sql\.wait")
 
 
 def build_flags() -> Iterator[str]:

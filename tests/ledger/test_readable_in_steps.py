@@ -28,6 +28,7 @@ from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.ledger.derived import derive
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES, LimitRule
+from loadframe.metrics import IN_FRONT
 from loadframe.model import Step, TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
@@ -103,9 +104,7 @@ def recorded(root: Path) -> frozenset[str]:
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
     process = ProcessFiles(root, "target", 7, writer, Descriptors(), size_counts=False, interval_s=1.0)
-    cages = [
-        CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", "loader", "management")
-    ]
+    cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", *IN_FRONT)]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"

@@ -40,28 +40,28 @@ ndb.send_buffers                  | bytes | send buffers of a data node
 ndb.api_nodes                     | count | API nodes connected, Loadframe's own included
 ndb.api_slots                     | count | API nodes that the configuration has
 ndb.data_nodes                    | count | data nodes that answer
-ndb.sql_statements                | 1/s   | statements that the SQL node was given
-ndb.sql_connections               | count | client connections of the SQL node
-ndb.sql_max_connections           | count | client connections that the SQL node allows (effective)
-ndb.sql_threads_running           | count | threads of the SQL node that work on a statement
-ndb.sql_data_nodes                | count | data nodes that the SQL node is connected to
-ndb.sql_pool                      | count | connections of the SQL node to the cluster (effective)
-ndb.sql_wait                      | s/s   | threads of the SQL node that wait for data nodes
-ndb.sql_waits_for_operations      | 1/s   | times a thread of the SQL node waited for operations on rows
-ndb.sql_waits_for_scans           | 1/s   | times a thread of the SQL node waited for rows of a scan
-ndb.sql_bytes_sent                | bytes/s | bytes that the SQL node sent to data nodes
-ndb.sql_bytes_received            | bytes/s | bytes that the SQL node received from data nodes
-ndb.sql_commits                   | 1/s   | transactions that the SQL node committed in the cluster
-ndb.sql_aborts                    | 1/s   | transactions that the SQL node aborted in the cluster
-ndb.sql_reads_by_key              | 1/s   | operations by primary key of the SQL node
-ndb.sql_range_scans               | 1/s   | scans of ordered indexes by the SQL node
-ndb.sql_sends_forced              | 1/s   | sends of the SQL node at once
-ndb.sql_sends_deferred            | 1/s   | sends that the SQL node left to a later moment
+ndb.sql.statements                | 1/s   | statements that the SQL node was given
+ndb.sql.connections               | count | client connections of the SQL node
+ndb.sql.max_connections           | count | client connections that the SQL node allows (effective)
+ndb.sql.threads_running           | count | threads of the SQL node that work on a statement
+ndb.sql.data_nodes                | count | data nodes that the SQL node is connected to
+ndb.sql.pool                      | count | connections of the SQL node to the cluster (effective)
+ndb.sql.wait                      | s/s   | threads of the SQL node that wait for data nodes
+ndb.sql.waits_for_operations      | 1/s   | times a thread of the SQL node waited for operations on rows
+ndb.sql.waits_for_scans           | 1/s   | times a thread of the SQL node waited for rows of a scan
+ndb.sql.bytes_sent                | bytes/s | bytes that the SQL node sent to data nodes
+ndb.sql.bytes_received            | bytes/s | bytes that the SQL node received from data nodes
+ndb.sql.commits                   | 1/s   | transactions that the SQL node committed in the cluster
+ndb.sql.aborts                    | 1/s   | transactions that the SQL node aborted in the cluster
+ndb.sql.reads_by_key              | 1/s   | operations by primary key of the SQL node
+ndb.sql.range_scans               | 1/s   | scans of ordered indexes by the SQL node
+ndb.sql.sends_forced              | 1/s   | sends of the SQL node at once
+ndb.sql.sends_deferred            | 1/s   | sends that the SQL node left to a later moment
 """
 """name | unit | what."""
 
 AGREEMENTS = (
     requests("ndb.transactions", also=("ndb.",)),
-    requests("ndb.sql_statements", also=("ndb.sql_",)),
-    connections("ndb.sql_connections"),
+    requests("ndb.sql.statements", also=("ndb.sql.",)),
+    connections("ndb.sql.connections"),
 )

@@ -36,24 +36,24 @@ WAITED = "Ndb_api_wait_nanos_count"
 NANOSECONDS = 1e9
 _gauge, _count = partial(gauge, "ndb"), partial(count, "ndb")
 STATUS = (
-    _count("Questions", "sql_statements"),
-    _gauge("Threads_connected", "sql_connections"),
-    _gauge("Threads_running", "sql_threads_running"),
-    _gauge(READY, "sql_data_nodes"),
-    _count(WAITED, "sql_wait"),
-    _count("Ndb_api_wait_exec_complete_count", "sql_waits_for_operations"),
-    _count("Ndb_api_wait_scan_result_count", "sql_waits_for_scans"),
-    _count("Ndb_api_bytes_sent_count", "sql_bytes_sent"),
-    _count("Ndb_api_bytes_received_count", "sql_bytes_received"),
-    _count("Ndb_api_trans_commit_count", "sql_commits"),
-    _count("Ndb_api_trans_abort_count", "sql_aborts"),
-    _count("Ndb_api_pk_op_count", "sql_reads_by_key"),
-    _count("Ndb_api_range_scan_count", "sql_range_scans"),
-    _count("Ndb_api_adaptive_send_forced_count", "sql_sends_forced"),
-    _count("Ndb_api_adaptive_send_deferred_count", "sql_sends_deferred"),
+    _count("Questions", "sql.statements"),
+    _gauge("Threads_connected", "sql.connections"),
+    _gauge("Threads_running", "sql.threads_running"),
+    _gauge(READY, "sql.data_nodes"),
+    _count(WAITED, "sql.wait"),
+    _count("Ndb_api_wait_exec_complete_count", "sql.waits_for_operations"),
+    _count("Ndb_api_wait_scan_result_count", "sql.waits_for_scans"),
+    _count("Ndb_api_bytes_sent_count", "sql.bytes_sent"),
+    _count("Ndb_api_bytes_received_count", "sql.bytes_received"),
+    _count("Ndb_api_trans_commit_count", "sql.commits"),
+    _count("Ndb_api_trans_abort_count", "sql.aborts"),
+    _count("Ndb_api_pk_op_count", "sql.reads_by_key"),
+    _count("Ndb_api_range_scan_count", "sql.range_scans"),
+    _count("Ndb_api_adaptive_send_forced_count", "sql.sends_forced"),
+    _count("Ndb_api_adaptive_send_deferred_count", "sql.sends_deferred"),
 )
 """Of SHOW GLOBAL STATUS; manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
-VARIABLES = (_gauge("ndb_cluster_connection_pool", "sql_pool"), _gauge("max_connections", "sql_max_connections"))
+VARIABLES = (_gauge("ndb_cluster_connection_pool", "sql.pool"), _gauge("max_connections", "sql.max_connections"))
 COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
 
 
