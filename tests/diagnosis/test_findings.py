@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -212,9 +213,15 @@ def test_a_target_that_fills_the_cpus_that_it_may_use_is_limited_by_them(make_st
     assert seen(0.97, **{"target.cage.cpu.throttled_share": 0.4}) == [], "that is its quota"
 
 
-def test_what_the_curve_alone_says_does_not_deny_that_the_cpus_are_saturated(make_step: StepMaker) -> None:
+@pytest.mark.parametrize("more", [0, 200])
+def test_what_the_curve_alone_says_does_not_deny_that_the_cpus_are_saturated(
+    make_step: StepMaker, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A service that computes in threads, others beside it: the CPUs are full past the bend, and on the plateau as a
-    whole just not so full that nothing else may be judged."""
+    whole just not so full that nothing else may be judged. more: signatures that further kinds of servers bring."""
+    unseen = replace(SIGNATURES[1].present[0], metric="another.counter")
+    others = (replace(SIGNATURES[1], id=f"another.cause{number}", present=(unseen,)) for number in range(more))
+    monkeypatch.setattr("loadframe.diagnosis.findings.SIGNATURES", (*others, *SIGNATURES))
     steps = []
     for block in (1, 2, 3):
         for level, used in ((1, 0.5), (2, 0.86), (4, 0.94), (8, 0.97), (16, 0.97)):

@@ -299,6 +299,11 @@ def _absent_evidence(signature: Signature, window: Window) -> list[Evidence]:
     ]
 
 
+RANKED = 0.088
+"""What ranks take away, however many signatures there are: each kind of server brings some. So the last one comes
+before what explains a bend by the number in service (operational.SCORE)."""
+
+
 def _signature_score(signature: Signature, rank: int, windows: Windows, first: tuple[Condition, float]) -> float:
     """Half a point for holding, less where throughput falls and the cause is there below the bend just the same; the
     deeper cause first among equals."""
@@ -306,7 +311,7 @@ def _signature_score(signature: Signature, rank: int, windows: Windows, first: t
     before = _value(condition, windows.below)
     everywhere = before is not None and condition.holds(before)
     unexplained = windows.falls and everywhere and not signature.explains_falling
-    return (0.3 if unexplained else 0.6) - 0.001 * rank
+    return (0.3 if unexplained else 0.6) - RANKED * rank / len(SIGNATURES)
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
