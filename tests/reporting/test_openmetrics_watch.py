@@ -28,6 +28,7 @@ def test_the_latest_of_each_kind_is_told() -> None:
         ("load", "shop"): 4,
         ("throughput_requests_per_second", "shop"): 12.5,
         ("value", "target.cpu.cores"): 0.5,
+        ("limit_use_ratio", "process.open_files"): 0.1,
         ("response_seconds", "shop"): 0.125,
         ("unit_failed", "shop"): 0,
         ("limit_reached_load", "process.open_files"): 80,
@@ -39,6 +40,18 @@ def test_the_latest_of_each_kind_is_told() -> None:
         ("cost_cpu_cores", "shop"): 0.0005,
         ("cost_memory_bytes", "shop"): 30_000_000,
     }
+
+
+def test_what_is_read_more_rarely_than_the_rest_holds_for_five_minutes() -> None:
+    """As Prometheus takes it: a counter that is read once a minute would else come and go."""
+    often = [Line("sample", {"values": {"a": float(at)}}, at_s=1764000000.0 + at) for at in (0, 290, 310)]
+    seldom = Line("sample", {"load": 7, "values": {"b": 2.0}, "use": {"pool": 0.5}}, at_s=1764000001.0)
+    found = read(of_watch([often[0], seldom, often[1]], "shop"))
+    assert (found["load", "shop"], found["value", "b"], found["limit_use_ratio", "pool"]) == (7, 2, 0.5)
+    assert found["value", "a"] == 290
+    assert read(of_watch([often[0], seldom, often[2]], "shop")) == {
+        ("sampled_timestamp_seconds", "shop"): 1764000310, ("value", "a"): 310,
+    }  # fmt: skip
 
 
 def test_a_service_that_has_run_for_days_is_there() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RunError, SampleError
-from loadframe.experiments.watch_import import begin_from, mapping_of
+from loadframe.experiments.watch_import import begin_from, learn_from, mapping_of
 from loadframe.formats.watch_days import days, lines
 from loadframe.live.watch_view import WatchView
 from loadframe.model import LoadInterval
@@ -109,6 +109,21 @@ def test_a_change_of_the_system_is_told_with_what_was_learned_across_it(tmp_path
     told = begin_from([str(as_csv(tmp_path, found))], mapping_of(AS, ()), tmp_path / "w")
     (note,) = [one for one in told.notes if "rows from before it were learned from, too" in one]
     assert f"at equal load the use of {USE} is" in note and "higher from then on" in note
+
+
+def test_the_answer_alone_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = as_csv(tmp_path, rows(3, 0.0, time.time()))
+    told = [learn_from([str(file)], mapping_of(AS, ())) for _ in range(2)]
+    assert os.listdir(tmp_path) == [file.name]
+    assert told[0].model["limits"] and told[0].folder == "" and "Day files" not in render_import(told[0])
+
+
+def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
+    file = as_csv(tmp_path, rows(3, 0.0, time.time())[:2])
+    told = learn_from([str(file)], mapping_of(AS, ()))
+    assert "shows no bend" not in render_import(told)
+    assert any("cannot be told" in note for note in told.notes)
 
 
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:

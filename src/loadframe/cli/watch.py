@@ -110,9 +110,7 @@ def watch(
             keep_bytes=_size_bytes("--keep-size", keep_size),
         )
         if subjects == 0:
-            _import_alone(
-                imports or [], series or [], counter or [], folder or Path("watches", "imported"), load, as_json
-            )
+            _import_alone(imports or [], series or [], counter or [], folder, load, as_json)
             return
         if study is not None:
             plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
@@ -129,11 +127,12 @@ def watch(
 
 
 def _import_alone(
-    files: list[str], series: list[str], counters: list[str], folder: Path, load: str, as_json: bool
+    files: list[str], series: list[str], counters: list[str], folder: Path | None, load: str, as_json: bool
 ) -> None:
-    from loadframe.experiments.watch_import import begin_from, mapping_of
+    from loadframe.experiments.watch_import import begin_from, learn_from, mapping_of
 
-    found = begin_from(files, mapping_of(series, counters), folder, load=load)
+    mapping = mapping_of(series, counters)
+    found = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
     if as_json:
         emit(import_json(found))
     else:

@@ -4,8 +4,10 @@ what they say is learned as a watch learns it, so that the first answer comes fr
 from __future__ import annotations
 
 import re
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import numpy as np
 
 from loadframe.analysis import observed_regimes
 from loadframe.analysis.by_the_hour import EITHER, driver
-from loadframe.analysis.watched import bend
+from loadframe.analysis.watched import bend, ranges
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_child import fitted
 from loadframe.experiments.watch_journal import Journal
@@ -108,6 +110,12 @@ def begin_from(
     return _told(rows, folder, load, known, titles)
 
 
+def learn_from(files: Sequence[str], mapping: ObservedMapping, load: str = "") -> ImportedWatch:
+    """The same answer, and no folder. SampleError."""
+    with tempfile.TemporaryDirectory(prefix="loadframe-import-") as name:
+        return replace(begin_from(files, mapping, Path(name), load=load), folder="")
+
+
 def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
     """SampleError, in the words of the options that a watch has."""
     try:
@@ -150,10 +158,13 @@ def _told(
             f"The last row is {age_s / 86400:.0f} days old: a watch learns from the last {FORGET_S / 86400:.0f} days, "
             "so it will keep what was learned here only until its own first fit."
         )
-    if rows.response_s is not None:
+    shows = rows.response_s is not None and ranges(_known(rows.load), _known(rows.response_s)) is not None
+    if shows:
         notes.append(
             "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
         )
+    elif rows.response_s is not None:
+        notes.append("Whether the response bends cannot be told: too few rows have one, or the load hardly differs.")
     notes += _changes(rows) + _hours(rows, {limit["id"] for limit in model["limits"]})
     loads = [one for one in rows.load if isfinite(one)]
     return ImportedWatch(
@@ -164,7 +175,7 @@ def _told(
         from_s=rows.time_s[0],
         to_s=rows.time_s[-1],
         model=model,
-        has_response=rows.response_s is not None,
+        has_response=shows,
         bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
         highest_load=max(loads, default=None),
         highest_use={

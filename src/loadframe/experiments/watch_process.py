@@ -321,7 +321,7 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     document = {
         "schema": "loadframe.watch/1", "folder": plan.folder, "subject": plan.subject, "ended": ended,
         "seconds": cost["elapsed_s"], "samples": watcher.samples, "gaps": watcher.gaps, "alarms": watcher.alarms,
-        "model": watcher.known(), "cost": cost,
+        "model": watcher.known(), "cost": cost, "lost_lines": watcher.journal.lost_lines,
     }  # fmt: skip
     if plan.as_json:
         return max(code, answer(document))
@@ -332,6 +332,8 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
         f"{counted(watcher.gaps, 'gap')}, {counted(len(watcher.alarms), 'alarm')}. It took {cpu_s:.2f} s of CPU time "
         f"({share:.2%} of a core, its start included) and {cost['rss_bytes'] / 2**20:.0f} MiB. Day files: {plan.folder}"
     )
+    if lost := watcher.journal.lost_lines:
+        text += f". {counted(lost, 'line')} at its end could not be written there: is the disk full?"
     try:
         print(text, flush=True)
     except (OSError, ValueError):

@@ -128,6 +128,7 @@ class Watcher:
         self._write("cost", self.cost())
         self._write("end", {"reason": ended}, durable=True)
         self._keep()
+        self.gaps += self.journal.lost_lines > 0  # one that no line could be written of
         return ended
 
     def tick(self) -> list[WatchAlarm]:

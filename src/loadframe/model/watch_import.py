@@ -14,8 +14,8 @@ class ImportedWatch:
     """folder: the watch folder; name: of the file; load: the metric that the watch takes as the load; from_s, to_s:
     wall clock of the first and the last row. model: as a line `model` of a day file (docs/watching.md), at the time of
     the last row; titles: of its limits, by id. has_response: whether a response was
-    imported; bend: of it. highest_use: shares, by limit;
-    highest_load: None where no row has a load."""
+    imported that can show a bend; bend: of it. highest_use: shares, by limit; highest_load: None where no row has a
+    load."""
 
     folder: str
     name: str

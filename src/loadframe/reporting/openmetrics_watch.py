@@ -43,8 +43,11 @@ FAMILIES: Mapping[str, Family] = {
     "watch_cost_memory_bytes": Family("Resident memory of the lasting process.", "bytes"),
 }
 """Every metric of a watch, by its name without the prefix."""
-KNOWN = ("head", "sample", "unit", "target", "model", "cost")
+KNOWN = ("head", "unit", "target", "model", "cost")
 """The kinds of which the latest line counts."""
+HOLDS_S = 300.0
+"""What a sample does not have, as it is read more rarely, is what one before it had: for as long as Prometheus takes a
+series to hold that it does not find (its lookback delta)."""
 
 
 def of_watch(lines: Iterable[Line], name: str) -> str:
@@ -55,9 +58,12 @@ def of_watch(lines: Iterable[Line], name: str) -> str:
 def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
     """Everything that a watch exports. What is missing in a line, or is no number, is left out."""
     last: dict[str, Line] = {}
+    read = _Read()
     alarms: dict[str, list[float]] = {}
     for line in lines:
-        if line.kind in KNOWN:
+        if line.kind == "sample":
+            read.take(line)
+        elif line.kind in KNOWN:
             last[line.kind] = line
         elif line.kind == "alarm":
             alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
@@ -68,24 +74,44 @@ def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
     for kind, tell in TOLD.items():
         if kind in last:
             yield from tell(last[kind], own)
+    yield from read.told(own)
     for kind, moments in alarms.items():
         yield Sample("watch_alarms", float(len(moments)), {**own, "alarm": kind})
         yield Sample("watch_alarm_timestamp_seconds", moments[-1], {**own, "alarm": kind})
 
 
+class _Read:
+    """What samples have told: of each metric the last value that holds."""
+
+    def __init__(self) -> None:
+        self._at_s: float | None = None
+        self._last: dict[tuple[str, str, str], tuple[float, Any]] = {}
+
+    def take(self, line: Line) -> None:
+        self._at_s = line.at_s
+        self._keep("watch_load", line.data.get("load"))
+        self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
+        for name, value in _table(line.data.get("values")).items():
+            self._keep("watch_value", value, "metric", str(name))
+        for name, value in _table(line.data.get("use")).items():
+            self._keep("watch_limit_use_ratio", value, "limit", str(name))
+
+    def told(self, own: Mapping[str, str]) -> Iterator[Sample]:
+        if self._at_s is None:
+            return
+        yield Sample("watch_sampled_timestamp_seconds", self._at_s, own)
+        for (family, label, name), (at_s, value) in self._last.items():
+            if abs(self._at_s - at_s) <= HOLDS_S:
+                yield from _number(family, value, {**own, label: name} if label else own)
+
+    def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
+        if value is not None and self._at_s is not None:
+            self._last[family, label, name] = self._at_s, value
+
+
 def _head(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
     about = {"subject": "subject", "load": "load_metric", "host": "host", "version": "loadframe_version"}
     yield Sample("watch_info", 1.0, {**own, **{label: str(line.data.get(key) or "") for key, label in about.items()}})
-
-
-def _sample(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
-    yield Sample("watch_sampled_timestamp_seconds", line.at_s, own)
-    yield from _number("watch_load", line.data.get("load"), own)
-    yield from _number(f"watch_throughput_{RATE}", line.data.get("throughput"), own)
-    for name, value in _table(line.data.get("values")).items():
-        yield from _number("watch_value", value, {**own, "metric": str(name)})
-    for name, value in _table(line.data.get("use")).items():
-        yield from _number("watch_limit_use_ratio", value, {**own, "limit": str(name)})
 
 
 def _unit(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
@@ -118,7 +144,7 @@ def _cost(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
     yield from _number("watch_cost_memory_bytes", line.data.get("rss_bytes"), own)
 
 
-TOLD = {"head": _head, "target": _target, "sample": _sample, "unit": _unit, "model": _model, "cost": _cost}
+TOLD = {"head": _head, "target": _target, "unit": _unit, "model": _model, "cost": _cost}
 
 
 def _number(family: str, value: Any, labels: Mapping[str, str]) -> Iterator[Sample]:

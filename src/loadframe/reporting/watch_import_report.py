@@ -50,7 +50,9 @@ def _lines(found: ImportedWatch) -> Iterator[str]:
         yield "  The response shows no bend"
     for note in found.notes:
         yield f"  {words(note, 400)}"
-    yield f"Day files: {words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
+    if found.folder:
+        where = words(found.folder, 400)
+        yield f"Day files: {where}. `loadframe watch ... --folder` with this folder goes on from here."
 
 
 def _title(found: ImportedWatch, name: str) -> str:
