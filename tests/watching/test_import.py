@@ -115,7 +115,7 @@ def test_the_answer_alone_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     file = as_csv(tmp_path, rows(3, 0.0, time.time()))
     told = [learn_from([str(file)], mapping_of(AS, ())) for _ in range(2)]
-    assert os.listdir(tmp_path) == [file.name]
+    assert list(tmp_path.iterdir()) == [file]
     assert told[0].model["limits"] and told[0].folder == "" and "Day files" not in render_import(told[0])
 
 
