@@ -90,7 +90,7 @@ def resource(one: ObservedDemand, unit: str) -> str:
         value, low, high = rounding.with_interval(*ends)
         need = f"{value} ms per request ({low} to {high})"
         if one.low_s <= 0:
-            need = f"at most {rounding.plain(ends[2])} ms per request, if any"
+            need = f"at most {rounding.plain(ends[2])} ms per request or none"
         at_rest = one.background or 0.0
         idle = f" beside {rounding.percent(at_rest)} without load" if at_rest >= LEAST_IDLE else ""
         parts.append(f"{need}{idle}")
