@@ -158,3 +158,21 @@ def test_a_change_of_the_last_hours_is_told_though_too_few_rows_follow_it(factor
 @pytest.mark.parametrize("seed", range(4))
 def test_a_week_without_a_change_is_not_told_to_have_one(seed: int) -> None:
     assert not [note for note in learn(week(seed, "straight")).notes if note.startswith("The last")]
+
+
+def test_a_noisy_throughput_that_is_as_much_as_the_load_hides_no_flattening() -> None:
+    """Errors of the throughput leave the use over it unproven; it does not level off, and the use does."""
+    rows = week(13, "fills", scale=150.0)
+    random = np.random.default_rng(13)
+    served = np.array(rows.load) * 5 * np.exp(lasting(random, 0.15, 12.0))
+    rows = replace(rows, throughput=tuple(served.tolist()))
+    (cache,) = learn(rows).demands
+    assert cache.full_at is None and cache.cheaper
+    assert predict_observed(rows).capacity is None
+
+
+def test_a_use_without_any_scatter_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    rows = week(14, "straight")
+    ramp = tuple(float(at // 400) / 10 for at in range(ROWS))
+    learn(replace(rows, use={"zero": (0.0,) * ROWS, "ramp": ramp}))
+    assert not recwarn.list

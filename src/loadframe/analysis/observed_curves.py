@@ -21,6 +21,9 @@ from loadframe.model import LoadInterval
 LEAST_RANGES = 8
 """As use_in_a_curve.FEWEST: fewer prove no curve."""
 
+IN_PROPORTION = 0.9
+"""A throughput per load at the highest loads that is less than this share of that at the lowest ones levels off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
@@ -42,12 +45,26 @@ def ahead(straight: LoadInterval | None, load: Floats, use: Floats, throughput: 
     errors = watched.errors_of(averaged, load[known], use[known])
     furthest = watched.FORESIGHT
     bends = flattens(averaged.loads, averaged.means, errors, furthest=furthest * float(averaged.loads[-1]))
-    cheaper = throughput is not None and _cheaper(load, use, throughput)
+    cheaper = throughput is not None and (
+        _cheaper(load, use, throughput) or (bends and not _levels_off(load, throughput))
+    )
     if bends and (cheaper or throughput is None or not near):
         return Ahead(None, flattens=True, cheaper=cheaper)
     if straight is None or bends:
         return Ahead(straight, cheaper=cheaper)
     return Ahead(watched.unless_curved(straight, averaged, errors), cheaper=cheaper)
+
+
+def _levels_off(load: Floats, throughput: Floats) -> bool:
+    """Whether the throughput is clearly less than in proportion at the highest loads: then a use that flattens may
+    follow it."""
+    known = np.isfinite(load) & np.isfinite(throughput) & (load > 0)
+    served = _ranges(load[known], throughput[known])
+    if served is None:
+        return True
+    per_load = served.means / served.loads
+    quarter = len(per_load) // 4
+    return float(per_load[-quarter:].mean()) < IN_PROPORTION * float(per_load[:quarter].mean())
 
 
 def _cheaper(load: Floats, use: Floats, throughput: Floats) -> bool:

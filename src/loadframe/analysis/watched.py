@@ -127,7 +127,7 @@ def errors_of(averaged: Ranges, loads: NDArray[np.float64], values: NDArray[np.f
     """The standard error of the mean of each range, where rows that are alike count as one. loads, values: (n,), in
     time order, none missing."""
     alike = rows_alike(values - np.polyval(np.polyfit(loads, values, 2), loads))
-    return np.asarray(averaged.scatter * np.sqrt(alike))
+    return averaged.scatter * np.sqrt(alike) if np.isfinite(alike) else np.full_like(averaged.scatter, np.inf)
 
 
 def unless_curved(straight: LoadInterval, averaged: Ranges, errors: NDArray[np.float64]) -> LoadInterval | None:
