@@ -53,6 +53,14 @@ def test_a_day_far_from_the_limit_has_a_demand_and_no_knee(here: Command, argume
     assert "never came near a limit" in said and "cpu would be full first" in said
 
 
+def test_without_throughput_and_response_no_bend_is_denied(here: Command, tmp_path: Path) -> None:
+    file = tmp_path / "uses.csv"
+    rows = "".join(f"{1764000000 + 600 * at},{20 + at % 41},0.{3 + at % 2}\n" for at in range(300))
+    file.write_text(f"time,jobs,util.cpu\n{rows}", encoding="utf-8")
+    said = " ".join(here("curve", str(file), "--load", "jobs").stdout.split())
+    assert "cannot be told: there is neither a throughput nor a response" in said and "no bend" not in said
+
+
 def test_a_reset_of_a_counter_is_told(here: Command) -> None:
     assert "was reset 1 time." in here("curve", *RANGE).stdout
 

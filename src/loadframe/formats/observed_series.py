@@ -304,10 +304,10 @@ def _shares(values: Sequence[float], resource: str, name: str) -> tuple[float, .
     known = [value for value in values if math.isfinite(value)]
     above = [value for value in known if value > ABOVE]
     if len(above) > MOST_ABOVE * len(known):
-        unit = "per cent" if max(known) <= 100 * ABOVE else "no share"
         raise SampleError(
-            f"the use of {words(resource, 60)} in {name} goes up to {max(known):g}: {unit}, not a share from 0 to 1",
-            remedy=f"Divide it: --use {words(resource, 60)}='NAME / 100' for per cent, or by the number of servers.",
+            f"the use of {words(resource, 60)} in {name} goes up to {max(known):g}: it is not a share from 0 to 1",
+            remedy=f"Divide it by all there is: --use {words(resource, 60)}='NAME / 100' for per cent, by 64 for "
+            "places of a pool of 64, by the number of CPUs for CPUs in use.",
         )
     return tuple(min(value, 1.0) if 0 <= value < math.inf else math.nan for value in values)
 

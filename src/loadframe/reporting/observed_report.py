@@ -52,6 +52,8 @@ def answer(learned: Learned, unit: str) -> str:
         said.append(f"The throughput {words.curve_phrase(curve, unit)}: knee at {_interval(curve.knee, unit)}.")
     elif learned.response_bend is not None and learned.basis == "response":
         said.append(f"The response time rises from {_interval(learned.response_bend, unit)} on.")
+    elif curve is None:
+        said.append(f"Whether it bends up to {top} cannot be told: there is neither a throughput nor a response time.")
     elif learned.came_near:
         said.append(f"No bend was seen up to {top}.")
     elif learned.demands:
