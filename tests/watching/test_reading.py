@@ -139,10 +139,10 @@ def test_workers_of_threads_and_of_workers_are_found() -> None:
 def test_a_file_of_proc_is_read_to_its_end() -> None:
     """Of one that is longer than a page the kernel gives a page at a time: a machine with many disks has such a one."""
     files = Held(Path("/"))
-    lines = files.read("proc/self/smaps").splitlines()
+    lines = files.read("proc/self/maps").splitlines()
     files.close()
-    assert lines[-1].startswith(b"VmFlags:") and len(lines) > 1000
-    assert lines[-1] == Path("/proc/self/smaps").read_bytes().splitlines()[-1]
+    assert len(lines) > 100 and sum(map(len, lines)) > 2 * 4096
+    assert lines[-1] == Path("/proc/self/maps").read_bytes().splitlines()[-1]
 
 
 def test_no_more_of_a_file_is_read_than_the_most(tmp_path: Path) -> None:
