@@ -49,7 +49,7 @@ def test_profiles_name_studies_that_exist(name: str) -> None:
 def test_over_a_fleet_the_quick_profile_has_more_time_unless_it_is_told_otherwise() -> None:
     case = find("media-cache")
     here, over = (case.study(profile="quick", over_fleet=far) for far in (False, True))
-    assert over.measure.budget == 190 > here.measure.budget and over.levels == here.levels
+    assert over.measure.budget == 250 > here.measure.budget and over.levels == here.levels
     told = case.study(profile="quick", over_fleet=True, overrides=["measure.budget=33s"])
     assert told.measure.budget == 33
     assert case.study(over_fleet=True) == case.study()
