@@ -13,7 +13,7 @@ import time
 
 def hand_on(source: int, sink: int, later_s: float) -> None:
     """Until the source ends; then the sink is closed, as late."""
-    on_the_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+    on_the_way: queue.Queue[tuple[float, bytes]] = queue.Queue()
 
     def deliver() -> None:
         while True:

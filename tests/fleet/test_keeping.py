@@ -38,7 +38,7 @@ class Agent:
 
     def __init__(self, slow_s: float = 0.0) -> None:
         """slow_s: the coordinator takes the first message so slowly."""
-        self.came: queue.SimpleQueue[dict[str, object]] = queue.SimpleQueue()
+        self.came: queue.Queue[dict[str, object]] = queue.Queue()
         self._slow_s = slow_s
         self.kept = Kept(self._say, lambda number, why: self.came.put({"id": number, "error": why}))
         await_that(_workers, "a worker")

@@ -155,7 +155,7 @@ class Agent:
         self.say(f"Host {self.host.name}: {self._under_way} {left}")
 
     def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        mine: queue.SimpleQueue[tuple[dict[str, Any], float]] = queue.SimpleQueue()
+        mine: queue.Queue[tuple[dict[str, Any], float]] = queue.Queue()
         number = self.post(question, values, lambda message, at: mine.put((message, at)))
         try:
             until = time.monotonic() + within_s

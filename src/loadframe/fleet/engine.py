@@ -88,7 +88,7 @@ class DaskEngine:
         self._stack = ExitStack()
         self._client: Any = None
         self._open: dict[str, _Open] = {}
-        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._ended: queue.Queue[str] = queue.Queue()
         self._places: dict[str, Place] = {}
         self._foreign: dict[str, str] = {}
         """Of hosts, workers that have returned and are not used."""

@@ -22,7 +22,7 @@ class OverAgents:
         self._lost: dict[str, str] = {}
         """Hosts that are gone, and why. To ask an agent for its last words takes it half a second: where a rack is
         lost, the load of all others would go on for that long for each of its hosts."""
-        self._came: queue.SimpleQueue[Arrived] = queue.SimpleQueue()
+        self._came: queue.Queue[Arrived] = queue.Queue()
         for host, agent in self._agents.items():
             agent.once_lost = lambda why, host=host: self._gone(host, why)  # type: ignore[misc]
             if why := agent.lost:  # before we listened

@@ -51,7 +51,7 @@ class Worker:
     def __init__(self, source: int, sink: int) -> None:
         self._lines = Lines(source)
         self._sink = sink
-        self._came: queue.SimpleQueue[Mapping[str, Any] | str] = queue.SimpleQueue()
+        self._came: queue.Queue[Mapping[str, Any] | str] = queue.Queue()
         self._part: Part | None = None
         self._changing: Changing | None = None
         self._there: RunningThere | None = None
