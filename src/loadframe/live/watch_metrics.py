@@ -1,15 +1,14 @@
-"""What /metrics tells of a watch: the last line of each kind, of its last two days."""
+"""What /metrics tells of a watch: what the lines of its last two days have told."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadframe.live.watch_view import MOST_EVENTS, WatchView
+from loadframe.live.watch_view import WatchView
 from loadframe.reporting.openmetrics import Sample
-from loadframe.reporting.openmetrics_watch import KNOWN, samples_of_watch
+from loadframe.reporting.openmetrics_watch import Seen
 from loadframe.runs.storage import Storage
 
 
@@ -25,18 +24,14 @@ class WatchMetrics(WatchView):
 
     def __init__(self, storage: Storage, view_id: str) -> None:
         super().__init__(storage, view_id)
-        self._last: dict[str, _Line] = {}
-        self._alarms: deque[_Line] = deque(maxlen=MOST_EVENTS)
+        self._seen = Seen()
 
     def samples(self) -> Iterator[Sample]:
         """Of what was read until now; what cannot be read is left out."""
         self.refresh()
-        return samples_of_watch([*self._last.values(), *self._alarms], self.id.partition("/")[2])
+        return self._seen.samples(self.id.partition("/")[2])
 
     def _take(self, line: Mapping[str, Any]) -> set[str]:
         kind, data = line["kind"], {name: value for name, value in line.items() if name not in ("kind", "at_s")}
-        if kind in KNOWN:
-            self._last[kind] = _Line(kind, line["at_s"], data)
-        elif kind == "alarm":
-            self._alarms.append(_Line(kind, line["at_s"], data))
+        self._seen.take(_Line(kind, line["at_s"], data))
         return set()

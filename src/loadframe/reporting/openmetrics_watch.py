@@ -48,6 +48,8 @@ KNOWN = ("head", "unit", "target", "model", "cost")
 HOLDS_S = 300.0
 """What a sample does not have, as it is read more rarely, is what one before it had: for as long as Prometheus takes a
 series to hold that it does not find (its lookback delta)."""
+MOST_READ = 5_000
+"""Metrics of a watch that are kept."""
 
 
 def of_watch(lines: Iterable[Line], name: str) -> str:
@@ -57,27 +59,42 @@ def of_watch(lines: Iterable[Line], name: str) -> str:
 
 def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
     """Everything that a watch exports. What is missing in a line, or is no number, is left out."""
-    last: dict[str, Line] = {}
-    read = _Read()
-    alarms: dict[str, list[float]] = {}
+    seen = Seen()
     for line in lines:
+        seen.take(line)
+    return seen.samples(name)
+
+
+class Seen:
+    """What the lines of a watch have told until now."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Line] = {}
+        self._read = _Read()
+        self._alarms: dict[str, list[float]] = {}
+
+    def take(self, line: Line) -> None:
+        """The next line."""
         if line.kind == "sample":
-            read.take(line)
+            self._read.take(line)
         elif line.kind in KNOWN:
-            last[line.kind] = line
+            self._last[line.kind] = line
         elif line.kind == "alarm":
-            alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
-    head, target = last.get("head"), last.get("target")
-    if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
-        last["target"] = head  # at the beginning of a day it says who is there
-    own = {"watch": name}
-    for kind, tell in TOLD.items():
-        if kind in last:
-            yield from tell(last[kind], own)
-    yield from read.told(own)
-    for kind, moments in alarms.items():
-        yield Sample("watch_alarms", float(len(moments)), {**own, "alarm": kind})
-        yield Sample("watch_alarm_timestamp_seconds", moments[-1], {**own, "alarm": kind})
+            self._alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
+
+    def samples(self, name: str) -> Iterator[Sample]:
+        """Everything that the watch exports. name: of its folder."""
+        last, own = dict(self._last), {"watch": name}
+        head, target = last.get("head"), last.get("target")
+        if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
+            last["target"] = head  # at the beginning of a day it says who is there
+        for kind, tell in TOLD.items():
+            if kind in last:
+                yield from tell(last[kind], own)
+        yield from self._read.told(own)
+        for kind, moments in self._alarms.items():
+            yield Sample("watch_alarms", float(len(moments)), {**own, "alarm": kind})
+            yield Sample("watch_alarm_timestamp_seconds", moments[-1], {**own, "alarm": kind})
 
 
 class _Read:
@@ -105,7 +122,11 @@ class _Read:
                 yield from _number(family, value, {**own, label: name} if label else own)
 
     def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
-        if value is not None and self._at_s is not None:
+        if value is None or self._at_s is None:
+            return
+        if len(self._last) >= MOST_READ:  # of a file that another program has written: a watch has some tens
+            self._last = {key: one for key, one in self._last.items() if abs(self._at_s - one[0]) <= HOLDS_S}
+        if len(self._last) < MOST_READ or (family, label, name) in self._last:
             self._last[family, label, name] = self._at_s, value
 
 
