@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -153,3 +154,11 @@ def test_no_more_of_a_file_is_read_than_the_most(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"z")
     assert files.read("short") == b"z"
     files.close()
+
+
+def test_every_sample_has_the_machine_also_where_it_was_not_read_again() -> None:
+    reader = RealReader(WatchPlan("", "", find=how_to_find(os.getpid(), []), interval_s=10.0))
+    first, between, later = (reader.read(at_s)[0] for at_s in (100.0, 110.0, 130.0))
+    assert first["system.memory.used"] == between["system.memory.used"] > 0
+    assert between["system.cpu.busy_cores"] >= 0.0, "its CPUs are read each time"
+    assert all({"system.memory.limit", "system.threads.count"} <= one.keys() for one in (first, between, later))

@@ -209,7 +209,6 @@ class Journal:
             return False
         whole = b"\n" + text if self._torn else text
         try:
-            size = os.fstat(self._descriptor).st_size
             done = os.write(self._descriptor, whole)
         except OSError as error:
             if error.errno not in FULL:
@@ -219,7 +218,7 @@ class Journal:
             self._torn = False
             return True
         try:
-            os.ftruncate(self._descriptor, size)
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - done)
         except OSError:
             self._torn = True
         return False

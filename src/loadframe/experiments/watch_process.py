@@ -42,7 +42,8 @@ COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Of a core, that each of these may take; what costs more is read less often."""
 THRIFTY_SHARE = 0.00004
 """What counters may take as long as they are read once a minute: the model goes by minutes."""
-SLOWLY_S = 60.0
+SLOWLY_S, MACHINE_S = 60.0, 30.0
+"""How often what changes slowly is read, and what is of the machine but for its CPUs."""
 EARLY = 0.9
 """Of an interval: what is due at each tick is so at one that comes a little early, too."""
 CONNECTIONS = "target.connections"
@@ -67,11 +68,15 @@ class RealReader:
         self._port = int(listen[1]) if listen else None
         self._sources += [ExposedCounters(one, self._port, self.user) for one in plan.sources]
         self._last: Look | None = None
+        self._last_of_machine: Look | None = None
+        self._rest: dict[str, float] = {}
         self._told: dict[int, Look] = {}
         self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")}
         each_tick_s = EARLY * plan.interval_s
         often = plan.load == CONNECTIONS
         self._parts["connections"] = Part(each_tick_s if often else SLOWLY_S, PART_SHARE)
+        of_machine = plan.load.startswith("system.")
+        self._parts["machine"] = Part(each_tick_s if of_machine else EARLY * MACHINE_S, PART_SHARE)
         self._parts["listeners"] = Part(SLOWLY_S, PART_SHARE)
         self._families: tuple[int, ...] = FAMILIES
         self._parts["find"] = Part(each_tick_s, FIND_SHARE)
@@ -97,13 +102,26 @@ class RealReader:
             with self._parts["find"].taken(now_s):
                 there = self._look_for() and self._service.look(gauges, counters)
         look = Look(now_s, gauges, counters)
-        values = derived(metrics(self._last, look)) if self._last is not None else derived(dict(gauges))
+        values = metrics(self._last, look) if self._last is not None else dict(gauges)
         self._last = look
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
         if not self._plan.find:  # no process of it is here: it is there as long as its counters answer
             there = not self._silent
-        return values | self._now_and_then(now_s, there), there
+        return values | self._of_machine(now_s) | self._now_and_then(now_s, there), there
+
+    def _of_machine(self, now_s: float) -> dict[str, float]:
+        """As it was read last: every sample has it."""
+        part = self._parts["machine"]
+        if not part.due(now_s):
+            return self._rest
+        gauges: dict[str, float] = {}
+        counters: dict[str, float] = {}
+        with part.taken(now_s):
+            self._machine.look_at_the_rest(gauges, counters)
+        before, self._last_of_machine = self._last_of_machine, Look(now_s, gauges, counters)
+        self._rest = derived(metrics(before, self._last_of_machine) if before is not None else gauges)
+        return self._rest
 
     def pids(self) -> tuple[int, ...]:
         return self._service.pids

@@ -104,8 +104,11 @@ class Machine:
         self._disk: dict[bytes, str] = {}
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what it says; what this kernel does not tell is left out."""
+        """Add what changes within seconds, which is its CPUs; what this kernel does not tell is left out."""
         self._cpus(gauges, counters)
+
+    def look_at_the_rest(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        """Add what is told as well by fewer readings: counters count on between them."""
         self._memory(gauges)
         self._disks(counters)
         for resource, wanted in PRESSURES.items():
