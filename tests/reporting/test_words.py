@@ -143,6 +143,25 @@ def test_where_the_two_ratios_are_far_apart_the_load_that_makes_it_so_is_named(f
     assert "At equal loads (20, 40 and 80 active jobs), block by block: 2.9 times" in page
 
 
+def test_the_ratio_of_the_peaks_has_the_same_digits_wherever_it_is_told(farm: Investigation) -> None:
+    """Seen: "0.9 times" in the answer, and "0.919 times" beside it."""
+    last = farm.rounds[-1]
+    points = tuple(
+        replace(
+            one,
+            throughput=0.919 * one.throughput,
+            throughput_low=0.8 * one.throughput,
+            throughput_high=1.1 * one.throughput,
+        )
+        for one in last.curve.points
+    )
+    wide = replace(farm, rounds=(*farm.rounds[:-1], replace(last, curve=replace(last.curve, points=points))))
+    told = re.search(r"difference of the peaks, ([0-9.]+) times", answers.answer(wide))
+    assert told is not None, answers.answer(wide)
+    page = " ".join(render_page(wide).split())
+    assert f"each state at its best load</h2><p>{told[1]} times, no proven difference" in page
+
+
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:
     assert "table_open_cache from 64 to 2000 (the target uses 431)" in answers.answer(farm)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PART, MOST_READ = 1 << 13, 1 << 18
-"""Bytes that are asked for at once, and of a file at most. For what is larger than the allocator keeps at hand the
-kernel maps memory anew at each reading."""
+"""Bytes asked for at once, and the most of one file. A small buffer comes from memory that the process has already; a
+large one would make the kernel map new memory at each reading."""
 WHOLE = 3584
 """A file of which a reading gives fewer bytes than this has no more: of most in /proc the kernel gives a page at a time
 (fs/seq_file.c), but for a line that does not fit, and no line here is longer than 512 bytes."""
