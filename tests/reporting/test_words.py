@@ -73,6 +73,24 @@ def test_rounding_moves_nothing_by_more_than_half_the_interval(value: float, bel
         assert abs(exact - rounded) <= slack
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (59.97, "60 s"),
+        (101, "1 min 41 s"),
+        (3000, "50 min"),
+        (5400, "1 h 30 min"),
+        (7200, "2 h"),
+        (47.5 * 3600, "47 h 30 min"),
+        (719.92 * 3600, "30 days"),
+        (8.25 * 86400, "8.25 days"),
+    ],
+)
+def test_a_duration_has_no_zero_of_its_smaller_unit(value: float, words: str) -> None:
+    """Seen: "50 min 0 s", and "719 h 55 min" of a month."""
+    assert rounding.seconds(value) == words
+
+
 def test_the_side_of_one_survives_rounding() -> None:
     _, low, _ = rounding.with_interval(1.5, 1.004, 1.996)
     assert float(low) > 1

@@ -89,9 +89,17 @@ def percent(share: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration as people say it."""
+    """A duration as people say it: two units at most, days from two of them on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:
-        return f"{int(value // 60)} min {int(value % 60)} s"
-    return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"
+        return _two(int(value), "min", 60, "s", 1)
+    if value < 48 * 3600:
+        return _two(int(value), "h", 3600, "min", 60)
+    return f"{plain(value / 86400)} days"
+
+
+def _two(whole_s: int, unit: str, unit_s: int, smaller: str, smaller_s: int) -> str:
+    """ "50 min", "1 h 50 min": no zero of the smaller unit."""
+    count, rest = whole_s // unit_s, whole_s % unit_s // smaller_s
+    return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"
