@@ -176,6 +176,9 @@ def test_a_service_that_dies_and_comes_back_with_another_pid_is_found_again(tmp_
             assert gap.data["reason"] == "target absent" and gap.data["seconds"] > 0
             process.send_signal(signal.SIGTERM)
             process.wait(20)
+            assert process.stdout is not None
+            closing = process.stdout.read()
+    assert f" {second.pid}, before a restart {first.pid}" in closing  # seen: the first pid alone
     away = [line for line in lines(folder, kinds=("sample",)) if gap.data["from_s"] < line.at_s < gap.data["to_s"]]
     assert all("target.memory.rss" not in line.data["values"] for line in away)
 

@@ -346,7 +346,7 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     cpu_s = cost["cpu_s"] + cost["children_cpu_s"]
     share = cpu_s / max(cost["elapsed_s"], 1e-9)
     text = (
-        f"Watched {plan.subject} for {cost['elapsed_s']:.0f} s: {counted(watcher.samples, 'sample')}, "
+        f"Watched {watcher.subject()} for {cost['elapsed_s']:.0f} s: {counted(watcher.samples, 'sample')}, "
         f"{counted(watcher.gaps, 'gap')}, {counted(len(watcher.alarms), 'alarm')}. It took {cpu_s:.2f} s of CPU time "
         f"({share:.2%} of a core, its start included) and {cost['rss_bytes'] / 2**20:.0f} MiB. Day files: {plan.folder}"
     )

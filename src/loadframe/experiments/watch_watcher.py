@@ -4,6 +4,7 @@ lasting process does; docs/watching.md has what comes of it."""
 from __future__ import annotations
 
 import math
+import re
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -95,6 +96,7 @@ class Watcher:
         self._alarms = Alarms(plan, self._undelivered)
         self._gone: dict[str, float] | None = None
         self._who = self._learned_of = ""
+        self._first_pid = self._pid = next(iter(reader.pids()), plan.find.get("pid"))
         self._loadless, self._names = True, list[str]()
         self._kept = True
         self._next_unit_s = self._started_s
@@ -157,6 +159,13 @@ class Watcher:
         """What is known now, as a line `model` has it."""
         return self.model.described(self._now_s())
 
+    def subject(self) -> str:
+        """What is watched, by the pid that it has now, or had last."""
+        if self._pid == self._first_pid:
+            return self.plan.subject
+        now = rf"\1 {self._pid}, before a restart {self._first_pid}"
+        return re.sub(rf"\b(pid|process) {self._first_pid}\b", now, self.plan.subject)
+
     def cost(self) -> dict[str, Any]:
         """What the watch has cost so far."""
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -208,6 +217,7 @@ class Watcher:
         who = self._reader.who()
         if who != self._who:
             self._who, pids = who, list(self._reader.pids())
+            self._pid = pids[0] if pids else self._pid
             self._write(
                 "target", {"pids": pids, "words": counted(len(pids), "process") if who else "the service has gone"}
             )
@@ -222,7 +232,7 @@ class Watcher:
         away_s = clocks.boot() - self._gone["boot"]
         if away_s < ABSENT_S:
             return []
-        text = f"{self.plan.subject} has not been there for {away_s:.0f} s"
+        text = f"{self.subject()} has not been there for {away_s:.0f} s"
         evidence = ({"text": text, "metric": "target", "value": away_s},)
         alarm = WatchAlarm("absent", "target", text, evidence, advice_for("absent"))
         return [alarm] if self.model.is_new(alarm, self._now_s()) else []
