@@ -11,6 +11,7 @@ import pytest
 from loadframe.analysis.observed import TooLittleError, learn
 from loadframe.analysis.observed_blocks import autocorrelation_time, blocks
 from loadframe.model import Observed
+from loadframe.reporting.observed_report import render_learned
 
 CAPACITY, IDLE, ROWS = 500.0, 0.05, 1500
 DEMAND_S = (1 - IDLE) / CAPACITY
@@ -131,3 +132,25 @@ def test_a_use_that_does_not_follow_the_load_is_full_nowhere() -> None:
 def test_what_says_too_little_is_refused(rows: Observed, words: str) -> None:
     with pytest.raises(TooLittleError, match=words):
         learn(rows)
+
+
+def test_rows_that_are_missing_are_counted_and_the_longest_pause_is_named() -> None:
+    """Seen: "2 gaps", and no word on how long."""
+    whole = production(9, 0.5)
+    kept = [at for at in range(ROWS) if not 100 <= at < 340 and not 700 <= at < 712 and at != 900]
+    columns = (whole.time_s, whole.load, whole.throughput, whole.response_s, whole.use["cpu"])
+    time_s, load, throughput, response, use = (tuple(each[at] for at in kept) for each in columns)
+    found = learn(Observed("made", time_s, load, throughput, response, {"cpu": use}))
+    missing = found.data.missing
+    assert (missing.rows, missing.pauses, missing.seconds) == (253, 3, 253 * 60)
+    assert (missing.longest_s, missing.longest_at_s) == (240 * 60, 100 * 60)
+    text = render_learned(found, width=500)
+    assert "253 rows are missing, as they come every 60 s: 3 pauses, 4 h 13 min together; the longest is 4 h, " in text
+    assert "after 1 h 40 min." in text
+    assert "missing" not in render_learned(learn(whole), width=500)
+
+
+def test_rows_that_come_as_they_like_are_not_missing() -> None:
+    whole = production(10, 0.5)
+    at_s = np.cumsum(np.random.default_rng(10).exponential(60, ROWS))
+    assert learn(replace(whole, time_s=tuple(at_s.tolist()))).data.missing.rows == 0

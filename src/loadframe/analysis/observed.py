@@ -4,6 +4,7 @@
     observed_regimes    when the system changed: only what came after the last change is learnt from
     observed_levels     the rows as levels and blocks of a curve
     observed_demand     what a request needs of each resource, and where that resource would be full
+    apart               when a resource was near its end, though not by the load
     observed_curves     that it is full nowhere in sight, as its use flattens
     by_the_hour         that the hour of the day drives it, and not the load
 
@@ -22,15 +23,18 @@ from loadframe.analysis import by_the_hour, observed_curves, observed_demand, ob
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
+from loadframe.analysis.apart import apart
 from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_curves import Ahead
 from loadframe.analysis.observed_levels import Level
 from loadframe.model import (
+    Apart,
     Basis,
     Curve,
     Learned,
     LoadInterval,
+    MissingRows,
     Observation,
     Observations,
     Observed,
@@ -74,6 +78,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     nothing but the load."""
     rows, notes_of_rows = _Rows.of(observed).counted()
     rows.check(observed)
+    missing = in_blocks.missing(rows.time_s)
     changes = observed_regimes.changes(rows.time_s, rows.load, rows.relations())
     rows, notes = _last_regime(rows, changes)
     notes += _of_late(rows)
@@ -87,6 +92,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     drivers = {
         name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[_use(name)]) for name in observed.use
     }  # of all rows: a batch of an hour may be no more than outliers
+    near_end = _apart(rows, observed)
     rows = rows.without(residuals)
     levels = rows.levels(blocks)
     curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
@@ -99,14 +105,17 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     return Learned(
         name=observed.name,
         axis=observed.axis,
-        data=_data(observed, rows, blocks, residuals),
+        data=_data(observed, rows, blocks, residuals, missing),
         curve=shown,
         basis=basis,
         demands=demands,
         response_bend=_slower(of_response),
         regimes=changes,
-        came_near=(shown is not None and shown.knee is not None) or any(one.highest_use >= NEAR for one in demands),
+        came_near=bool(near_end)
+        or (shown is not None and shown.knee is not None)
+        or any(one.highest_use >= NEAR for one in demands),
         highest_load=highest,
+        apart=near_end,
         observations=_ahead(rows, blocks, observed, demands),
         notes=(*notes_of_rows, *notes),
     )
@@ -237,6 +246,13 @@ def _of_late(rows: _Rows) -> list[str]:
 
 def _way(change: RegimeChange) -> str:
     return "higher" if change.ratio > 1 else "lower"
+
+
+def _apart(rows: _Rows, observed: Observed) -> tuple[Apart, ...]:
+    """Of all rows: in the curve an hour of each night is no more than outliers."""
+    response = rows.columns.get("response")
+    each = (apart(name, rows.time_s, rows.load, rows.columns[_use(name)], response) for name in observed.use)
+    return tuple(one for one in each if one is not None)
 
 
 def _either(demands: Sequence[ObservedDemand]) -> list[str]:
@@ -393,7 +409,9 @@ def _mean(row: Observation) -> Observation:
     return replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms)
 
 
-def _data(observed: Observed, rows: _Rows, blocks: Blocks, residuals: list[Floats]) -> ObservedData:
+def _data(
+    observed: Observed, rows: _Rows, blocks: Blocks, residuals: list[Floats], missing: MissingRows
+) -> ObservedData:
     usual, gaps = in_blocks.pauses(rows.time_s)
     away = np.stack(residuals)
     outliers = np.any(np.abs(np.nan_to_num(away)) > in_blocks.FAR, axis=0)
@@ -406,4 +424,5 @@ def _data(observed: Observed, rows: _Rows, blocks: Blocks, residuals: list[Float
         block_s=float(blocks.rows * usual),
         blocks=blocks.count,
         outliers=int(outliers.sum()),
+        missing=missing,
     )

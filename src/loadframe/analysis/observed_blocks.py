@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.model import MissingRows
+
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
@@ -40,6 +42,12 @@ MAD = 1.4826
 
 GAP = 5.0
 """A pause this many times the usual one is a gap."""
+
+MISSED = 1.5
+"""A pause this many times the usual one lacks a row at least."""
+
+EVEN = 1.2
+"""Rows come evenly where the middle half of the pauses differ by less than this factor; else none can be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,27 @@ def means(value: Floats, label: Whole, count: int) -> tuple[Floats, Floats]:
     number = np.bincount(label[known], minlength=count).astype(np.float64)
     total = np.bincount(label[known], weights=value[known], minlength=count)
     return np.divide(total, number, out=np.full(count, np.nan), where=number > 0), number
+
+
+def missing(time_s: Floats) -> MissingRows:
+    """What is missing between rows in time order that come evenly; nothing where they do not."""
+    usual, _ = pauses(time_s)
+    between = np.diff(time_s)
+    quarters = np.quantile(between, (0.25, 0.75)) if len(between) else np.zeros(2)
+    if usual <= 0 or quarters[1] > EVEN * max(float(quarters[0]), 1e-9):
+        return MissingRows(usual)
+    late = between > MISSED * usual
+    if not late.any():
+        return MissingRows(usual)
+    longest = int(between.argmax())
+    return MissingRows(
+        usual,
+        rows=int(np.round(between[late] / usual - 1).sum()),
+        pauses=int(late.sum()),
+        seconds=float((between[late] - usual).sum()),
+        longest_s=float(between[longest] - usual),
+        longest_at_s=float(time_s[longest] + usual),
+    )
 
 
 def pauses(time_s: Floats) -> tuple[float, int]:

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from loadframe.analysis import observed_regimes
+from loadframe.analysis.apart import apart
 from loadframe.analysis.by_the_hour import EITHER, driver
+from loadframe.analysis.observed_blocks import missing
 from loadframe.analysis.watched import bend, ranges
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_child import fitted
@@ -28,7 +30,8 @@ from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
 from loadframe.model.watch import WatchPlan
 from loadframe.model.watch_import import ImportedWatch
-from loadframe.reporting.observed_report import change
+from loadframe.reporting.observed_report import absent, change
+from loadframe.reporting.observed_report import apart as words_of
 from loadframe.version import __version__
 
 FORGET_S = 14 * 86400.0
@@ -151,7 +154,7 @@ def _last(shares: Sequence[float]) -> float | None:
 def _told(
     rows: Observed, folder: Path, load: str, model: Mapping[str, Any], titles: Mapping[str, str]
 ) -> ImportedWatch:
-    notes = list(rows.notes)
+    notes = [*rows.notes, *_apart(rows)]
     age_s = time.time() - rows.time_s[-1]
     if age_s > FORGET_S:
         notes.append(
@@ -192,6 +195,15 @@ def _changes(rows: Observed) -> list[str]:
     uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
     found = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
     return [f"{change(one)}; rows from before it were learned from, too." for one in found]
+
+
+def _apart(rows: Observed) -> list[str]:
+    """What a share of a limit alone does not tell: when it was near its end though the load did not take it there, and
+    which rows are missing."""
+    time_s, loads = np.array(rows.time_s), np.array(rows.load)
+    response = None if rows.response_s is None else np.array(rows.response_s)
+    found = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
+    return [*absent(missing(time_s)), *(words_of(one) for one in found if one is not None)]
 
 
 def _hours(rows: Observed, told: set[str]) -> list[str]:

@@ -90,6 +90,36 @@ class ObservedDemand:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """When a resource was used by 90 % or more though such loads, or higher ones, typically take less than 70 % of it
+    (usual: what they take). use, highest_use: in the middle of these rows, and at the most; low_load, high_load: their
+    loads; spells: stretches of them, longest_s: the longest; first_s, last_s: the first and the last row. days: on how
+    many of days_seen, UTC; None of both where the times are no wall clock. hours_from_s, hours_to_s: seconds since
+    midnight between which they all were (always), or nine in ten; None where there are no such hours. weekday: 0 for
+    Monday, where all were on the same. response: how many times the usual response time at their loads; None where
+    that is not known."""
+
+    resource: str
+    rows: int
+    spells: int
+    use: float
+    highest_use: float
+    usual: float
+    low_load: float
+    high_load: float
+    first_s: float
+    last_s: float
+    longest_s: float
+    days: int | None = None
+    days_seen: int | None = None
+    hours_from_s: float | None = None
+    hours_to_s: float | None = None
+    always: bool = False
+    weekday: int | None = None
+    response: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RegimeChange:
     """From at_s (seconds, as in Observed) on `what` (in words: "the throughput", "the use of cpu") is, at equal load,
     `ratio` times what it was before."""
@@ -100,11 +130,25 @@ class RegimeChange:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingRows:
+    """Rows that would be there at the usual pace, one every usual_s: how many, in how many pauses, how long these are
+    together, and the longest one with the moment at which its first row is missing. None are missing where rows come
+    at no even pace."""
+
+    usual_s: float
+    rows: int = 0
+    pauses: int = 0
+    seconds: float = 0.0
+    longest_s: float = 0.0
+    longest_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedData:
     """How much there was to learn from. rows: all; used: those of the last regime with a load and anything beside it;
     incomplete: used rows with an empty cell; gaps: pauses of more than a few rows; span_s: from the first used row to
     the last; block_s, blocks: rows closer than block_s resemble one another, and count as one; outliers: rows far from
-    their neighbours at equal load."""
+    their neighbours at equal load; missing: of all rows."""
 
     rows: int
     used: int
@@ -114,11 +158,14 @@ class ObservedData:
     block_s: float
     blocks: int
     outliers: int
+    missing: MissingRows
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What production data say of the system behind them.
+
+    apart: resources that were near their end though the load did not take them there.
 
     curve: over levels of the load; None without throughput and response. basis: what its throughput is: requests per
     second, or, where no throughput was observed, 1 / response time. response_bend: the load from which on the
@@ -136,5 +183,6 @@ class Learned:
     regimes: tuple[RegimeChange, ...]
     came_near: bool
     highest_load: float
+    apart: tuple[Apart, ...] = ()
     observations: Observations | None = None
     notes: tuple[str, ...] = ()

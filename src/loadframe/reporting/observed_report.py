@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from loadframe.model import Curve, Learned, LoadInterval, ObservedDemand, RegimeChange
+from loadframe.model import Apart, Curve, Learned, LoadInterval, MissingRows, ObservedDemand, RegimeChange
+from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns, wrapped
 from loadframe.reporting.text import render_curve
@@ -23,6 +24,11 @@ LEAST_IDLE = 0.01
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
 
+AS_USUAL = 1.1
+"""Times the usual response time: less than this is as usual."""
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
@@ -35,6 +41,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = 100) -> str
         lines += ["", *(_response_table(learned.curve, unit) if learned.basis == "response" else table.splitlines())]
     for head, items in (
         ("Resources", [resource(one, unit) for one in learned.demands]),
+        ("Apart from the load", [apart(one) for one in learned.apart]),
         ("Changes", [change(one) for one in learned.regimes]),
         ("Data", data(learned)),
         ("Mind", [words.sentence(one) for one in (*_warnings(learned), *learned.notes)]),
@@ -60,6 +67,7 @@ def answer(learned: Learned, unit: str) -> str:
         said.append(f"The load never came near a limit that is seen: no bend up to {top}.")
     else:
         said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
+    said += [f"{_near_end(one)}, apart from the load." for one in learned.apart]
     if first is not None and first.full_at is not None:
         said.append(_full(first, first.full_at, unit))
         said += _flattening(learned.demands, first)
@@ -121,6 +129,50 @@ def _where(one: ObservedDemand, unit: str) -> str:
     return FLATTENS if one.flattens else "not seen to rise with the load"
 
 
+def apart(one: Apart) -> str:
+    """When a resource was near its end though the load did not take it there."""
+    low, high = rounding.plain(one.low_load), rounding.plain(one.high_load)
+    loads = low if low == high else f"{low} to {high}"
+    most = f", {rounding.percent(one.highest_use)} at the most; {counted(one.rows, 'row')}"
+    longest = f", the longest {rounding.seconds(one.longest_s)}" if one.spells > 1 else ""
+    usual = f"The load was {loads} then, and such loads or higher ones usually take {rounding.percent(one.usual)} of it"
+    return f"{_near_end(one)}{most}{longest}. {usual}{_responded(one)}. What takes it there is not seen."
+
+
+def _near_end(one: Apart) -> str:
+    return f"{one.resource} was {rounding.percent(one.use)} used {_when(one)}"
+
+
+def _when(one: Apart) -> str:
+    """ "on 30 of 30 days, between 02:00 and 02:40 UTC"."""
+    if one.spells == 1:
+        since = moment(one.first_s)
+        since = f"from {since} on" if one.first_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"
+        return f"once, for {rounding.seconds(one.longest_s)} {since}"
+    if one.days is None or one.days_seen is None:
+        return f"in {one.spells:,} spells"
+    weekday = f", all of them {WEEKDAYS[one.weekday]}s" if one.weekday is not None else ""
+    days = f"on {one.days:,} of {counted(one.days_seen, 'day')}{weekday}"
+    if one.days == 1:
+        return f"{days} ({moment(one.first_s)} to {moment(one.last_s)})"
+    if one.hours_from_s is None or one.hours_to_s is None:
+        return days
+    hours = f"between {_hour(one.hours_from_s)} and {_hour(one.hours_to_s)} UTC"
+    return f"{days}, {'' if one.always else 'mostly '}{hours}"
+
+
+def _responded(one: Apart) -> str:
+    if one.response is None:
+        return ""
+    if one.response < AS_USUAL:
+        return "; the response time was no longer than is usual at this load"
+    return f"; the response time was {one.response:.2g} times what is usual at this load"
+
+
+def _hour(of_day_s: float) -> str:
+    return f"{int(of_day_s // 3600):02d}:{int(of_day_s % 3600 // 60):02d}"
+
+
 def change(one: RegimeChange) -> str:
     """When the system became another one, and by how much."""
     way = "higher" if one.ratio > 1 else "lower"
@@ -134,12 +186,30 @@ def data(learned: Learned) -> list[str]:
         f"{found.used:,} of {found.rows:,} rows were used, over {rounding.seconds(found.span_s)}; intervals of 95 % "
         f"from {found.blocks:,} blocks of {rounding.seconds(found.block_s)}."
     ]
-    counted = [
-        f"{count:,} {name}{'' if count == 1 else 's'}"
-        for count, name in ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
-        if count
-    ]
-    return [*said, *([f"{words.and_list(counted)}."] if counted else [])]
+    kinds = ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
+    others = [counted(count, name) for count, name in kinds if count]
+    said += absent(found.missing)
+    return [*said, *([f"{words.and_list(others)}."] if others else [])]
+
+
+def absent(missing: MissingRows) -> list[str]:
+    """Which rows are not there: one sentence, or none."""
+    if not missing.rows or missing.longest_at_s is None:
+        return []
+    since = moment(missing.longest_at_s)
+    since = f"from {since} on" if missing.longest_at_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"
+    together = rounding.seconds(missing.seconds)
+    if missing.pauses > 1:
+        longest = f"the longest is {rounding.seconds(missing.longest_s)}, {since}"
+        together = f"{missing.pauses:,} pauses, {together} together; {longest}"
+    else:
+        together = f"one pause of {together}, {since}"
+    pace = rounding.seconds(missing.usual_s)
+    return [f"{_rows_are(missing.rows)} missing, as they come every {pace}: {together}."]
+
+
+def _rows_are(count: int) -> str:
+    return "One row is" if count == 1 else f"{count:,} rows are"
 
 
 def moment(at_s: float) -> str:
