@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from loadframe.analysis.apart import by_the_clock
 from loadframe.analysis.observed import learn
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned
@@ -88,3 +89,23 @@ def test_two_rows_are_outliers() -> None:
     near = np.zeros(len(TIMES_S), dtype=bool)
     near[[500, 2500]] = True
     assert learn(production(7, near)).apart == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pool_whose_use_scatters_widely_at_the_daily_peak_is_not_apart_from_the_load(seed: int) -> None:
+    """Nine in ten of its rows near the end are at the same hours, as the load is highest then."""
+    quiet = production(seed)
+    random = np.random.default_rng(seed)
+    wanted = random.poisson([0.09 * load for load in quiet.load])
+    use = np.clip(wanted / 16, 0, 1)
+    assert 0.005 < (use >= 0.9).mean() < 0.05
+    assert learn(replace(quiet, use={"pool": tuple(use.tolist())})).apart == ()
+    columns = (np.array(quiet.time_s), np.array(quiet.load), use)
+    assert not by_the_clock(*columns).any()
+
+
+def test_a_batch_of_most_of_the_night_is_told_too() -> None:
+    """There it is the typical use at low loads, but higher ones take less."""
+    found = learn(production(8, (HOURS >= 0.5) & (HOURS < 6.5)))
+    (disk,) = found.apart
+    assert disk.days == DAYS and disk.usual < 0.4

@@ -219,3 +219,21 @@ def test_loads_are_written_out_and_a_limit_where_the_load_was_is_said_to_be() ->
     assert "full at 1,200 jobs (1,000 to 1,500); no proof that the load is on its way there" in below
     assert "the load was there already" in there
     assert "The response shows no bend" in there and "bends at" in imported(limit, 1.0, LoadInterval(8, 7, 9))
+
+
+def test_a_backup_of_each_night_does_not_move_the_load_at_which_a_limit_is_full(tmp_path: Path) -> None:
+    """Seen: a disk that is full at 326 told at 420 (360 to 510), as a backup took 93 % at the lowest loads."""
+    draw, begun_s = random.Random(5), 86400.0 * (time.time() // 86400 - 13)
+    text = ["time,jobs,disk"]
+    for at in range(13 * 288):
+        hour = at % 288 / 12
+        jobs = (20 + 80 * max(0.0, math.sin((hour - 7) / 14 * math.pi))) * math.exp(draw.gauss(0, 0.1))
+        disk = 0.02 + 0.003 * jobs * math.exp(draw.gauss(0, 0.05))
+        text.append(f"{begun_s + 300 * at:.0f},{jobs:.2f},{0.93 if 2 <= hour < 2.7 else disk:.4f}")
+    file = tmp_path / "month.csv"
+    file.write_text("\n".join(text))
+    found = learn_from([str(file)], mapping_of(("load=jobs", "backups=disk"), ()))
+    (limit,) = found.model["limits"]
+    assert limit["at_load"]["low"] < 326 < limit["at_load"]["high"] < 360
+    said = render_import(found)
+    assert "backups was 93 % used on 13 of 13 days, between 02:00 and 02:40 UTC" in said

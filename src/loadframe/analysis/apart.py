@@ -1,15 +1,17 @@
 """When a use is near its end though the load does not take it there: a backup each night, an incident.
 
-A row counts where its use is FULL or more while the same load, or a higher one, typically takes less than NEAR: then it
-is not the load alone that takes it there. What does take it there, the rows do not say. They are told by when they
+A row counts where its use is FULL or more while the same load, or a higher one, typically takes less than NEAR, and the
+scatter of the rows at that load does not explain it (FAR, as for outliers), or that is where most rows are: then it is
+not the load alone that takes it there. What does take it there, the rows do not say. They are told by when they
 were: on which days, and at which hours where these are nearly the same on all of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from loadframe.analysis.observed_blocks import Floats, pauses, reference
+from loadframe.analysis.observed_blocks import FAR, MAD, Floats, pauses, reference
 from loadframe.model import Apart
 
 FULL, NEAR = 0.9, 0.7
@@ -34,10 +36,7 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     use, response: (n,), NaN where missing. None where it was not, or in fewer than FEWEST_ROWS rows."""
     known = np.isfinite(load) & np.isfinite(use)
     time_s, load, use = time_s[known], load[known], use[known]
-    if not (use >= FULL).any():
-        return None
-    usual = _at_this_load_or_higher(load, reference(load, use))
-    rows = np.flatnonzero((use >= FULL) & (usual < NEAR))
+    rows, usual = _rows(load, use)
     if len(rows) < FEWEST_ROWS:
         return None
     at_s, pace_s = time_s[rows], pauses(time_s)[0]
@@ -71,6 +70,29 @@ def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Fl
     )
 
 
+def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]:
+    """Which rows, (n,), are near their end apart from the load at the same hours of most days, where there are such
+    hours: the load says nothing of these, and they nothing of it. Times are seconds since 1970."""
+    marked = np.zeros(len(use), dtype=np.bool_)
+    known = np.flatnonzero(np.isfinite(load) & np.isfinite(use))
+    rows, _ = _rows(load[known], use[known])
+    window = _window(time_s[known][rows]) if len(rows) >= FEWEST_ROWS else None
+    if window is not None:
+        marked[known[rows]] = True
+    return marked
+
+
+def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The rows, and of all what such loads or higher ones usually take."""
+    if not (use >= FULL).any():
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    typical = reference(load, use)
+    usual = _at_this_load_or_higher(load, typical)
+    spread = MAD * reference(load, np.abs(use - typical))
+    far = (use - typical > FAR * spread) | (typical >= NEAR)
+    return np.flatnonzero((use >= FULL) & (usual < NEAR) & far), usual
+
+
 def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
     """The least that is typical at the load of each row, or at any higher one, (n,)."""
     order = np.argsort(-load, kind="stable")
@@ -101,7 +123,7 @@ def _weekday(days: Floats) -> int | None:
     return int(found[0]) if len(days) >= FEWEST_DAYS and len(found) == 1 else None
 
 
-def _slower(rows: np.ndarray, load: Floats, response: Floats) -> float | None:
+def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:
     """How many times the usual response time at this load these rows took, in the middle."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,13 @@ def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -
 
 def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
     """The model of what was observed: limits by load, the bend of the response, the highest load. fine: neighbours may
-    be alike. Of a use that the hour of the day drives rather than the load no load is told."""
+    be alike. Of a use that the hour of the day drives rather than the load no load is told; rows of an hour at which
+    something else takes it near its end each day are left out."""
     from loadframe.analysis.by_the_hour import driver
     from loadframe.analysis.watched import bend, limits_at
 
-    crossings = limits_at(table.load, table.use, batched=fine)
+    use = table.use if fine else {name: _by_load(table, shares) for name, shares in table.use.items()}
+    crossings = limits_at(table.load, use, batched=fine)
     hourly = {name for name in crossings if driver(table.time_s, table.load, table.use[name]) == "hour"}
     crossings = {name: one for name, one in crossings.items() if name not in hourly}
     bent = bend(table.load, table.response_s)
@@ -54,6 +57,18 @@ def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
         "limits": {name: _interval(one) for name, one in crossings.items()},
         "bend": None if bent is None else _interval(bent),
     }
+
+
+def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float | None]:
+    """A use without what a backup of each night takes."""
+    import numpy as np
+
+    from loadframe.analysis.apart import FULL, by_the_clock
+
+    if not any(share is not None and share >= FULL for share in shares):
+        return shares
+    columns = (np.array(one, dtype=np.float64) for one in (table.time_s, table.load, shares))
+    return [None if away else share for away, share in zip(by_the_clock(*columns), shares, strict=True)]
 
 
 def _interval(one: Any) -> dict[str, float]:
