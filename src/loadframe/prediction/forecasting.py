@@ -35,8 +35,8 @@ SOON = 2.0
 
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 MORE_BY_THE_CURVE = (
-    "The shape of the curve promises more than the resources allow: the most is likelier in the upper part of its "
-    "interval."
+    "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
+    "of the curve promises more, and the forecast is halfway."
 )
 FLATTENING = (
     "The use flattens as the throughput rises, so where it would be full is not in sight from here; that may be before "

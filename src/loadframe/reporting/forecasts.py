@@ -108,7 +108,7 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     narrow = capacity.load.low == capacity.load.high
     load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
     return (
-        f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; at most "
+        f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; that allows "
         f"{_throughput(capacity.throughput, work, forecast.at_least)}. "
         f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
