@@ -122,7 +122,7 @@ def test_the_answer_alone_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.M
 def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time())[:2])
     told = learn_from([str(file)], mapping_of(AS, ()))
-    assert "shows no bend" not in render_import(told)
+    assert "No load is seen from which" not in render_import(told)
     assert any("cannot be told" in note for note in told.notes)
 
 
@@ -218,7 +218,9 @@ def test_loads_are_written_out_and_a_limit_where_the_load_was_is_said_to_be() ->
     assert "e+" not in below and "jobs up to 1,100" in below
     assert "full at 1,200 jobs (1,000 to 1,500); no proof that the load is on its way there" in below
     assert "the load was there already" in there
-    assert "The response shows no bend" in there and "bends at" in imported(limit, 1.0, LoadInterval(8, 7, 9))
+    longer = "the response takes 1.5 times as long as at the lowest third of the loads"
+    assert f"No load is seen from which on {longer}" in there
+    assert f"From 8 jobs (7 to 9) on {longer}" in imported(limit, 1.0, LoadInterval(8, 7, 9))
 
 
 def test_a_backup_of_each_night_does_not_move_the_load_at_which_a_limit_is_full(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis import pieces, segments, student
+from loadframe.analysis import gradual, pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.enough import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
@@ -51,9 +51,11 @@ def fit(
     treatment: str,
     within_latency_p95_ms: float | None = None,
     scalability: bool = False,
+    gradually: bool = False,
     seed: int = 0,
 ) -> Curve:
-    """The curve of one treatment from its levels, in any order.
+    """The curve of one treatment from its levels, in any order. gradually: ask whether it levels off gradually; then
+    the knee's interval is all of that.
 
     A point is the median over the blocks with the t-interval of the mean log throughput (95 %). The knee is where a
     continuous segmented fit first bends downwards (segments.py), the cliff the tightest bracket around the first fall
@@ -69,6 +71,7 @@ def fit(
     warnings = _measuring_warnings(ordered, points)
     cliff: Cliff | None = None
     knee: LoadInterval | None = None
+    between: LoadInterval | None = None
     shape: Shape = "plateau"
     if peak.throughput > 0:
         data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
@@ -80,6 +83,9 @@ def fit(
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
             knee = None
             warnings.append("The throughput bends, but these levels do not show where: measure more blocks.")
+        elif gradually and cliff is None:
+            between = gradual.gradual(data, bend.fitted, knee)
+            knee = between or knee
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)
     usl, usl_warnings = _law(points) if scalability else (None, [])
@@ -96,12 +102,13 @@ def fit(
         warnings=tuple(warnings + capacity_warnings + usl_warnings),
         enough=enough({sample.load: sample.throughputs for sample in ordered}),
         more=more({sample.load: sample.throughputs for sample in ordered}),
+        gradual=between,
     )
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
     """The curve of measured rows: a level for each load, its rows as blocks; with the scalability law where
-    there are levels enough for it. Raises as `fit`."""
+    there are levels enough for it, and the loads between which it levels off gradually. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -113,6 +120,7 @@ def of(observations: Observations, *, within_latency_p95_ms: float | None = None
         treatment="A",
         within_latency_p95_ms=within_latency_p95_ms,
         scalability=sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS,
+        gradually=True,
     )
 
 

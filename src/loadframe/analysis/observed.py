@@ -281,7 +281,12 @@ def _curve(
         return None
     scalability = column == "throughput" and sum(max(one.throughputs) > 0 for one in samples) >= law.FEWEST_POINTS
     found = curves.fit(
-        samples, axis=observed.axis, treatment="observed", within_latency_p95_ms=within_ms, scalability=scalability
+        samples,
+        axis=observed.axis,
+        treatment="observed",
+        within_latency_p95_ms=within_ms,
+        scalability=scalability,
+        gradually=column == "throughput",
     )
     knee = None if found.knee is None else _between_levels(found.knee, [one.load for one in samples])
     return replace(found, knee=knee, warnings=tuple(_said(one) for one in found.warnings))

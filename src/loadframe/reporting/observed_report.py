@@ -55,7 +55,9 @@ def answer(learned: Learned, unit: str) -> str:
     """Where it bends, or that the load never came near; and which resource would be full first."""
     first, curve, top = _first_full(learned.demands), learned.curve, _load(learned.highest_load, unit)
     said = []
-    if curve is not None and curve.knee is not None and learned.basis == "throughput":
+    if curve is not None and curve.gradual is not None and learned.basis == "throughput":
+        said.append(f"The throughput {words.curve_phrase(curve, unit)}.")
+    elif curve is not None and curve.knee is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}: knee at {_interval(curve.knee, unit)}.")
     elif learned.response_bend is not None and learned.basis == "response":
         said.append(f"The response time rises from {_interval(learned.response_bend, unit)} on.")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from loadframe.analysis.watched import BENT
 from loadframe.formats.said import words
 from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch
@@ -14,6 +15,7 @@ from loadframe.reporting.rounding import plain
 from loadframe.reporting.words import load, load_interval
 
 SCHEMA = "loadframe.watch-import/1"
+_LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
 
 
 def import_json(found: ImportedWatch) -> dict[str, Any]:
@@ -45,9 +47,9 @@ def _lines(found: ImportedWatch) -> Iterator[str]:
     for name in sorted(found.highest_use.keys() - told):
         yield f"  {_title(found, name)}: nothing shows at which load it would be full"
     if found.bend is not None:
-        yield f"  The response bends at {load_interval(found.bend, unit)}"
+        yield f"  From {load_interval(found.bend, unit)} on the response takes {_LONGER}"
     elif found.has_response:
-        yield "  The response shows no bend"
+        yield f"  No load is seen from which on the response takes {_LONGER}"
     for note in found.notes:
         yield f"  {words(note, 400)}"
     if found.folder:

@@ -156,6 +156,8 @@ def curve_phrase(curve: Curve, unit: str) -> str:
         return "is 0 at every load: nothing was served, or it is not counted"
     if len(curve.points) == 1:
         return f"was measured at {load(last, unit)} alone"
+    if curve.gradual is not None:
+        return _gradually(curve, curve.gradual, unit, last)
     match curve.shape:
         case "cliff" if curve.cliff:
             kept = rounding.percent(curve.cliff.throughput_kept)
@@ -171,6 +173,17 @@ def curve_phrase(curve: Curve, unit: str) -> str:
             return f"peaks at {load(curve.peak.load, unit)}, with no bend that is proved"
         case "linear":
             return f"still grows at {load(last, unit)}"
+
+
+def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
+    """ "levels off gradually, between about 5 and 80 clients": an end that is that of the levels is not told as one."""
+    low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
+    begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
+    if curve.shape == "decline":
+        return f"levels off gradually from {begins} on, and falls after {load(curve.peak.load, unit)}"
+    if between.high >= last:
+        return f"levels off gradually from {begins} on, and still does at {load(last, unit)}"
+    return f"levels off gradually, between {begins} and {high}"
 
 
 def served_nothing(curve: Curve) -> bool:
@@ -195,6 +208,8 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
     lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
         lines.append(f"It {bends(bend, unit, limit)}.")
+    elif curve.gradual:
+        lines.append("It has no corner: no single load is its knee.")
     elif curve.knee:
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:

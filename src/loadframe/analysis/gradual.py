@@ -1,0 +1,63 @@
+"""Whether a throughput that levels off does so at a corner, or gradually: then no single load is its knee.
+
+One family has both: X = a N / (1 + (N / k)^p)^(1/p). With a large p it is the corner of a bottleneck (the asymptotic
+bounds, Lazowska et al. 1984, 5), with p = 1 the hyperbola of Michaelis and Menten and of the scalability law without
+kappa. Its elasticity is 1 / (1 + (N / k)^p): it grows nearly in proportion below k SHARE^(-1/p) and hardly above
+k SHARE^(1/p). Where straight pieces are put through such a curve, they meet at another load for each set of levels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loadframe.analysis.pieces import Floats, Series
+from loadframe.model import LoadInterval
+
+SHARE = 4.0
+"""Elasticities of 4/5 and of 1/5."""
+
+GRADUAL = 2.0
+"""Ends further apart than this factor, whichever of the curves that the levels allow is taken, are no corner."""
+
+FEWEST_LEVELS = 5
+SHARPNESS = np.geomspace(0.4, 40.0, 41)
+PLACES = 80
+BEYOND = 4.0
+"""Times the highest load up to which a bend is looked for, and below the lowest one."""
+
+ALLOWED = 5.99
+"""Of chi squared with two degrees of freedom, 95 %."""
+
+NOISE_FLOOR = 0.01
+"""As in segments.py."""
+
+
+def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
+    """The loads between which the throughput goes over from growing in proportion (an elasticity of 4/5) to hardly
+    growing (1/5), cut to the levels; around the knee. None where a corner is not refuted, or the straight pieces,
+    (n,), are nearer to the levels. Levels beyond the highest throughput are left out: a fall is no part of it."""
+    if knee is None:
+        return None
+    top = int(data.value.argmax()) + 1
+    if top < FEWEST_LEVELS or not np.all(data.value[:top] > 0):
+        return None
+    load, value, weight = data.load[:top], np.log(data.value[:top]), 1 / (data.spread[:top] + 1e-12)
+    weight = weight / weight.mean()
+    places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
+    bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]
+    left = value - np.log(load) + bent
+    left -= (weight * left).sum(axis=2, keepdims=True) / weight.sum()
+    squares = (weight * left**2).sum(axis=2)
+    straight = value - np.log(np.maximum(pieces[:top], 1e-12))
+    straight -= (weight * straight).sum() / weight.sum()
+    if squares.min() >= float((weight * straight**2).sum()):
+        return None
+    variance = max(float(squares.min()) / (top - 3), NOISE_FLOOR**2, data.noise**2 * float(data.spread[:top].mean()))
+    possible = squares <= squares.min() + ALLOWED * variance
+    if not (SHARE ** (2 / SHARPNESS[possible.any(axis=1)]) > GRADUAL).all():
+        return None
+    apart = SHARE ** (1 / SHARPNESS[:, None])
+    low, high = float((places / apart)[possible].min()), float((places * apart)[possible].max())
+    return LoadInterval(
+        knee.load, min(max(low, float(load[0])), knee.low), max(min(high, float(data.load[-1])), knee.high)
+    )
