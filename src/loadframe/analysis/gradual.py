@@ -9,6 +9,7 @@ k SHARE^(1/p). Where straight pieces are put through such a curve, they meet at 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.analysis.pieces import Floats, Series
 from loadframe.model import LoadInterval
@@ -42,18 +43,13 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
     if top < FEWEST_LEVELS or not np.all(data.value[:top] > 0):
         return None
     load, value, weight = data.load[:top], np.log(data.value[:top]), 1 / (data.spread[:top] + 1e-12)
+    places, squares, _ = _fits(load, value, weight)
     weight = weight / weight.mean()
-    places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
-    bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]
-    left = value - np.log(load) + bent
-    left -= (weight * left).sum(axis=2, keepdims=True) / weight.sum()
-    squares = (weight * left**2).sum(axis=2)
     straight = value - np.log(np.maximum(pieces[:top], 1e-12))
     straight -= (weight * straight).sum() / weight.sum()
     if squares.min() >= float((weight * straight**2).sum()):
         return None
-    variance = max(float(squares.min()) / (top - 3), NOISE_FLOOR**2, data.noise**2 * float(data.spread[:top].mean()))
-    possible = squares <= squares.min() + ALLOWED * variance
+    possible = _possible(squares, top, data.noise**2 * float(data.spread[:top].mean()))
     if not (SHARE ** (2 / SHARPNESS[possible.any(axis=1)]) > GRADUAL).all():
         return None
     apart = SHARE ** (1 / SHARPNESS[:, None])
@@ -61,3 +57,32 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
     return LoadInterval(
         knee.load, min(max(low, float(load[0])), knee.low), max(min(high, float(data.load[-1])), knee.high)
     )
+
+
+def most(x: Floats, value: Floats, error: float) -> float:
+    """The highest value that any of the curves that the levels allow comes to, however high x is; infinite where a
+    straight line is among them. x, value: (n,) above 0, ascending x. error: of each value, relative, as its own
+    scatter has it; 0 where that is not known."""
+    if len(x) < FEWEST_LEVELS:
+        return float("inf")
+    places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
+    reached = np.exp(scale) * places
+    possible = _possible(squares, len(x), error**2)
+    straight = possible & (places > x[-1])  # still in proportion at the highest: where it ends is not seen
+    return float("inf") if straight.any() else float(reached[possible].max())
+
+
+def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """The places k that are tried; for each sharpness and place the sum of squares and log a. value: logarithms."""
+    weight = weight / weight.mean()
+    places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
+    bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]
+    left = value - np.log(load) + bent
+    scale = (weight * left).sum(axis=2) / weight.sum()
+    return places, np.asarray((weight * (left - scale[:, :, None]) ** 2).sum(axis=2)), np.asarray(scale)
+
+
+def _possible(squares: Floats, levels: int, variance: float) -> NDArray[np.bool_]:
+    """Which curves the levels allow. variance: of a level, as the scatter of its blocks has it."""
+    least = float(squares.min())
+    return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

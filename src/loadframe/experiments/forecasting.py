@@ -10,7 +10,7 @@ from loadframe.errors import SampleError
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Forecast, Limit, Observations
-from loadframe.prediction import forecasting, scoring
+from loadframe.prediction import forecasting, levelling, scoring
 from loadframe.prediction.system import Kind
 from loadframe.runs import scores
 
@@ -22,10 +22,13 @@ def predict(
     up_to: float | None = None,
     kind: Kind | None = None,
     limits: Sequence[Limit] = (),
+    flattening: bool = True,
 ) -> Forecast:
     """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
     scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. SampleError
-    for loads that are none, and where nothing is left to forecast from."""
+    for loads that are none, and where nothing is left to forecast from. flattening: ask for uses that flatten below
+    their end over these levels, which are left out, with a word why; it is asked of rows in time order elsewhere, and
+    not of a run, whose forecasts are calibrated as they are."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise SampleError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
@@ -38,6 +41,8 @@ def predict(
                 f"{observations.name} has no load up to {up_to:g}; the lowest is {observations.loads[0]:g}",
                 remedy="Choose a higher --up-to.",
             )
+    if flattening:
+        used = replace(used, flattening=used.flattening | levelling.flattening(used))
     found = forecasting.forecast(used, at, kind=kind, limits=limits)
     highest = used.loads[-1]
     beyond = [row for row in observations.rows if row.load > highest]

@@ -46,7 +46,7 @@ def predict_observed(
         highest = () if learned.highest_load <= 0 else (learned.highest_load,)
         refused = NO_THROUGHPUT if rows is None else NO_ROWS
         return Forecast(observed.name, observed.axis, kind or "closed", highest, refused=refused, notes=learned.notes)
-    found = predict(rows, at, up_to=up_to, kind=kind)
+    found = predict(rows, at, up_to=up_to, kind=kind, flattening=False)
     return replace(found, notes=(*found.notes, *_learnt(learned)))
 
 

@@ -40,7 +40,8 @@ def predict_run(
     axis = run.declared().load.axis
     observed = resources.observe(steps, name=str(run.path.resolve()), axis=axis)
     seen = [step for step in steps if up_to is None or step.level <= up_to]
-    found = predict(observed, at, up_to=up_to, kind=kind, limits=limits_of(run, treatment, seen))
+    limits = limits_of(run, treatment, seen)
+    found = predict(observed, at, up_to=up_to, kind=kind, limits=limits, flattening=False)
     _keep(run, found)
     return found
 
