@@ -14,6 +14,7 @@ from loadframe.analysis.leaks import Leak, leak
 from loadframe.analysis.regime import Change, Series
 from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_rows import Gathering, Thinned
+from loadframe.experiments.watch_unjudged import in_words, unjudged
 from loadframe.model.watch import WatchAlarm
 from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
@@ -104,6 +105,7 @@ class Model:
         self._failed = 0
         self._looked_s: float | None = None
         self._leaks: dict[str, Leak] = {}
+        self._waiting: dict[str, tuple[Leak, float]] = {}
         self.fit: Mapping[str, Any] = {}
         self._values: Mapping[str, float] = {}
         self._use: Mapping[str, float] = {}
@@ -143,7 +145,7 @@ class Model:
     def restarted(self) -> None:
         """The service is another process: its memory and files begin again."""
         self._rows.clear()
-        self._leaks = {}
+        self._leaks, self._waiting = {}, {}
 
     def fitted(self, fit: Mapping[str, Any]) -> None:
         """What the child found."""
@@ -236,19 +238,39 @@ class Model:
 
     def _look_for_leaks(self, t_s: float) -> list[WatchAlarm]:
         found = []
-        self._leaks = {}
+        self._leaks, self._waiting = {}, {}
         for at, name in enumerate(LEAKING, 1):
-            rows = [row for row in self._rows.rows if row[1][at] is not None]
+            rows = self._rows_of(at)
             ceiling = self._ceiling(name)
             if ceiling is None or not rows:
                 continue
             times, loads = [row[0] for row in rows], [row[1][0] for row in rows]
             grows = leak(times, [float(row[1][at] or 0.0) for row in rows], loads, ceiling, level=LEVEL)
-            if grows is None or _too_early(name, grows):
+            wait_s = 0.0 if grows is None else _too_early_s(name, grows)
+            if grows is None or wait_s:
                 self._over(f"leak {name}", t_s)
+                if grows is not None:
+                    self._waiting[name] = grows, rows[0][0] + wait_s
                 continue
             self._leaks[name] = grows
             found.append(self._leaking(name, grows, ceiling, t_s))
+        return found
+
+    def _rows_of(self, at: int) -> list[tuple[float, list[float | None]]]:
+        return [row for row in self._rows.rows if row[1][at] is not None]
+
+    def _unjudged(self) -> list[dict[str, Any]]:
+        """Of what leaks are looked for in, and was read: which of them cannot have been told yet."""
+        found = []
+        for at, name in enumerate(LEAKING, 1):
+            rows = self._rows_of(at)
+            if name in self._leaks or (not rows and name not in self._values):
+                continue
+            times_s, use = [row[0] for row in rows], self._values.get(name, 0.0)
+            one = unjudged(name, times_s, use, self._ceiling(name), ROW_S, self._waiting.get(name))
+            if one is not None:
+                from_s = one["from_s"]
+                found.append({**one, "from_s": None if from_s is None else from_s + self.ahead_s})
         return found
 
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
@@ -331,7 +353,12 @@ class Model:
         ]  # fmt: skip
         known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
         learning = {name: series.needed for name, series in self._series.items() if series.needed}
-        return {**known, "limits": limits, "leaks": leaks, "learning": learning}
+        return {**known, "limits": limits, "leaks": leaks, "learning": learning, "unjudged": self._unjudged()}
+
+    @staticmethod
+    def unjudged_words(model: Mapping[str, Any]) -> str:
+        """Which leaks a line `model` has not judged, in a sentence; nothing where it has all."""
+        return in_words(model["unjudged"], NAMES, _amount)
 
     def as_json(self) -> dict[str, Any]:
         """All that was learned, for `of_json`."""
@@ -379,8 +406,10 @@ def _checked(fit: Any) -> dict[str, Any]:
     }
 
 
-def _too_early(name: str, grows: Leak) -> bool:
-    return any(grows.ends_in_s > ends_s and grows.watched_s < watched_s for ends_s, watched_s in PATIENCE.get(name, ()))
+def _too_early_s(name: str, grows: Leak) -> float:
+    """How long it has to be watched before it is told; 0 where it has been."""
+    early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends_in_s > ends_s]
+    return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
 
 
 def _matters(name: str, change: Change) -> bool:

@@ -352,6 +352,8 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     )
     if lost := watcher.journal.lost_lines:
         text += f". {counted(lost, 'line')} at its end could not be written there: is the disk full?"
+    if unjudged := watcher.model.unjudged_words(document["model"]):
+        text += f". {unjudged}"
     try:
         print(text, flush=True)
     except (OSError, ValueError):
