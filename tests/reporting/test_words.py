@@ -372,6 +372,40 @@ def test_a_bend_that_a_limit_explains_is_told_at_its_load_with_both_intervals(fa
     assert record["reach"]["knee"][0]["load"] == 117.0
 
 
+def test_one_load_where_the_cause_and_the_curve_agree_and_both_with_the_reason_where_not(farm: Investigation) -> None:
+    """Seen: "gives way at about 140 MiB" beside a bend at 150 (120 to 180)."""
+    first = farm.rounds[0]
+    knee = LoadInterval(150.0, 120.0, 180.0)
+
+    def said(cause: LoadInterval) -> str:
+        found = (replace(first.findings[0], id="memory.mmap_page_faults", reached_at=cause),)
+        one = replace(first, curve=replace(first.curve, knee=knee, cliff=None), findings=found)
+        return answers.answer(replace(farm, rounds=(one, farm.rounds[1])))
+
+    agreeing = said(LoadInterval(140.0, 125.0, 155.0))
+    assert agreeing.startswith("Throughput gives way at about 150 active jobs: ") and "140" not in agreeing
+    apart = said(LoadInterval(60.0, 50.0, 70.0))
+    assert apart.startswith(
+        "Throughput gives way at about 60 active jobs by what is measured of its cause; the curve bends at about 150 "
+        "active jobs: "
+    )
+
+
+def test_the_proof_comes_before_peaks_that_did_not_move(farm: Investigation) -> None:
+    """Seen: "no proven difference of the peaks, 0.9 times" as the second sentence, and 2.6 times behind it."""
+    last = farm.rounds[-1]
+    same = tuple(replace(one, throughput_low=0.5 * one.throughput) for one in last.curve.points)
+    found = replace(farm, rounds=(*farm.rounds[:-1], replace(last, curve=replace(last.curve, points=same))))
+    said = answers.answer(found)
+    assert "no proven difference of the peaks" in said
+    assert said.index("times the throughput at 20, 40 and 80 active jobs") < said.index(
+        "Each state at its best: no proven"
+    )
+    assert farm.gain is not None
+    unproved = replace(found, gain=replace(farm.gain, decision="no-proven-difference", low=0.9))
+    assert "Each state at its best" not in answers.answer(unproved)
+
+
 def test_a_bend_that_no_limit_explains_is_the_curves(farm: Investigation) -> None:
     assert farm.before is not None
     assert "the curve alone" not in words.state_sentence(replace(farm.before, bend=None), "active jobs")

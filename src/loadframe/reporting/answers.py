@@ -10,6 +10,7 @@ from loadframe.model import (
     OTHERS,
     Finding,
     Investigation,
+    LoadInterval,
     Verdict,
 )
 from loadframe.progress import counted
@@ -62,9 +63,12 @@ def _gain(inv: Investigation, gain: Verdict) -> str:
     at_loads = verdict_words.gain_sentence(gain, unit)
     if found is None:
         return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
-    if verdict_words.is_vague(gain) and gain.low < found.low:  # what is proved is less than the curves show
+    vague = verdict_words.is_vague(gain) and gain.low < found.low  # what is proved is less than the curves show
+    if vague or (gain.decision == "better" and not reaching.proven(found)):
         gives = words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
-        return f"{gives} {words.sentence(f'Each state at its best: {reaching.sentence(found, unit)}')}"
+        best = words.sentence(f"Each state at its best: {reaching.sentence(found, unit)}")
+        why = "" if vague else words.sentence(reaching.difference(inv, found, gain))
+        return " ".join(part for part in (gives, best, why) if part)
     gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
     how = "Proved at equal loads, block by block" if gain.decision == "better" else "At equal loads, block by block"
     proved = words.sentence(f"{how}: {at_loads}")
@@ -111,7 +115,18 @@ def _start(inv: Investigation, finding: Finding) -> str:
         return f"Throughput is limited from {words.load(reached.load, unit)} on"
     if curve.knee is None and curve.cliff is None:
         return f"From {words.about_load(reached, unit)} on, something runs out"
-    return f"Throughput gives way at {words.about_load(reached, unit)}"
+    return f"Throughput gives way at {_place(inv, reached, unit)}"
+
+
+def _place(inv: Investigation, reached: LoadInterval, unit: str) -> str:
+    """One load, that of the bend, which stands next to it, where the cause's own evidence agrees with it; else both."""
+    own, bend = words.about_load(reached, unit), reaching.bend(inv.rounds[0])
+    if bend is None:
+        return own
+    at = words.about_load(bend, unit)
+    if at == own or (reached.low <= bend.high and bend.low <= reached.high):
+        return at
+    return f"{own} by what is measured of its cause; the curve bends at {at}"
 
 
 def _where_it_bends(inv: Investigation) -> str:

@@ -21,13 +21,13 @@ def of(inv: Investigation) -> Reach | None:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
     found = reaching.reach(first.curve, last.curve)
-    return None if found is None else replace(found, knee=(_bend(first), _bend(last)))
+    return None if found is None else replace(found, knee=(bend(first), bend(last)))
 
 
-def _bend(one: Round) -> LoadInterval | None:
+def bend(one: Round) -> LoadInterval | None:
     """Where a state bends: at the load of the limit that explains it, where one does."""
-    bend = bend_of(one)
-    return one.curve.knee if bend is None else bend.load
+    explained = bend_of(one)
+    return one.curve.knee if explained is None else explained.load
 
 
 def sentence(found: Reach, unit: str) -> str:
