@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -148,6 +149,15 @@ def test_rows_that_are_missing_are_counted_and_the_longest_pause_is_named() -> N
     assert "253 rows are missing, as they come every 60 s: 3 pauses, 4 h 13 min together; the longest is 4 h, " in text
     assert "after 1 h 40 min." in text
     assert "missing" not in render_learned(learn(whole), width=500)
+
+
+def test_the_response_times_are_told_so_that_a_wrong_unit_is_seen() -> None:
+    whole = production(11, 0.5)
+    assert whole.response_s is not None
+    said = render_learned(learn(whole), width=500)
+    wrong = render_learned(learn(replace(whole, response_s=tuple(1000 * one for one in whole.response_s))), width=500)
+    assert re.search(r"The response time was 1\d(\.\d)? ms in the middle, and above \d+(\.\d)? ms in one of", said)
+    assert re.search(r"The response time was 1\d(\.\d)? s in the middle|The response time was \d+,\d+ ms", wrong), wrong
 
 
 def test_rows_that_come_as_they_like_are_not_missing() -> None:

@@ -7,7 +7,9 @@ import gzip
 import lzma
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 import zstandard
@@ -161,3 +163,21 @@ def test_columns_that_no_comma_separates_are_said_to_be(tmp_path: Path, between:
         with pytest.raises(SampleError, match="no comma") as raised:
             read(str(file))
         assert "commas" in raised.value.remedy
+
+
+def test_an_hour_that_is_there_twice_is_told_as_the_end_of_summer_time(tmp_path: Path) -> None:
+    """Seen: "the rows were not in time order", and a backup at two hours of the day."""
+    zone = ZoneInfo("Europe/Berlin")
+    begun_s = datetime(2025, 10, 25, 12, tzinfo=UTC).timestamp()
+    moments = [datetime.fromtimestamp(begun_s + 300 * at, zone) for at in range(400)]
+    file = tmp_path / "month.csv"
+
+    def notes(form: str) -> str:
+        body = "".join(f"{at.strftime(form)},{10 + at.minute},{5 + at.minute}\n" for at in moments)
+        file.write_text(f"time,load,throughput\n{body}")
+        return " ".join(import_observed(str(file)).notes)
+
+    assert "The times from 2025-10-26 02:00 on are there twice" in notes("%Y-%m-%d %H:%M:%S")
+    assert "twice" not in notes("%Y-%m-%dT%H:%M:%S%z")
+    moments[7], moments[100] = moments[100], moments[7]
+    assert "twice" not in notes("%Y-%m-%d %H:%M:%S")

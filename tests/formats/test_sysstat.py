@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
+from loadframe.formats.observed import import_observed, read_data
 from loadframe.formats.observed_csv import NO_ZONE
 from loadframe.formats.observed_series import assemble
 from loadframe.formats.sysstat import is_json, is_text, parse_table
@@ -89,3 +91,17 @@ def test_times_of_an_unknown_zone_are_said_to_be() -> None:
     local = "# hostname;interval;timestamp;CPU;%idle\nvm;1;2026-11-25 04:51:55{};-1;90\n"
     assert parse_table(local.format(""), "x").notes == (NO_ZONE,)
     assert parse_table(local.format(" UTC"), "x").notes == ()
+
+
+def test_what_sar_prints_is_refused_with_the_command_that_writes_what_is_read(tmp_path: Path) -> None:
+    """Seen: "line 1 has '\\t' between its columns"."""
+    file = tmp_path / "sar.txt"
+    file.write_text(
+        "Linux 6.1.0-18-amd64 (web1) \t11/25/2025 \t_x86_64_\t(4 CPU)\n\n"
+        "12:00:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+        "12:10:01 AM     all      3.21      0.00      1.02      0.11      0.00     95.66\n"
+    )
+    for read in (read_data, import_observed):
+        with pytest.raises(SampleError, match="what sar prints") as raised:
+            read(str(file))
+        assert "sadf -d" in raised.value.remedy

@@ -430,4 +430,11 @@ def _data(
         blocks=blocks.count,
         outliers=int(outliers.sum()),
         missing=missing,
+        response_s=_quantile(rows.columns.get("response"), 0.5),
+        slow_response_s=_quantile(rows.columns.get("response"), 0.99),
     )
+
+
+def _quantile(values: Floats | None, share: float) -> float | None:
+    known = None if values is None else values[np.isfinite(values)]
+    return None if known is None or not len(known) else float(np.quantile(known, share))

@@ -37,6 +37,7 @@ def read_data(
     times, JSON, sysstat's text), if a mapping or further files are given, or if its loads are too many for levels.
     SampleError as `import_observed` and `read_observations`."""
     text, name = read_text(place, remedy=REMEDY), name_of(place)
+    sysstat.check_not_of_sar(text, name)
     if _kind(text) != "csv" or observed_csv.is_timed(text) or mapping.given or also:
         return assemble(_joined([_table(text, name), *(_table_of(one) for one in also)]), mapping)
     if text.count("\n") > MOST_LOADS and (table := _many_loads(text, name)) is not None:
@@ -76,6 +77,7 @@ def _kind(text: str) -> str:
 
 
 def _table(text: str, name: str) -> Table:
+    sysstat.check_not_of_sar(text, name)
     kind = _kind(text)
     if kind == "prometheus":
         return prometheus_range.parse_table(text, name)

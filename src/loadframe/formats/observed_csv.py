@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from loadframe.errors import SampleError
 from loadframe.formats.csv_text import Row, beginning, check_commas, header, rows
@@ -26,6 +27,7 @@ FINER = ((MILLISECONDS_FROM, 1e3), (1e14, 1e6), (1e17, 1e9))
 """Numbers above these are times in milliseconds, microseconds or nanoseconds, with the units in a second."""
 
 NO_ZONE = "The times name no time zone, and were taken as UTC."
+SUMMER_S = (1800, 3600)
 REMEDY = (
     "The first line names the columns: time,load[,throughput][,response_s or latency_p95_ms][,util.NAME...]; other "
     "names are said with --load, --throughput, --response and --use."
@@ -90,7 +92,8 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         _servers(series, name),
         _notes(
             at is None, order, len(body) - len(kept), whole - len(body), at is not None and zoneless(body[0].cells[at])
-        ),
+        )
+        + _set_back(times, at is not None and zoneless(body[0].cells[at])),
     )
 
 
@@ -141,6 +144,23 @@ def _notes(untimed: bool, order: list[int], twice: int, timeless: int, zoneless:
     if timeless:
         notes.append(f"{counted(timeless, 'row')} without a time left out.")
     return tuple(notes)
+
+
+def _set_back(times: list[float], zoneless: bool) -> tuple[str, ...]:
+    """Times without a zone of which one hour, or half of one, is there twice: summer time has ended."""
+    back = [before for before, after in pairwise(times) if after < before]
+    if not zoneless or len(back) != 1:
+        return ()
+    (last,) = back
+    again = times[times.index(last) + 1]
+    by = last - again + min((b - a for a, b in pairwise(times) if b > a), default=0.0)
+    if round(by) not in SUMMER_S:
+        return ()
+    hour = datetime.fromtimestamp(again, UTC).strftime("%Y-%m-%d %H:%M")
+    return (
+        f"The times from {hour} on are there twice, as where summer time ends: these rows were mixed, and what is told "
+        "of hours is off by one before or after. Write the times with their zone, or in UTC.",
+    )
 
 
 def _cell(row: Row, column: int, name: str) -> float:

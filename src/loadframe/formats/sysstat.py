@@ -24,6 +24,8 @@ from loadframe.progress import counted
 REMEDY = "Write it with `sadf -j -- -u -d -q -n DEV` or `sadf -d -- -u`."
 SHORTER = "Choose fewer activities, or a shorter range with -s and -e."
 HEAD = "# hostname;interval;timestamp"
+OF_SAR = re.compile(r"Linux \S+ \(.*\)\s.*\(\d+ CPU\)\s*$")
+"""The first line of what sar itself prints."""
 LABELS: Mapping[str, str] = {
     "cpu": "cpu", "dev": "dev", "disk-device": "dev", "iface": "iface", "intr": "intr", "filesystem": "filesystem",
     "mountpoint": "filesystem", "tty": "tty", "line": "tty", "bus": "bus", "number": "number",
@@ -64,6 +66,16 @@ def is_json(text: str) -> bool:
 def is_text(text: str) -> bool:
     """Whether text is what `sadf -d` writes."""
     return text.removeprefix("\ufeff").lstrip().startswith(HEAD)
+
+
+def check_not_of_sar(text: str, name: str) -> None:
+    """SampleError for the tables that sar prints: their times have no day, and their columns depend on the locale."""
+    if OF_SAR.match(text.removeprefix("\ufeff").lstrip().partition("\n")[0]):
+        raise SampleError(
+            f"{name} is what sar prints, which is for people to read",
+            remedy="Write the same with sadf, for example `sadf -d /var/log/sysstat/sa24 -- -u > sa24.txt`, or "
+            "`sadf -j /var/log/sysstat/sa24 -- -u -d -q -n DEV > sa24.json` for more.",
+        )
 
 
 def parse_table(text: str, name: str) -> Table:

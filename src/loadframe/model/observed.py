@@ -148,7 +148,8 @@ class ObservedData:
     """How much there was to learn from. rows: all; used: those of the last regime with a load and anything beside it;
     incomplete: used rows with an empty cell; gaps: pauses of more than a few rows; span_s: from the first used row to
     the last; block_s, blocks: rows closer than block_s resemble one another, and count as one; outliers: rows far from
-    their neighbours at equal load; missing: of all rows."""
+    their neighbours at equal load; missing: of all rows. response_s,
+    slow_response_s: the response time of the row in the middle, and of that which one in a hundred exceeds."""
 
     rows: int
     used: int
@@ -159,6 +160,8 @@ class ObservedData:
     blocks: int
     outliers: int
     missing: MissingRows
+    response_s: float | None = None
+    slow_response_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

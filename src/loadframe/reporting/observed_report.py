@@ -191,6 +191,9 @@ def data(learned: Learned) -> list[str]:
     kinds = ((found.gaps, "gap"), (found.incomplete, "incomplete row"), (found.outliers, "outlier"))
     others = [counted(count, name) for count, name in kinds if count]
     said += absent(found.missing)
+    if found.response_s is not None and found.slow_response_s is not None:  # a wrong unit is seen here
+        middle, slow = words.milliseconds(1000 * found.response_s), words.milliseconds(1000 * found.slow_response_s)
+        said.append(f"The response time was {middle} in the middle, and above {slow} in one of a hundred rows.")
     return [*said, *([f"{words.and_list(others)}."] if others else [])]
 
 
