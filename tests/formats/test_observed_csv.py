@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from loadframe.errors import SampleError
 from loadframe.formats.observed import import_observed, read_data
 from loadframe.formats.observed_csv import NO_ZONE, parse_table
-from loadframe.formats.observed_series import assemble
+from loadframe.formats.observed_series import Series, Table, assemble
 from loadframe.model import Observations, Observed, ObservedMapping
 
 CELLS = st.none() | st.floats(1e-9, 1e12)
@@ -181,3 +181,27 @@ def test_an_hour_that_is_there_twice_is_told_as_the_end_of_summer_time(tmp_path:
     assert "twice" not in notes("%Y-%m-%dT%H:%M:%S%z")
     moments[7], moments[100] = moments[100], moments[7]
     assert "twice" not in notes("%Y-%m-%d %H:%M:%S")
+
+
+def test_the_resets_of_many_instances_are_one_line(tmp_path: Path) -> None:
+    """Seen: a line for each of eight counters."""
+    series = tuple(
+        Series(
+            "requests_total", {"pod": str(at)}, tuple(range(0, 400, 10)), tuple(float(n % (20 + at)) for n in range(40))
+        )
+        for at in range(3)
+    )
+    load = Series("load", {}, series[0].times_s, tuple(float(n) for n in range(40)))
+    table = Table("x", (load, *series), ObservedMapping(load="load"), {}, ())
+    notes = assemble(table, ObservedMapping(throughput="requests_total")).notes
+    assert [one for one in notes if "reset" in one] == ["3 of the 3 counters requests_total were reset, 1 time each."]
+
+
+@pytest.mark.parametrize(
+    ("term", "said"),
+    [("latency_ms", True), ("latency_ms / 1000", False), ("latency_ms / 1e3", False), ("items", False)],
+)
+def test_a_response_whose_name_says_milliseconds_and_is_taken_in_seconds_is_said_to_be(term: str, said: bool) -> None:
+    body = "".join(f"{at},{at % 7},{10 + at % 5},{at % 3}\n" for at in range(50))
+    found = assemble(parse_table(f"time,load,latency_ms,items\n{body}", "x"), ObservedMapping(response=term))
+    assert any("says milliseconds: write --response 'latency_ms / 1000'" in one for one in found.notes) == said

@@ -33,6 +33,8 @@ COUNTS = ("_total", "_count", "_sum", "_bucket")
 
 MOST_APART = 2.5
 EXAMPLES = 6
+_MILLISECONDS = re.compile(r"(?<![a-z])(ms|msecs?|millis|milliseconds?)(?![a-z])", re.IGNORECASE)
+_DIVIDED = re.compile(r"/\s*1(000(\.0*)?|e\+?0*3)\s*$")
 _TERM = re.compile(r'\s*(?P<name>[^\s{}/"]*)\s*(?:\{(?P<labels>[^{}]*)\})?\s*')
 _LABEL = re.compile(r'\s*(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"(?P<value>[^"]*)"\s*(?:,|$)')
 
@@ -90,6 +92,11 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         term = getattr(mapping, role) or getattr(table.usual, role)
         if term is not None:
             found[role] = _column(table, term, f"--{role}", mapping, notes)
+    if mapping.response and _MILLISECONDS.search(mapping.response) and not _DIVIDED.search(mapping.response):
+        notes.append(
+            f"The response is taken in seconds, and the name {words(mapping.response, 100)} says milliseconds: write "
+            f"--response '{words(mapping.response, 100)} / 1000' if it is so."
+        )
     uses = {**table.usual.use, **mapping.use}
     for resource, term in uses.items():
         found[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
@@ -195,7 +202,9 @@ def _labels(text: str) -> dict[str, str] | None:
 def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
     """One column of all series that match: their sum. Before its first value and after its last one a series adds
     nothing: instances come and go, and each has a series of its own. What one lacks in between is missing."""
-    columns = [_rated(one, mapping, notes) for one in series]
+    resets: list[int] = []
+    columns = [_rated(one, mapping, resets) for one in series]
+    notes += _were_reset(series, [count for count in resets if count])
     first, counted = columns[0], columns[0].counted
     columns = [known for one in columns if (known := _alive(one)) is not None]
     if len(series) == 1 or not columns:
@@ -235,24 +244,35 @@ def _all_times(columns: Sequence[_Column]) -> list[float]:
     return times
 
 
-def _rated(one: Series, mapping: ObservedMapping, notes: list[str]) -> _Column:
+def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
+    """resets: how often, of those that were. One line for all series of a term: a release resets each instance."""
+    if not resets:
+        return []
+    most = f"{max(resets):,} time{'s' if max(resets) > 1 else ''}"
+    if len(series) == 1:
+        return [f"The counter {series[0]} was reset {most}."]
+    were = "was" if len(resets) == 1 else "were"
+    each = " at the most" if len(set(resets)) > 1 else " each" if len(resets) > 1 else ""
+    return [f"{len(resets):,} of the {len(series):,} counters {words(series[0].name, 60)} {were} reset, {most}{each}."]
+
+
+def _rated(one: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
     """A gauge as it is; a counter as its rate per second over the time before each value. Where it falls it was reset:
-    what it counted since then is what it shows (as Prometheus' rate() has it)."""
+    what it counted since then is what it shows (as Prometheus' rate() has it). resets: how often is added."""
     if not (one.counts or one.name.endswith(COUNTS) or one.name in mapping.counters):
         return _Column(one.times_s, one.values)
-    rates, resets, last = [math.nan], 0, (math.nan, math.nan)
+    rates, falls, last = [math.nan], 0, (math.nan, math.nan)
     known = next(((t, v) for t, v in zip(one.times_s, one.values, strict=True) if math.isfinite(v)), last)
     last = known
     for time_s, value in zip(one.times_s[1:], one.values[1:], strict=True):
         if not math.isfinite(value) or not time_s > last[0]:
             rates.append(math.nan)
             continue
-        resets += value < last[1]
+        falls += value < last[1]
         grown = value - last[1] if value >= last[1] else value
         rates.append(grown / (time_s - last[0]))
         last = (time_s, value)
-    if resets:
-        notes.append(f"The counter {one} was reset {resets:,} time{'s' if resets > 1 else ''}.")
+    resets.append(falls)
     return _Column(one.times_s, rates, True)
 
 
