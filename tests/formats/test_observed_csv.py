@@ -204,4 +204,4 @@ def test_the_resets_of_many_instances_are_one_line(tmp_path: Path) -> None:
 def test_a_response_whose_name_says_milliseconds_and_is_taken_in_seconds_is_said_to_be(term: str, said: bool) -> None:
     body = "".join(f"{at},{at % 7},{10 + at % 5},{at % 3}\n" for at in range(50))
     found = assemble(parse_table(f"time,load,latency_ms,items\n{body}", "x"), ObservedMapping(response=term))
-    assert any("says milliseconds: write --response 'latency_ms / 1000'" in one for one in found.notes) == said
+    assert any("says milliseconds: give 'latency_ms / 1000'" in one for one in found.notes) == said

@@ -94,8 +94,8 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
             found[role] = _column(table, term, f"--{role}", mapping, notes)
     if mapping.response and _MILLISECONDS.search(mapping.response) and not _DIVIDED.search(mapping.response):
         notes.append(
-            f"The response is taken in seconds, and the name {words(mapping.response, 100)} says milliseconds: write "
-            f"--response '{words(mapping.response, 100)} / 1000' if it is so."
+            f"The response is taken in seconds, and the name {words(mapping.response, 100)} says milliseconds: "
+            f"give '{words(mapping.response, 100)} / 1000' if it is so."
         )
     uses = {**table.usual.use, **mapping.use}
     for resource, term in uses.items():
