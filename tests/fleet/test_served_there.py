@@ -127,9 +127,11 @@ def pool(lab: Laboratory, lan: Network) -> int:
     return int(json.loads(subprocess.run(words, check=True, capture_output=True).stdout)["pool"])
 
 
-def study(lab: Laboratory, window: str, takes_s: float = 0.0) -> str:
-    """takes_s: seconds that each change takes."""
-    python, tell = json.dumps(sys.executable), json.dumps(f"import time; time.sleep({takes_s}); {TELL}")
+def study(lab: Laboratory, window: str, takes_s: float = 0.0, refuses: int = -1) -> str:
+    """takes_s: seconds that each change takes; refuses: the value to which it cannot be set."""
+    refusal = f"sys.argv[1].endswith('={refuses}') and sys.exit('its owner does not let us')"
+    before = f"import sys, time; time.sleep({takes_s}); {refusal}"
+    python, tell = json.dumps(sys.executable), json.dumps(f"{before}; {TELL}")
     return STUDY.format(port=lab.port, window=window, python=python, tell=tell)
 
 
@@ -161,6 +163,26 @@ def test_it_is_put_back_there_where_the_coordinator_is_killed(lab: Laboratory, l
     lab.kill(process)
     assert pool(lab, lan) == 2
     assert mirrored(lab)[-1]["status"] != "reverted", "the copy ends with what the coordinator knew"
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_what_cannot_be_put_back_there_is_said_with_the_host_on_which_it_stands(
+    lab: Laboratory, lan: Network, stopped: bool
+) -> None:
+    process = lab.begin("[8]", verb="investigate", study=study(lab, "4s" if stopped else "1s", refuses=2))
+    if stopped:
+        await_that(lambda: process.poll() is not None or pool(lab, lan) == 8, "the setting is changed")
+        process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 1, "1 is what is left changed, also after Ctrl-C\n" + out + said
+    message = json.loads(out)["message"]
+    assert "Everything was reverted" not in message, message
+    assert "`loadframe changes revert` on host north tries again" in message, message
+    assert not stopped or "Not reverted: pool on host north." in said, said
+    assert pool(lab, lan) == 8
+    assert any((lab.folder / "north" / "state" / "changes").glob("*.json")), "its journal is on that host"
+    last = mirrored(lab)[-1]
+    assert last["status"] == "failed" and "on host north" in str(last["words"]), last
 
 
 def test_it_is_put_back_there_where_the_worker_of_the_agent_is_killed(lab: Laboratory, lan: Network) -> None:

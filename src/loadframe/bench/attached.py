@@ -10,7 +10,7 @@ from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.bench.own_schema import THERE, OwnSchema
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
-from loadframe.changes.places import Place
+from loadframe.changes.places import Place, again
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
@@ -159,7 +159,7 @@ class AttachedTarget:
             if outcome.status == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
             if outcome.status == "failed":
-                raise TargetError(str(outcome), remedy="`loadframe changes revert` tries again to put it back.")
+                raise TargetError(str(outcome), remedy=f"{again(outcome.place)} to put it back.")
 
     def _running(self) -> ServerProcess:
         assert self._process is not None, "the study names what it changes of processes"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
-from loadframe.changes.places import Gone, Place
+from loadframe.changes.places import ON_HOST, Gone, Place
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
@@ -246,7 +246,9 @@ def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
     """What still stands after these, in their order: a setting may have been put back in the end."""
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
-        UnrevertedChange(each.setting, each.words, _known(each.before), _known(each.after), each.because)
+        UnrevertedChange(
+            each.setting, each.words, each.before, each.after, each.because, host=each.place.get(ON_HOST, "")
+        )
         for each in last.values()
         if each.status == "failed"
     )

@@ -37,8 +37,18 @@ def _anywhere(setting: str) -> Namespace:
     return ""
 
 
+ON_HOST = "on_host"
+"""In the place of what a fleet has changed: on which of its hosts. Its journal is there, too."""
+
+
+def again(address: Mapping[str, str]) -> str:
+    """What tries once more to put back what stands, in words, without a full stop."""
+    host = address.get(ON_HOST)
+    return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
+
+
 def _again(address: Mapping[str, str]) -> str:
-    return "`loadframe changes revert` tries again."
+    return f"{again(address)}."
 
 
 @dataclass(frozen=True, slots=True)

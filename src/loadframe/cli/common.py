@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 import loadframe
+from loadframe.changes import elsewhere
 from loadframe.cli import faults, terminal
 from loadframe.cli.live import check as check_live
 from loadframe.cli.live import drawn
@@ -102,13 +103,16 @@ def _check_put_back() -> None:
 def _still_changed() -> bool:
     """Whether something that this command has changed still stands; says what. Without a state directory nothing was
     changed."""
+    there = elsewhere.left()
     try:
         left = [change.setting for record in loadframe.own_changes() for change in record.changes]
     except CageError:
-        return False
+        left = []
     if left:
         say(f"Not reverted: {', '.join(left)}. `loadframe changes revert` tries again.")
-    return bool(left)
+    for host, settings in there.items():
+        say(f"Not reverted: {', '.join(settings)} on host {host}. `loadframe changes revert` there tries again.")
+    return bool(left or there)
 
 
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:

@@ -17,7 +17,7 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.declared import knobs_of
 from loadframe.bench.registered import distributions
 from loadframe.bench.telling import TellsRun
-from loadframe.changes import durable, lists
+from loadframe.changes import durable, elsewhere, lists
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import dry_run
 from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
@@ -110,6 +110,7 @@ def bare_bench(
     finally:
         for outcome in bench.put_back:
             told.say(str(outcome))
+        elsewhere.note(bench.put_back)
         _note_not_reverted(run, durable.failed(bench.put_back))
 
 
@@ -177,7 +178,7 @@ def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
     except KeyboardInterrupt:
         run.tell(Told("say", "Stopped by the user."))
         report = _rescue(run, rounds)
-        raise Interrupted(f"Stopped. {_put_back(run)}; nothing is left running.{report}") from None
+        raise Interrupted(f"Stopped. {_put_back(run)}{report}") from None
     except UserError as error:
         run.tell(Told("say", error.fact))
         report = _rescue(run, rounds)
@@ -192,9 +193,12 @@ def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
 
 def _put_back(run: RunFolder) -> str:
     """Whether a run that was stopped has left something changed, in words."""
-    if any(record.run == str(run.path.absolute()) for record in lists.read()):
-        return "Not everything could be reverted: `loadframe changes revert` tries again"
-    return "Everything was reverted"
+    own = any(record.run == str(run.path.absolute()) for record in lists.read())
+    wanted = ["Not everything could be reverted: `loadframe changes revert` tries again."] if own else []
+    for host, settings in elsewhere.left().items():
+        again = f"`loadframe changes revert` on host {host} tries again"
+        wanted.append(f"Not known to be reverted: {', '.join(settings)} on host {host}; {again}.")
+    return " ".join(wanted) or "Everything was reverted; nothing is left running."
 
 
 def _rescue(run: RunFolder, rounds: Sequence[Round]) -> str:

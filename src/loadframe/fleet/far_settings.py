@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.changes.durable import DurableJournal
-from loadframe.changes.places import Place
+from loadframe.changes.places import ON_HOST, Place
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import joined, parted
 from loadframe.errors import ChangeError, StepVoid, TargetError
@@ -37,7 +37,7 @@ class FarServer:
         told = self._asked("running", {})
         self.kind = str(told["kind"])
         self.words = f"{told['words']} on host {hosts.machine()}"
-        self.address: Mapping[str, str] = {"kind": self.kind, "host": hosts.machine()}
+        self.address: Mapping[str, str] = {"kind": self.kind, ON_HOST: hosts.machine()}
         self._version = str(told["version"])
         given = told["endpoint"]
         _, port = parted(str(given["address"]), "80")
@@ -76,7 +76,7 @@ class FarServer:
             lines = self._asked("running_back", {"names": None if names is None else list(names)})["changes"]
         except StepVoid as error:
             because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
-            lost = ChangeRecord(", ".join(names or ["all settings"]), None, None, status="left", because=because)
+            lost = ChangeRecord(", ".join(names or ["all settings"]), None, None, status="failed", because=because)
             return [replace(lost, place=dict(self.address), words=self.words)]
         where = f"the answer of host {self._hosts.machine()}"
         found = [decode("change", str(line).encode(), ChangeRecord, where=where) for line in lines]

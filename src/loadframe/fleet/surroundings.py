@@ -12,6 +12,7 @@ from dataclasses import replace
 from loadframe.bench.surroundings import Surroundings
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
+from loadframe.changes.places import ON_HOST
 from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts
@@ -60,12 +61,12 @@ class FarSurroundings(Surroundings):
         self._now, self._asked = {}, TargetState()
         if not self._names:
             return []
-        place = {"kind": self.kind}
+        place = {"kind": self.kind, ON_HOST: self._hosts.machine()}
         try:
             found = self._hosts.put_back()
         except StepVoid as error:
             because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
-            lost = ChangeRecord(", ".join(self._names), None, None, status="left", because=because)
+            lost = ChangeRecord(", ".join(self._names), None, None, status="failed", because=because)
             outcomes = [replace(lost, place=place, words=self.words())]
         else:
             outcomes = [replace(each, place=place, words=self.words()) for each in found]

@@ -179,14 +179,16 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """A setting of the machine, or of an attached server, that could not be put back when the run ended. of: whose, in
-    words. before: what it was. after: what the run has set. because: why it stands, in words."""
+    """A setting of the machine, or of an attached server, that could not be put back when the run ended, or is not
+    known to have been. of: whose, in words. before: what it was. after: what the run has set. None where a host that
+    is lost does not tell. because: why it stands, in words. host: of the fleet, "" for this machine."""
 
     setting: str
     of: str
-    before: SettingValue
-    after: SettingValue
+    before: SettingValue | None
+    after: SettingValue | None
     because: str
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

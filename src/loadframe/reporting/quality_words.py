@@ -38,7 +38,8 @@ def sentences(quality: RunQuality) -> list[str]:
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
     """What could not be reverted when the run ended, and what to do."""
     return [
-        f"{each.setting} of {each.of} {words.strip(each.because)}; `loadframe changes revert` tries again"
+        f"{each.setting} of {each.of} {words.strip(each.because)}; "
+        f"`loadframe changes revert`{f' on host {each.host}' if each.host else ''} tries again"
         for each in changes
     ]
 
