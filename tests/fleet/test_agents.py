@@ -60,9 +60,10 @@ def test_an_unknown_question_and_a_wrong_one_are_answered_in_words(here: HostTab
         assert agent.ask("listen_no_more", 10) == {}
 
 
-def test_what_a_login_shell_prints_is_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["", "printf 'no end of line: '", "printf '\\033]0;title\\007'"])
+def test_what_a_login_shell_prints_is_skipped(tmp_path: Path, last: str) -> None:
     words = " ".join(AGENT_COMMAND)
-    with Agent(scripted(tmp_path, f"echo 'Welcome'; echo '{{\"news\": 1}}'; exec {words}")) as agent:
+    with Agent(scripted(tmp_path, f"echo 'Welcome'; echo '{{\"news\": 1}}'; {last}\nexec {words}")) as agent:
         assert agent.facts["schema"] == AGENT
 
 
@@ -72,6 +73,7 @@ def test_what_a_login_shell_prints_is_skipped(tmp_path: Path) -> None:
         ("echo 'no such program' >&2; exit 127", "its agent has not started"),
         ('echo \'{"schema": "loadframe.agent/99"}\'; sleep 5', "speaks loadframe.agent/99"),
         ("yes nonsense", "lines came, and no agent's greeting"),
+        ("echo 'no such program for this account'", "its agent has not started"),
     ],
 )
 def test_a_host_without_an_agent_is_told(tmp_path: Path, body: str, told: str) -> None:
@@ -79,7 +81,16 @@ def test_a_host_without_an_agent_is_told(tmp_path: Path, body: str, told: str) -
         Agent(scripted(tmp_path, body))
     assert told in error.value.fact
     assert "Try it by hand" in error.value.remedy
-    assert "no such program" in error.value.details or "127" not in body
+    assert "no such program" in error.value.details or "no such program" not in body
+
+
+@pytest.mark.parametrize(
+    "said", ["bash: line 1: loadframe: command not found", "sh: 1: /opt/x: No such file or directory"]
+)
+def test_a_host_on_which_the_program_is_not_found_is_told_with_the_key_for_its_path(tmp_path: Path, said: str) -> None:
+    with pytest.raises(FleetError) as error:
+        Agent(scripted(tmp_path, f"echo '{said}' >&2; exit 127"))
+    assert "write its path as `loadframe`" in error.value.remedy and said in error.value.details
 
 
 def test_of_many_words_the_first_and_the_last_are_told(tmp_path: Path) -> None:

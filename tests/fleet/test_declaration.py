@@ -52,6 +52,21 @@ def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:
         load(written(tmp_path, f'[fleet]\nname = "two"\n{hosts}'))
 
 
+def test_two_targets_are_not_at_one_address(tmp_path: Path) -> None:
+    """What is said of one of them would be recorded on the other."""
+    other = FLEET.split("[[host]]")[1].replace('"web"', '"web2"').replace("web.example", "web2.example")
+    with pytest.raises(StudyError, match=r"'web' and 'web2' have the address '192\.0\.2\.7'"):
+        load(written(tmp_path, f"{FLEET}[[host]]{other}"))
+
+
+def test_an_address_of_six_is_one(tmp_path: Path) -> None:
+    text = FLEET.replace("192.0.2.7", "2001:db8::7").replace("web.example", "me@[2001:db8::7]")
+    with pytest.raises(StudyError, match="without brackets"):
+        load(written(tmp_path, text))
+    fleet = load(written(tmp_path, text.replace("@[2001:db8::7]", "@2001:db8::7")))
+    assert fleet.host[0].address == "2001:db8::7"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -63,6 +78,10 @@ def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:
         ("here = true", 'here = true\nby = ["x"]', "given: here and by"),
         ('address = "192.0.2.7"', 'address = "-x"', "is no name or number of a host"),
         ('address = "192.0.2.7"', 'address = "0.0.0.0"', "is every address of a host"),
+        ('ssh = "web.example"', 'ssh = "web.example:2222"', "has a port; ports belong into the ssh configuration"),
+        ('address = "192.0.2.7"', 'address = "192.0.2.7:80"', "is no name or number of a host, without a port"),
+        ('address = "192.0.2.7"', 'address = "web.example:80"', "is no name or number of a host, without a port"),
+        ("here = true", 'here = true\naddress = "127.0.0.1:80"', "is no name or number of a host, without a port"),
         ('address = "192.0.2.7"', 'address = "::"', "is every address of a host"),
         ('address = "192.0.2.7"', 'adress = "192.0.2.7"', "did you mean 'address'?"),
         ('name = "here"', 'name = "web"', "two hosts are called 'web'"),

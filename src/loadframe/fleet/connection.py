@@ -28,6 +28,11 @@ CONNECT_S = 10
 ALIVE_EVERY_S, ALIVE_MISSED = 5, 3
 """Seconds between ssh's questions whether the other side is still there, and how many may go unanswered before it ends.
 Where the coordinator was killed and the link is gone, TCP alone would keep ssh running for a quarter of an hour."""
+GREETING = b'{"schema"'
+MOST_PRINTED = 300
+NOT_FOUND = "not found", "No such file or directory"
+"""In the words of shells, env(1) and the like."""
+NOT_INSTALLED = "Install Loadframe on that host, or write its path as `loadframe` in its [[host]] (now: {}). "
 MOST_BEFORE_GREETING = 200
 """Lines that a login shell may print on its own."""
 ENDS_WITHIN_S = 5.0
@@ -197,22 +202,23 @@ class Agent:
             self._lose(why)
 
     def _greeting(self) -> dict[str, Any]:
-        until = time.monotonic() + GREETED_WITHIN_S
+        until, printed = time.monotonic() + GREETED_WITHIN_S, ""
         for _ in range(MOST_BEFORE_GREETING):
             try:
                 line = self._lines.line(max(0.0, until - time.monotonic()))
-                message = read(line)
-            except WireError:
-                continue  # what a login shell prints
+                message = read(line[max(0, line.find(GREETING)) :])
+            except WireError:  # what a login shell prints; it may not end its last line
+                printed = line.decode(errors="replace").strip()[:MOST_PRINTED] or printed
+                continue
             except Silent:
-                raise self._unreached(f"its agent has not greeted within {GREETED_WITHIN_S:g} s") from None
+                raise self._unreached(f"its agent has not greeted within {GREETED_WITHIN_S:g} s", printed) from None
             except Closed:
-                raise self._unreached("its agent has not started") from None
+                raise self._unreached("its agent has not started", printed) from None
             if message.get("schema") == AGENT:
                 return message
             if str(message.get("schema", "")).startswith("loadframe.agent/"):
                 raise self._unreached(f"its Loadframe speaks {message['schema']}, this one {AGENT}")
-        raise self._unreached(f"{MOST_BEFORE_GREETING} lines came, and no agent's greeting")
+        raise self._unreached(f"{MOST_BEFORE_GREETING} lines came, and no agent's greeting", printed)
 
     def _read(self) -> None:
         while not self._done.is_set() and (self._closed or not self._over.is_set()):
@@ -254,14 +260,16 @@ class Agent:
             details=self._last_words(),
         )
 
-    def _unreached(self, why: str) -> FleetError:
+    def _unreached(self, why: str, printed: str = "") -> FleetError:
+        """printed: by the host, where its agent's greeting should have been."""
         words = shlex.join(self._process.args) if isinstance(self._process.args, list) else ""
         said = self._last_words()
         strange = remedy_for(said, self.host.ssh, self._own) if self.host.ssh else ""
+        absent = NOT_INSTALLED.format(self.host.loadframe) if any(each in said for each in NOT_FOUND) else ""
         return FleetError(
             f"host {self.host.name!r} cannot be reached: {'ssh refuses its key' if strange else why}",
-            remedy=strange or f"Try it by hand: {words}",
-            details=said,
+            remedy=strange or f"{absent}Try it by hand: {words}",
+            details="\n".join(each for each in (printed, said) if each),
         )
 
     def _last_words(self) -> str:

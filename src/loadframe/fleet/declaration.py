@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +20,7 @@ Change = Literal["settings", "machine"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
 MOST_HOSTS = 1000
 """One coordinator keeps a connection and a process for each."""
-_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*")
+_SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_-]*")
 """[USER@]HOST, as ssh takes it: a name of the user's own configuration, too. None can be read as an option."""
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:-]*")
 _WORKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -48,12 +49,17 @@ class HostTable(Table):
     def _is_a_name(cls, ssh: str) -> str:
         if ssh and not _SSH.fullmatch(ssh):
             raise ValueError(f"ssh = {ssh!r} is not [USER@]HOST; options belong into the ssh configuration")
+        host = ssh.rpartition("@")[2]
+        if host.startswith("["):
+            raise ValueError(f"ssh = {ssh!r}: ssh takes the number of a host without brackets")
+        if not _is_number_or_name(host):
+            raise ValueError(f"ssh = {ssh!r} has a port; ports belong into the ssh configuration")
         return ssh
 
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, address: str) -> str:
-        if address and not _ADDRESS.fullmatch(address):
+        if address and not (_ADDRESS.fullmatch(address) and _is_number_or_name(address)):
             raise ValueError(f"address = {address!r} is no name or number of a host, without a port")
         if address and not address.strip("0.:"):
             raise ValueError(f"address = {address!r} is every address of a host; give the one that drivers reach")
@@ -98,6 +104,16 @@ class HostTable(Table):
     def consented(self) -> bool:
         """Whether it is said who has allowed what is done to it."""
         return self.authorised and bool(self.owner.strip())
+
+
+def _is_number_or_name(host: str) -> bool:
+    """A colon is in numbers of IPv6 alone; else it begins a port."""
+    if ":" not in host:
+        return True
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
 
 
 class TlsTable(Table):
@@ -145,6 +161,13 @@ class Fleet(Table):
         for worker in workers:
             if workers.count(worker) > 1:
                 raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
+        targets = [each for each in hosts if "target" in each.roles and each.address]
+        for number, one in enumerate(targets):
+            for other in targets[:number]:
+                if one.address == other.address:
+                    raise ValueError(
+                        f"{other.name!r} and {one.name!r} have the address {one.address!r}; only one is reached there"
+                    )
         if sum(each.here for each in hosts) > 1:
             raise ValueError("two hosts are here; this machine is one host")
         return hosts
