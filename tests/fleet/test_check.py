@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,49 @@ def test_a_host_is_reached_by_the_user_s_own_ssh(lan: Network, daemon: Path, tmp
     assert [each["why_not"] for each in found["hosts"]] == ["", ""]
     (link,) = found["links"]
     assert link["pings"] > 0
+
+
+AS_AT_A_TERMINAL = """
+ ControlMaster auto
+ ControlPath {folder}/shared
+ ControlPersist yes
+ RemoteCommand tmux new -A
+ RequestTTY yes
+ ForwardAgent {folder}/keys
+ ForwardX11 yes
+ ExitOnForwardFailure yes
+ LocalForward 192.0.2.1:8080 127.0.0.1:80
+"""
+
+
+def test_what_a_user_s_own_ssh_does_at_a_terminal_it_does_not_do_for_a_fleet(
+    lan: Network, daemon: Path, tmp_path: Path
+) -> None:
+    """It forwards nothing, and nothing of it stays."""
+    daemon.write_text(daemon.read_text() + AS_AT_A_TERMINAL.format(folder=tmp_path))
+    seen = tmp_path / "seen"
+    program = agent_with(tmp_path, f"import os; open('{seen}', 'w').write(str(dict(os.environ)))")
+    target = row(lan, "target", "target", 'ssh = "laboratory-target"', loadframe=program)
+    with begun("ssh-agent", "-D", "-a", str(tmp_path / "keys")):
+        found = checked(lan, tmp_path, target, about=f'ssh_config = "{daemon}"')
+    assert [each["why_not"] for each in found["hosts"]] == [""]
+    assert "SSH_AUTH_SOCK" not in seen.read_text() and "DISPLAY" not in seen.read_text()
+    shared = (tmp_path / "shared").exists()
+    if shared:
+        subprocess.run(
+            [*lan.within("coordinator"), "ssh", "-F", str(daemon), "-O", "exit", "laboratory-target"], check=True
+        )
+    assert not shared, "a connection for others that nothing ends"
+
+
+@contextmanager
+def begun(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(words, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("of_the_user", ["", "StrictHostKeyChecking no", "StrictHostKeyChecking accept-new"])

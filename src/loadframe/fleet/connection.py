@@ -38,6 +38,9 @@ MOST_BEFORE_GREETING = 200
 ENDS_WITHIN_S = 5.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
+PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
+"""What a user's configuration has for a terminal is left out: keys and displays that the host could use, ports, another
+command. No connection is opened for others, as it would stay; one that is there already is used (ControlPath)."""
 Answered = Callable[[dict[str, Any], float], object]
 """Is given what came for a question, and when (CLOCK_MONOTONIC, s)."""
 
@@ -49,7 +52,7 @@ def command(host: HostTable, ssh_config: Path | None) -> list[str]:
     agent = [host.loadframe, "fleet", "agent"]
     if host.by:
         return [*host.by, *agent]
-    options = ["-T", *STRICT, "-o", f"ConnectTimeout={CONNECT_S}"]
+    options = ["-T", *PLAIN, *STRICT, "-o", f"ConnectTimeout={CONNECT_S}"]
     options += ["-o", f"ServerAliveInterval={ALIVE_EVERY_S}", "-o", f"ServerAliveCountMax={ALIVE_MISSED}"]
     return ["ssh", *_own(ssh_config), *options, "--", host.ssh, shlex.join(agent)]
 
