@@ -4,6 +4,8 @@ agent."""
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,17 @@ def test_it_is_undone_there_within_ten_seconds_where_the_coordinator_is_killed(l
     lab.kill(process)
     assert value(lan, "north") == before
     assert mirrored(lab)[-1] == ("applied", "host north", MORE), "the copy ends with what the coordinator knew"
+
+
+def test_it_is_undone_and_told_where_another_host_is_lost(lab: Laboratory, lan: Network) -> None:
+    before = value(lan, "north")
+    process = lab.begin("[4]", window="60s", more=CHANGED)
+    lab.await_load()
+    os.kill(lab.stations[0].agent, signal.SIGKILL)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and "'one' is lost" in json.loads(out)["message"], out + said
+    assert mirrored(lab)[-1] == ("reverted", "host north", before) and "Not reverted" not in said, said
+    assert value(lan, "north") == before
 
 
 def test_without_its_owner_s_word_nothing_is_changed(lab: Laboratory, lan: Network) -> None:

@@ -233,3 +233,17 @@ def test_an_error_of_the_host_that_is_asked_is_its_answer_and_its_loss_voids() -
         with pytest.raises(StepVoid) as lost:
             coordinator.ask("t", "target", {}, 10.0, "agent-lost")
         assert (lost.value.host, lost.value.reason) == ("t", "agent-lost")
+
+
+def test_a_host_puts_back_and_tells_it_where_another_one_is_lost() -> None:
+    target = Far()
+    target.answers["back"] = lambda at_s, _: {"changes": ["as before"]}
+    world = World(a=Far(), t=target)
+    world.hosts["a"].answers["cancel"] = lambda at_s, _: Arrived("a", 0, 0.0, gone="its agent has gone")
+    coordinator = Coordinator(world, ["a"], ["t"])
+    coordinator.cancel()
+    assert coordinator.have_put_back("t", "back", {}, 10.0) == {"changes": ["as before"]}
+    target.answers["back"] = lambda at_s, _: Arrived("t", 0, 0.0, gone="its link is cut")
+    with pytest.raises(StepVoid) as lost:
+        coordinator.have_put_back("t", "back", {}, 10.0)
+    assert (lost.value.host, lost.value.reason) == ("t", "agent-lost")

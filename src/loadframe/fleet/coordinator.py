@@ -126,9 +126,18 @@ class Coordinator:
                 self._answered_s[came.host] = came.at_s
         return answers
 
-    def ask(self, host: str, question: str, values: Mapping[str, Any], within_s: float, reason: VoidReason) -> Arrived:
+    def ask(
+        self,
+        host: str,
+        question: str,
+        values: Mapping[str, Any],
+        within_s: float,
+        reason: VoidReason,
+        *,
+        alone: bool = False,
+    ) -> Arrived:
         """A question to one host, and what came: an answer, or the error that it has instead. StepVoid where a host is
-        lost meanwhile, whichever, or nothing has come in that time."""
+        lost meanwhile, or nothing has come in that time. alone: the loss of another host is nothing to this one."""
         number = self._transport.ask(host, question, values)
         until_s = self._transport.now_s() + within_s
         while True:
@@ -137,8 +146,17 @@ class Coordinator:
                 self._void(host, reason, f"host {host!r} has not answered within {within_s:g} s")
             if came.number == number and not came.gone:
                 return came
+            if alone and came.host != host:
+                continue
             self._refuse_loss(came, reason, ())
             self._note_end(came)
+
+    def have_put_back(self, host: str, question: str, values: Mapping[str, Any], within_s: float) -> Mapping[str, Any]:
+        """Its answer to a question that puts back, also where other hosts are lost by then. StepVoid."""
+        came = self.ask(host, question, values, within_s, "change-failed", alone=True)
+        if came.answer is None:
+            self._void(host, came.reason or "change-failed", f"host {host!r}: {came.error}", came.remedy)
+        return came.answer
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
         """How far the monotonic clock of each is ahead of ours. Each is asked one question after the other, and all of

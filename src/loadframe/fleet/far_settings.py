@@ -73,7 +73,8 @@ class FarServer:
         """These, or all, as they were; what has become of each. Where the host is lost its agent does that by itself,
         and it is not known here."""
         try:
-            lines = self._asked("running_back", {"names": None if names is None else list(names)})["changes"]
+            told = {"names": None if names is None else list(names)}
+            lines = self._asked("running_back", told, back=True)["changes"]
         except StepVoid as error:
             because = f"is put back by the agent of that host, which does not tell it: {error.fact}"
             lost = ChangeRecord(", ".join(names or ["all settings"]), None, None, status="failed", because=because)
@@ -129,8 +130,8 @@ class FarServer:
     def close(self) -> None:
         """Its agent holds it."""
 
-    def _asked(self, question: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = self._hosts.ask_target(question, values)
+    def _asked(self, question: str, values: Mapping[str, Any], *, back: bool = False) -> Mapping[str, Any]:
+        answer = self._hosts.ask_target(question, values, back=back)
         if (refused := answer.get("refused")) is not None:
             kind = REFUSED.get(str(refused.get("kind")), TargetError)
             raise kind(str(refused["fact"]), remedy=str(refused.get("remedy", "")) or "See the server there.")

@@ -200,8 +200,7 @@ class Hosts:
         """What was changed of the target's machine, as it was; what has become of each. StepVoid, RunError for an
         answer that is none."""
         host = self.machine()
-        asked = {host: ("back", dict[str, Any]())}
-        answer = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "change-failed")[host]
+        answer = self.coordinator.have_put_back(host, "back", {}, SET_UP_WITHIN_S)
         where = f"the answer of host {host}"
         return [decode("change", str(line).encode(), ChangeRecord, where=where) for line in answer["changes"]]
 
@@ -211,11 +210,13 @@ class Hosts:
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
-    def ask_target(self, question: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What its agent answers of the server that runs there. StepVoid where there is none."""
+    def ask_target(self, question: str, values: Mapping[str, Any], *, back: bool = False) -> Mapping[str, Any]:
+        """What its agent answers of the server that runs there. back: it puts back. StepVoid where there is none."""
         host = self.machine()
-        asked = {host: (question, {**values, "address": look_up(self.address())[0]})}
-        return self.coordinator.ask_all(asked, SERVER_WITHIN_S, "change-failed")[host]
+        asked = {**values, "address": look_up(self.address())[0]}
+        if back:
+            return self.coordinator.have_put_back(host, question, asked, SERVER_WITHIN_S)
+        return self.coordinator.ask_all({host: (question, asked)}, SERVER_WITHIN_S, "change-failed")[host]
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""
