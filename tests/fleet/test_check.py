@@ -131,6 +131,19 @@ def test_a_clock_that_is_off_is_told_with_what_it_is_unsure_by(lan: Network, tmp
     assert any("its wall clock is 3 s behind" in each["fact"] for each in found["problems"])
 
 
+def test_a_name_that_the_target_has_for_itself_is_told_as_that(lan: Network, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.1.1 web1\n")
+    own = ["unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh"]
+    if subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no file may be mounted here")
+    by = f"by = {json.dumps([*lan.within('target'), *own])}"
+    target = HOST.format(name="target", role="target", address="web1", loadframe=LOADFRAME, way=by)
+    found = checked(lan, tmp_path, row(lan, "driver", "driver"), target, code=1)
+    (link,) = found["links"]
+    assert "the address web1 is 127.0.1.1 on that host itself" in link["why_not"], link
+
+
 @pytest.fixture
 def daemon(lan: Network, tmp_path: Path) -> Iterator[Path]:
     """An SSH daemon on the host target; gives the client's configuration."""

@@ -18,7 +18,7 @@ from loadframe.fleet.identity import Identity
 from loadframe.fleet.keeping import QUESTIONS, Kept
 from loadframe.fleet.links import Listener, carried_json, measure
 from loadframe.fleet.looking import facts, use_of_cpus
-from loadframe.fleet.routes import route
+from loadframe.fleet.routes import check_is_reached, route
 from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 
 LONGEST_LOOK_S = 60.0
@@ -102,6 +102,7 @@ class Agent:
 
     def _listen(self, message: Mapping[str, Any]) -> dict[str, Any]:
         self._listen_no_more({})
+        check_is_reached(str(message["address"]))
         self._listener = Listener(str(message["address"]), _identity(message), LISTEN_S)
         return {"port": self._listener.port}
 

@@ -1,4 +1,5 @@
-"""Through which interface a host reaches an address, and in which network it is. Linux, IPv4."""
+"""Through which interface a host reaches an address, and in which network it is (Linux, IPv4); at which number it
+listens for others."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ import ipaddress
 import struct
 from pathlib import Path
 from typing import Any
+
+from loadframe.connections.address import look_up
+from loadframe.errors import StudyError
 
 LOOPBACK = "lo"
 UP = 0x1
@@ -38,6 +42,32 @@ def route(address: str) -> dict[str, Any]:
     except OSError:
         network = ""
     return {"interface": interface_to(address), "network": network}
+
+
+def listening_number(address: str) -> str:
+    """The one at which this host is to listen. StudyError where the address is several, or none that others reach."""
+    number, *others = look_up(address)
+    if others:
+        raise StudyError(
+            f"the address {address} is {len(others) + 1} numbers: {', '.join((number, *others))}",
+            remedy="Write the one on which the target is to listen as the address of its host in the fleet file.",
+        )
+    check_is_reached(address)
+    return number
+
+
+def check_is_reached(address: str) -> None:
+    """StudyError for a name that is of the loopback here, as the own name of a machine often is in its /etc/hosts, or
+    stands for all addresses."""
+    for number in look_up(address):
+        found = ipaddress.ip_address(number.partition("%")[0])
+        if address in (number, "localhost") or not (found.is_loopback or found.is_unspecified):
+            continue
+        what = ": every address of it" if found.is_unspecified else ", where no other one reaches it"
+        raise StudyError(
+            f"the address {address} is {number} on that host itself{what}",
+            remedy="Write the number by which drivers reach it as the address of its host in the fleet file.",
+        )
 
 
 def _lines(path: Path) -> list[str]:

@@ -15,8 +15,7 @@ from typing import Any
 from loadframe.bench.caged import CagedTarget, make_target
 from loadframe.bench.checking import check_study
 from loadframe.bench.rig import kinds_of
-from loadframe.connections.address import look_up
-from loadframe.errors import StudyError
+from loadframe.fleet.routes import listening_number
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
@@ -41,12 +40,7 @@ class Serving:
         the driver's. UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
-        number, *others = look_up(address)
-        if others:
-            raise StudyError(
-                f"the address {address} is {len(others) + 1} numbers: {', '.join((number, *others))}",
-                remedy="Write the one on which the target is to listen as the address of its host in the fleet file.",
-            )
+        number = listening_number(address)
         self._targets: dict[str, CagedTarget] = {}
         self._kind = study.target.kind
         for kind in kinds_of(study):
