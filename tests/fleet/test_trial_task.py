@@ -13,9 +13,11 @@ from typing import Any
 
 import network
 import pytest
+from distributed import Client
 from stations import BACK_WITHIN_S, await_that
 from workers import engine, laboratory, trial_processes
 
+from loadframe.fleet import trial_task
 from loadframe.fleet.wire import LEASE_S
 
 WORKER = Path(__file__).with_name("trial_on_worker.py")
@@ -94,3 +96,22 @@ def test_a_coordinator_that_stands_still_keeps_no_trial_going(open_folder: Path)
                 assert "its coordinator has said nothing for 4 s" in process.stdout.readline()
             finally:
                 process.kill()
+
+
+ANSWERS_LATE = """
+import os, sys, time
+sys.stdin.buffer.readline()
+os.close(0)
+print('{"failed": "said"}', flush=True)
+os.close(1)
+time.sleep(1)
+"""
+
+
+def test_an_answer_counts_also_where_the_last_beat_of_its_worker_was_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends closes its pipes first: a beat may come in between."""
+    monkeypatch.setattr(trial_task, "python", lambda *_: [sys.executable, "-c", ANSWERS_LATE])
+    asked = json.dumps({"task": "late-1", "within_s": 60.0, "lease_s": 60.0})
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:  # type: ignore[no-untyped-call]
+        future = client.submit(trial_task.carry_out, asked, key="late-1", pure=False)  # type: ignore[no-untyped-call]
+        assert json.loads(future.result(timeout=60))["failed"] == "said"

@@ -45,24 +45,27 @@ def carry_out(asked: str) -> str:
     reading.start()
     why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
     trial_lease.expect(task)
-    with process.stdin, process.stdout:
-        with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
-            process.stdin.write(written(given))
-            process.stdin.flush()
-        until = time.monotonic() + float(given["within_s"])
-        while process.poll() is None and not why:
-            if not _wanted(task):
-                why = "it was cancelled"
-            elif trial_lease.silent_s(task) > lease_s:
-                why = f"its coordinator has said nothing for {lease_s:g} s"
-            elif time.monotonic() > until:
-                why = f"it had not ended within {float(given['within_s']):g} s"
-            _beat(process)
-            time.sleep(POLL_S)
-        trial_lease.forget(task)
-        if why:
-            _end(process)
-        reading.join(POLL_S * 10)
+    with process.stdout:
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
+                process.stdin.write(written(given))
+                process.stdin.flush()
+            until = time.monotonic() + float(given["within_s"])
+            while process.poll() is None and not why:
+                if not _wanted(task):
+                    why = "it was cancelled"
+                elif trial_lease.silent_s(task) > lease_s:
+                    why = f"its coordinator has said nothing for {lease_s:g} s"
+                elif time.monotonic() > until:
+                    why = f"it had not ended within {float(given['within_s']):g} s"
+                _beat(process)
+                time.sleep(POLL_S)
+            trial_lease.forget(task)
+            if why:
+                _end(process)
+            reading.join(POLL_S * 10)
+        finally:
+            _hang_up(process)
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
     me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
     if why or not said or not said[0].strip():
@@ -91,10 +94,15 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
         process.stdin.flush()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    """A beat that it did not take any more is in the way of closing, and nothing is lost with it."""
+    assert process.stdin is not None
     with contextlib.suppress(OSError):
-        assert process.stdin is not None
         process.stdin.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _hang_up(process)
     try:
         process.wait(ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
