@@ -1,4 +1,5 @@
-"""Planted bottlenecks: python benchmarks/planted.py [--times N] [--runs DIR] [--kinds K,K] [--list] [NAME...]
+"""Planted bottlenecks: python benchmarks/planted.py [--times N] [--runs DIR] [--kinds K,K] [--fleet FILE [--on-each]]
+    [--list] [NAME...]
 
 Starts real servers with one cause planted in each (benchmarks/planted/*.toml) and scores `investigate`: whether the
 right cause comes first, whether it is confirmed where a change can move it, and whether anything else is confirmed
@@ -21,6 +22,12 @@ settings that lift its cause and others that do nothing: these are its decoys, a
 planted_services.py shows without Loadframe that they are what they are said to be. A study whose programs are missing
 is skipped. Rules of one line (planted_rivals.py) are scored on the same measurements.
 
+With --fleet FILE they are investigated on the hosts of a fleet that have the role trial (docs/fleet.md), each whole on
+one of them, whichever is free; with --on-each on every one of them. The last column then has the host, and the totals
+are also told by host. Nothing is compared between hosts; those of one kernel take turns. Shams and strangers are left
+out: they change what is around an investigation, on this machine alone. Each host has this folder at the same place,
+with what planted_programs compiles.
+
 A table is printed as the runs end, then the totals; it ends with 1 where a goal is missed: at least 90 % right first,
 no false confirmation, no decoy. A study takes 20 to 90 s on two cores, a pair up to 5 minutes, all of them two hours.
 On a machine that others use, `cpu.others` comes first in all of them, rightly. To add a cause, add a file.
@@ -33,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,11 +51,18 @@ import planted_programs
 import planted_rivals
 from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
-from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue
+from loadframe.fleet.declaration import load as load_fleet
+from loadframe.fleet.investigations import Asked
+from loadframe.fleet.on_hosts import Done
+from loadframe.fleet.trials_over import investigations_over
+from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue, Step
+from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 
 Kind = Literal["cause", "pair", "sham", "nothing", "stranger"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+OF_THIS_MACHINE: tuple[Kind, ...] = ("sham", "stranger")
 NOTHING, SERVICE = "nothing", "service"
 FOLDER = Path(__file__).with_name("planted")
 RIGHT_FIRST = 0.9
@@ -182,13 +196,12 @@ def strangers(count: int) -> Iterator[None]:
             process.wait()
 
 
-def row(planted: Planted, found: Investigation, result: Score) -> str:
-    """One line of the table."""
+def row(planted: Planted, found: Investigation, result: Score, steps: Sequence[Step]) -> str:
+    """One line of the table. steps: of its run."""
     first = first_finding(found)
     finding = f"{first.id} ({first.status})" if first else found.outcome.kind
     ratio = f"{found.gain.ratio:.2f}" if found.gain else "-"
     interval = f"{found.gain.low:.2f} to {found.gain.high:.2f}" if found.gain else "-"
-    steps = loadframe.open_run(Path(found.run)).steps()
     flagged = f"{sum(bool(step.flags) for step in steps)} of {len(steps)}"
     besides = ", ".join(f"{name} (false)" for name in result.false) or "-"
     return (
@@ -207,14 +220,59 @@ def run(planted: Planted, runs: Path) -> Score:
         with strangers(planted.strangers), without_effect(planted):
             found = loadframe.investigate(planted.study, runs)
     except UserError as error:
-        print(f"{planted.name:26} {error}", flush=True)
-        return Score(right=False, proved=False)
+        return missed(planted, str(error))
+    return told(planted, found, loadframe.open_run(Path(found.run)).steps())
+
+
+def missed(planted: Planted, why: str) -> Score:
+    """Say why there is no investigation of it; its score."""
+    print(f"{planted.name:26} {why}", flush=True)
+    return Score(right=False, proved=False)
+
+
+def told(planted: Planted, found: Investigation, steps: Sequence[Step], after: str = "") -> Score:
+    """Print its line, with what is to come after it; its score. steps: of its run."""
     result = score(planted, found)
     if planted.study.target.kind == SERVICE:
-        steps = loadframe.open_run(Path(found.run)).steps()
         result = replace(result, rivals=planted_rivals.scored(planted, found.rounds[0].curve, steps))
-    print(row(planted, found, result), flush=True)
+    print(row(planted, found, result, steps) + after, flush=True)
     return result
+
+
+def on_hosts(fleet: Path, chosen: Sequence[Planted], times: int, *, on_each: bool, runs: Path) -> list[Score]:
+    """These on the hosts of a fleet. UserError where they are not there."""
+    declared = load_fleet(fleet)
+    hosts = [each.name for each in declared.with_role("trial")] if on_each else [""]
+    ones = [one for one in chosen for _ in range(times) for _ in hosts]
+    asked = [Asked(one.study, host) for one in chosen for _ in range(times) for host in hosts]
+    by_host: dict[str, list[Score]] = {}
+
+    def ended(done: Done) -> None:
+        one, found = ones[done.work.number - 1], done.investigation
+        after = f" {done.host}"
+        result = missed(one, f"{done.failed}{after}") if found is None else told(one, found, done.steps, after)
+        by_host.setdefault(done.host, []).append(result)
+
+    run = RunFolder.create(runs, f"planted-{declared.fleet.name}")
+    try:
+        with investigations_over(declared, [one.study for one in chosen]) as investigations:
+            investigations(asked, run, Silent(), ended)
+    finally:
+        run.close()
+    print("", *investigations.notes, sep="\n")
+    for host, results in sorted(by_host.items()):
+        print(f"on host {host}: {totals(results)}")
+    return [result for results in by_host.values() for result in results]
+
+
+def totals(results: Sequence[Score]) -> str:
+    """Of these runs, in words."""
+    right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))
+    false = sum(bool(one.false) for one in results)
+    return (
+        f"right first: {right} of {len(results)} (goal: {RIGHT_FIRST:.0%}); proved as far as it can be: {proved} of "
+        f"{len(results)}; runs with a false confirmation: {false} (goal: {FALSE_CONFIRMATIONS})"
+    )
 
 
 def kinds(text: str) -> tuple[str, ...]:
@@ -234,6 +292,13 @@ def _skipped(planted: Planted) -> bool:
     return bool(missing)
 
 
+def _is_of_this_machine(planted: Planted) -> bool:
+    """Whether it cannot be investigated on another host, which is said."""
+    if alone := planted.kind in OF_THIS_MACHINE:
+        print(f"{planted.name:26} left out: a {planted.kind} is of the machine of this command", flush=True)
+    return alone
+
+
 def main() -> int:
     """Run the planted causes, print the table and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -241,6 +306,8 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--runs", type=Path, help="keep the run folders here")
     parser.add_argument("--kinds", type=kinds, default=KINDS, help=f"only these, of {', '.join(KINDS)}")
+    parser.add_argument("--fleet", type=Path, metavar="FILE", help="on the hosts of this fleet, each whole on one")
+    parser.add_argument("--on-each", action="store_true", help="with --fleet: each on every host")
     parser.add_argument("--list", action="store_true", help="say what is planted, run nothing")
     arguments = parser.parse_args()
     known = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
@@ -251,22 +318,28 @@ def main() -> int:
         for planted in chosen:
             print(f"{planted.name:26} {planted.kind:9} {planted.cause}")
         return 0
+    if arguments.on_each and arguments.fleet is None:
+        parser.error("--on-each is for --fleet FILE")
     loadframe.sweep_leftovers()
     planted_programs.build()
-    print(HEAD, flush=True)
-    chosen = [one for one in chosen if not _skipped(one)]
+    print(HEAD + (" host" if arguments.fleet else ""), flush=True)
+    chosen = [one for one in chosen if not _skipped(one) and not (arguments.fleet and _is_of_this_machine(one))]
     with tempfile.TemporaryDirectory() as folder:
-        results = [run(one, arguments.runs or Path(folder)) for one in chosen for _ in range(arguments.times)]
-    right, proved = (sum(getattr(one, name) for one in results) for name in ("right", "proved"))
-    false = sum(bool(one.false) for one in results)
-    print(
-        f"\nright first: {right} of {len(results)} (goal: {RIGHT_FIRST:.0%}); proved as far as it can be: {proved} of "
-        f"{len(results)}; runs with a false confirmation: {false} (goal: {FALSE_CONFIRMATIONS})"
-    )
+        runs, times = arguments.runs or Path(folder), arguments.times
+        if arguments.fleet is None:
+            results = [run(one, runs) for one in chosen for _ in range(times)]
+        else:
+            try:
+                results = on_hosts(arguments.fleet, chosen, times, on_each=arguments.on_each, runs=runs)
+            except UserError as error:
+                print(f"{error}", file=sys.stderr)
+                return 1
+    print(f"\n{totals(results)}")
     for rule in planted_rivals.RULES:
         tried = [one.rivals[rule] for one in results if rule in one.rivals]
         if tried:
             print(f"the rule `{rule}`: right in {sum(tried)} of {len(tried)}")
+    right, false = sum(one.right for one in results), sum(bool(one.false) for one in results)
     return 0 if right >= RIGHT_FIRST * len(results) and false <= FALSE_CONFIRMATIONS else 1
 
 

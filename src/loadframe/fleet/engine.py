@@ -117,6 +117,11 @@ class DaskEngine:
         return tuple(host.name for host in self._hosts)
 
     @property
+    def kernels(self) -> Mapping[str, str]:
+        """Of each host, as it says which one it runs on."""
+        return {name: place.boot for name, place in self._places.items()}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """For the report: who runs trials."""
         names = ", ".join(self.hosts)

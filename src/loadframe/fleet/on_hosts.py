@@ -1,22 +1,23 @@
 """Tasks on the hosts of a fleet, whatever they are for: trials of settings, blocks of a ladder, searches for a
-capacity.
+capacity, whole investigations.
 
 A task that is lost with its worker is no measurement: it is told, and the work is begun again, on the host that is free
-first, as all of them are known to be alike. Every task has a name of its own, and only the one that a piece of work
-waits for counts.
+first, as all of them are known to be alike or nothing is compared between them; work of one host on that one. Every
+task has a name of its own, and only the one that a piece of work waits for counts.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.errors import FleetError, RunError
 from loadframe.fleet.tasks import Came, Engine
-from loadframe.model import Capacity, SettingValue, Step
+from loadframe.model import Capacity, Investigation, SettingValue, Step
 from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
 from loadframe.progress import Progress
 from loadframe.runs import fleet_files
@@ -34,13 +35,15 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Work:
-    """What is to be measured. title: for people, as in "Trial 3"; asked: what a host is told of it (trial.py)."""
+    """What is to be measured. title: for people, as in "Trial 3"; asked: what a host is told of it (trial.py).
+    only: the host that it is of; "" where any may take it."""
 
     purpose: TaskPurpose
     number: int
     title: str
     asked: Callable[[str], Mapping[str, Any]]
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    only: str = ""
     attempts: int = 0
     began_s: float = 0.0
     hosts_lost: list[str] = field(default_factory=list)
@@ -56,22 +59,33 @@ class Done:
     steps: tuple[Step, ...] = ()
     capacity: Capacity | None = None
     failed: str = ""
+    investigation: Investigation | None = None
 
 
 class OnHosts:
     """See Engine. Closed by whoever made it."""
 
     def __init__(
-        self, engine: Engine, run: RunFolder, progress: Progress, first_within_s: float, notes: list[str], again: str
+        self,
+        engine: Engine,
+        run: RunFolder,
+        progress: Progress,
+        first_within_s: float,
+        notes: list[str],
+        again: str,
+        kernels: Mapping[str, str] | None = None,
     ) -> None:
         """first_within_s: how long a task may take before any has ended. notes: what a reader must know is added to
-        them. again: what to do where no host is left, in words."""
+        them. again: what to do where no host is left, in words. kernels: of hosts; those of one take turns."""
         self.engine = engine
         self._run = run
         self._progress = progress
         self._first_within_s = first_within_s
         self._notes = notes
         self._again = again
+        self._kernels = kernels or {}
+        self._begun: Counter[str] = Counter()
+        self._seen_s = dict.fromkeys(engine.hosts, time.monotonic())
         self._running: dict[str, tuple[str, Work]] = {}
         self.unfit: dict[str, str] = {}
         """Hosts that cannot go on, and why."""
@@ -92,16 +106,28 @@ class OnHosts:
 
     # --- work on whichever host is free ------------------------------------------------------------------------------
 
-    def carry_out(self, left: Callable[[], bool], draw: Callable[[], Work], ended: Callable[[Done], None]) -> None:
-        """Work as long as there is some left, and until all of it has ended. FleetError where no host is left."""
-        waiting: list[Work] = []
+    def carry_out(
+        self,
+        left: Callable[[], bool],
+        draw: Callable[[], Work],
+        ended: Callable[[Done], None],
+        known: Sequence[Work] = (),
+    ) -> None:
+        """The work that is known already, then more as long as there is some left, until all of it has ended.
+        FleetError where no host is left."""
+        waiting = list(known)
         deserted_s = time.monotonic()
         while True:
-            free = sorted(self.engine.present() - set(self.unfit))
+            free = self._free()
             if free or self._running:
                 deserted_s = time.monotonic()
-            while free and (waiting or left()):
-                self._begin(free.pop(0), waiting.pop(0) if waiting else draw())
+            for host in free:
+                work = None if self._beside_another(host) else self._taken_by(host, waiting, left, draw)
+                if work is not None:
+                    self._begin(host, work)
+            for work in self._without_host(waiting):
+                waiting.remove(work)
+                ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
             if not self._running and not waiting and not left():
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
@@ -115,15 +141,43 @@ class OnHosts:
             else:
                 ended(done)
 
-    def all_of(self, works: Sequence[Work]) -> list[Done]:
-        """This work, each piece on one host, in its order. FleetError where no host is left."""
-        left, found = list(works), dict[int, Done]()
+    def all_of(self, works: Sequence[Work], told: Callable[[Done], None] = lambda _: None) -> list[Done]:
+        """This work, each piece on one host, in its order. told: is given each as it ends. FleetError where no host is
+        left."""
+        found = dict[int, Done]()
 
         def ended(done: Done) -> None:
             found[id(done.work)] = done
+            told(done)
 
-        self.carry_out(lambda: bool(left), lambda: left.pop(0), ended)
+        self.carry_out(lambda: False, lambda: works[0], ended, works)
         return [found[id(work)] for work in works]
+
+    def _free(self) -> list[str]:
+        """Those that may be given a task, the one that has had fewest first."""
+        free = self.engine.present() - set(self.unfit)
+        for host in {*free, *(host for host, _ in self._running.values())}:
+            self._seen_s[host] = time.monotonic()
+        return sorted(free, key=lambda host: (self._begun[host], host))
+
+    def _beside_another(self, host: str) -> bool:
+        """Whether a task is under way on a host of the same kernel, which is not to have two of them."""
+        mine = self._kernels.get(host)
+        return mine is not None and any(self._kernels.get(other) == mine for other, _ in self._running.values())
+
+    def _taken_by(
+        self, host: str, waiting: list[Work], left: Callable[[], bool], draw: Callable[[], Work]
+    ) -> Work | None:
+        for work in waiting:
+            if work.only in ("", host):
+                waiting.remove(work)
+                return work
+        return draw() if left() else None
+
+    def _without_host(self, waiting: Sequence[Work]) -> list[Work]:
+        """Work of one host that takes no more, or has been away for too long."""
+        late_s = time.monotonic() - RETURNS_WITHIN_S
+        return [work for work in waiting if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s)]
 
     def _ended(self, came: Came) -> Done | Work:
         """What it came to; or the work, where it is to be done again."""
@@ -145,7 +199,7 @@ class OnHosts:
 
     def _deserted(self) -> None:
         why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
-        raise FleetError(f"no host of the fleet is left to take trials{': ' if why else ''}{why}", remedy=self._again)
+        raise FleetError(f"no host of the fleet is left to take trials{_told(why)}", remedy=self._again)
 
     # --- the same on several hosts at the same time -------------------------------------------------------------------
 
@@ -181,6 +235,7 @@ class OnHosts:
 
     def _begin(self, host: str, work: Work) -> None:
         work.attempts += 1
+        self._begun[host] += 1
         task = f"{self._mine}-{work.purpose}-{work.number}-{work.attempts}-{host}"
         work.began_s = time.time()
         known = max(LEAST_PATIENCE_S, PATIENCE * self.longest_s) if self.longest_s else self._first_within_s
@@ -201,6 +256,8 @@ class OnHosts:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
             said = str(answer.get("capacity", ""))
             capacity = decode("capacity-record", said.encode(), Capacity, where=where) if said else None
+            told = str(answer.get("investigation", ""))
+            found = decode("investigation-record", told.encode(), Investigation, where=where) if told else None
         except RunError as error:
             raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
         ended_s = time.time()
@@ -211,10 +268,14 @@ class OnHosts:
             task=came.task, purpose=work.purpose, number=work.number, attempt=work.attempts, host=came.host,
             changes=work.changes, began_s=work.began_s, ended_s=ended_s, boot=str(answer.get("boot", "")),
             process=int(answer.get("process", 0)), steps=steps, lost=came.lost or str(answer.get("error", "")),
-            failed=failed, counted=counted, capacity=capacity,
+            failed=failed, counted=counted, capacity=capacity, investigation=found,
         )  # fmt: skip
         fleet_files.add_attempt(self._run, attempt)
-        return Done(work, came.host, steps, capacity, failed)
+        return Done(work, came.host, steps, capacity, failed, found)
+
+
+def _told(why: str) -> str:
+    return f": {why}" if why else ""
 
 
 def _cannot(came: Came) -> FleetError:

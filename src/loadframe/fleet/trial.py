@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import TargetError, UserError, WorkloadError
+from loadframe.errors import Interrupted, TargetError, UserError, WorkloadError
 from loadframe.experiments import searching, within
 from loadframe.experiments.frame import alone, bare_bench, new_run
 from loadframe.experiments.side_by_side import START
@@ -28,8 +28,10 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import parse_cpus
 from loadframe.host.signals import ignore
 from loadframe.kinds import registry as targets
+from loadframe.lab import investigate
 from loadframe.model import LoadInterval, Step
 from loadframe.runs.entries import Treatment
+from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
 
@@ -39,18 +41,20 @@ ASKED_WITHIN_S = 30.0
 def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
     """asked: study (as resolved), host, folder, cpus; and of steps (trying.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
-    which there is no hope); or of a search for the capacity: capacity (hold_s, guess).
+    which there is no hope); or of a search for the capacity: capacity (hold_s, guess); or of a whole investigation:
+    investigate.
 
-    The answer: steps, or capacity; failed: why the target would not work so; error: why this host cannot carry the
-    study out at all."""
+    The answer: steps, capacity, or investigation with its steps; failed: why the target would not work so, or why there
+    is no investigation of this study; error: why this host cannot carry the study out at all."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(str(asked["cpus"])))
     if asked.get("folder") and Path(str(asked["folder"])).is_dir():
         os.chdir(str(asked["folder"]))
     clean_up()
-    study = alone(targets.canonical(validate(asked["study"], name="the coordinator's study")))
+    study = targets.canonical(validate(asked["study"], name="the coordinator's study"))
     with Lease.acquire(f"trial of study {study.study.name} on host {asked['host']}") as lease:
-        return _on_bench(study, lease.folder / "runs", asked)
+        runs = lease.folder / "runs"
+        return _investigated(study, runs) if asked.get("investigate") else _on_bench(alone(study), runs, asked)
 
 
 def _on_bench(study: Study, runs: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,6 +104,23 @@ def _capacity(book: Bookkeeping, told: Mapping[str, Any]) -> dict[str, Any]:
             raise
         return {"failed": error.fact}
     return {"capacity": encode("capacity-record", found).decode(), "failed": ""}
+
+
+def _investigated(study: Study, runs: Path) -> dict[str, Any]:
+    """The whole loop, as `loadframe investigate` goes through it. Another study may be one that this host can carry
+    out, so what speaks against this one is its answer."""
+    try:
+        found = investigate(study, runs)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    except UserError as error:
+        return {"failed": error.fact}
+    run = RunFolder.open(Path(found.run))
+    try:
+        steps = [encode("step", step).decode() for step in run.steps()]
+    finally:
+        run.close()
+    return {"investigation": encode("investigation-record", found).decode(), "steps": steps, "failed": ""}
 
 
 def _hopeless(study: Study, asked: Mapping[str, Any], steps: list[Step]) -> bool:

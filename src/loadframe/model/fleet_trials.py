@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loadframe.model.capacity import Capacity
+from loadframe.model.investigation import Investigation
 from loadframe.model.step import Step
 from loadframe.model.target import SettingValue
 
-TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "case"]
+TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
 """alone: the start on one host while the others rest. together: the start on all hosts at the same time. trial: of a
-search for settings. block: of a ladder. capacity: a search for that with one set of settings. case: a planted cause."""
+search for settings. block: of a ladder. capacity: a search for that with one set of settings. investigation: all of one
+of a study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,9 @@ class FleetAttempt:
     """One task on a host. task: its name, which no other task has; number: of the trial, or of the block of the start.
     attempt: 1 for the first one of this trial. boot, process: of the host and the worker that say they did it; "" and 0
     where it was lost. began_s, ended_s: wall clock of this machine. steps: as that host measured them, by its clocks.
-    capacity: what a search for it found. lost: why there is no answer, in
-    words; "" where there is one. failed: why the target would not work. counted: whether it is the one that counts for
-    its number."""
+    capacity: what a search for it found. investigation: what it concluded; its run folder stays on no host. lost: why
+    there is no answer, in words; "" where there is one. failed: why the target would not work. counted: whether it is
+    the one that counts for its number."""
 
     task: str
     purpose: TaskPurpose
@@ -39,3 +41,4 @@ class FleetAttempt:
     failed: str = ""
     counted: bool = True
     capacity: Capacity | None = None
+    investigation: Investigation | None = None
