@@ -18,7 +18,7 @@ from typing import Any
 import network
 import pytest
 from network import Network
-from stations import await_that
+from stations import Station, await_that
 from workers import TOKEN, engine, laboratory, parent, trial_processes
 
 from loadframe.fleet import on_hosts
@@ -150,34 +150,33 @@ from loadframe.study import load as study
 asked = study(Path("study.toml"), sys.argv[1:])
 with investigations_over(load(Path("fleet.toml")), [asked]) as on:
     run = RunFolder.create(Path("runs"), "investigated")
-    done = on([Asked(asked, "one"), Asked(asked, "two")], run, Silent())
+    done = on([Asked(asked)], run, Silent())
     print(json.dumps([[one.host, one.failed, one.work.attempts] for one in done]))
     print(json.dumps(on.notes))
 """
-SHORT = ("load.levels=[1, 2, 4, 8]", "measure.window=300ms", "measure.budget=12s")
+SHORT = ("load.levels=[1, 2, 8]", "measure.window=300ms", "measure.budget=10s")
 
 
 @pytest.fixture(scope="module")
 def lan() -> Iterator[Network]:
-    with Network(["host"]) as made:
+    with Network(["host", "beside"]) as made:
         yield made
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(200)
 @pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
-def test_each_host_names_and_proves_its_cause_and_a_killed_worker_loses_one_attempt(
+def test_a_host_names_and_proves_a_cause_beside_an_observer_after_another_one_was_lost(
     lan: Network, open_folder: Path
 ) -> None:
     """Of a service with a pool of two: 20 ms each, so it is flat from two on, and eight give four times as much."""
     within = lan.within("host")
-    with engine(
-        open_folder,
-        {"one": 0.02, "two": 0.02},
-        worker=("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
-        within=within,
-    ) as address:
+    watcher = Station("watcher", open_folder / "watcher", ["observer"], by=lan.within("beside"))
+    closed = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+    with engine(open_folder, {"one": 0.02, "two": 0.02}, worker=closed, within=within) as address:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
+        with (folder / "fleet.toml").open("a") as file:
+            file.write(watcher.row())
         words = [*within, "env", f"LABORATORY_TOKEN={TOKEN}", sys.executable, "-c", COORDINATOR, *SHORT]
         with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             await_that(lambda: trial_processes(open_folder) or process.poll() is not None, "an investigation runs")
@@ -187,17 +186,16 @@ def test_each_host_names_and_proves_its_cause_and_a_killed_worker_loses_one_atte
             out, said = process.communicate(timeout=150)
         assert process.returncode == 0, said
     done, notes = map(json.loads, out.splitlines())
-    assert [one[0] for one in done] == ["one", "two"] and not any(one[1] for one in done)
-    assert sorted(one[2] for one in done) == [1, 2]
-    assert any("was lost on" in words for words in notes) and any("took turns" in words for words in notes)
+    assert done == [["two", "", 2]], "a killed worker is not back at once"
+    assert any("was lost on one" in words for words in notes) and any("took turns" in words for words in notes)
+    assert "Recorded beside the trials, without load: watcher." in notes
     (path,) = folder.glob("runs/*")
     kept = fleet_files.attempts(RunFolder.open(path))
-    assert Counter(each.counted for each in kept) == {True: 2, False: 1}
-    for each in kept:
-        if each.counted:
-            assert each.purpose == "investigation" and each.investigation is not None
-            assert each.investigation.rounds[0].findings[0].id == "service.parallelism"
-            assert each.steps, "of its own curve"
-    ended = sorted(each.ended_s for each in kept if each.counted)
-    assert max(each.began_s for each in kept if each.counted) >= ended[0], "one after the other"
+    assert [each.counted for each in kept] == [False, True]
+    assert all("system.cpu.utilization" in each.observed["watcher"].metrics for each in kept)
+    (one,) = [each for each in kept if each.counted]
+    assert one.purpose == "investigation" and one.steps and one.investigation is not None
+    assert one.investigation.rounds[0].findings[0].id == "service.parallelism"
+    assert one.investigation.gain is not None and one.investigation.gain.ratio == pytest.approx(4, rel=0.4)
     assert not trial_processes(open_folder)
+    await_that(lambda: watcher.as_before, "the observer as before")

@@ -15,6 +15,7 @@ from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.experiments.tuning_start import Start
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import OnHosts, Work
 from loadframe.fleet.tasks import Engine
 from loadframe.fleet.trying import alike, steps_asked
@@ -32,8 +33,9 @@ ALIKE_SHARE = 0.4
 class BlocksOnHosts:
     """See experiments.ladder_states.TakesElsewhere: takes the blocks of a ladder on these hosts."""
 
-    def __init__(self, engine: Engine, notes: Sequence[str] = ()) -> None:
-        """notes: for the report."""
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        """notes: for the report. observing: see OnHosts."""
+        self._observing = observing
         self._engine = engine
         self._begun_with = notes
         self._states: LadderStates
@@ -54,6 +56,7 @@ class BlocksOnHosts:
             study.measure.budget,
             notes,
             "Start their workers again, and run it again.",
+            observing=self._observing,
         )
         levels = study.levels
         levels = tuple(dict.fromkeys((levels[-1], levels[len(levels) // 2])))[:MOST_LEVELS]

@@ -12,6 +12,7 @@ from loadframe.analysis.capacity_ratio import capacity_ratio
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.fleet.calibrating import Sample, calibrate
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import Done, OnHosts, Work
 from loadframe.fleet.tasks import Engine
 from loadframe.fleet.trying import START_TITLE, noting
@@ -32,8 +33,9 @@ ENDS_S = 60.0
 class CapacitiesOnHosts:
     """Searches the capacity with the settings of each alternative: an experiments.searching.Beside."""
 
-    def __init__(self, engine: Engine, notes: Sequence[str] = ()) -> None:
-        """notes: for the report."""
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        """notes: for the report. observing: see OnHosts."""
+        self._observing = observing
         self._engine = engine
         self._notes = notes
         self._on: OnHosts
@@ -46,7 +48,7 @@ class CapacitiesOnHosts:
         budget_s = study.measure.budget
         within_s = budget_s + ENDS_S
         again = "Start their workers again, and run it again."
-        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again)
+        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
         starts: dict[str, list[Capacity]] = {host: [] for host in hosts}
         guess = around(here)
 

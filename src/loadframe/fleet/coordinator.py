@@ -245,7 +245,7 @@ class Coordinator:
         """The request logs. most_bytes: of all of them together, uncompressed. StepVoid."""
         begun = self._going()
         after = self.clocks((*begun.shares, *self.watched))
-        clocks = {host: self._unset(host, begun.clocks[host], after[host]) for host in after}
+        clocks = {host: self.unset(host, begun.clocks[host], after[host]) for host in after}
         self.watched_clocks = {host: clocks[host] for host in self.watched}
         sizes = {host: self._sizes(host, self._ended[host]) for host in begun.shares}
         if (total := sum(size for size, _ in sizes.values())) > most_bytes:
@@ -358,7 +358,8 @@ class Coordinator:
             wrong = _ms(max(early_s, after_s))
             self._void(host, "clock-set", f"host {host!r} begins by a clock that is {wrong} off the one that it told")
 
-    def _unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
+    def unset(self, host: str, before: Offset, after: Offset) -> ClockInStep:
+        """A host's clock between two measurements of it. StepVoid where it was set in between."""
         apart_s = after.at_s - before.at_s
         moved_s = abs(after.offset_s - before.offset_s)
         if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:

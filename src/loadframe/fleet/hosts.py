@@ -74,7 +74,10 @@ class Hosts:
         wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
         with ExitStack() as stack:
             self._say(f"Reaching {len(wanted)} hosts")
-            self._agents = {agent.host.name: stack.enter_context(agent) for agent in self._reached(wanted)}
+            self._agents = {
+                agent.host.name: stack.enter_context(agent)
+                for agent in reached(wanted, self._fleet.fleet.ssh_config, self._say)
+            }
             check_alike({name: agent.facts for name, agent in self._agents.items()})
             self._stack = stack.pop_all()
         watched = [host.name for host in (*self._targets, *self._observers)]
@@ -226,20 +229,6 @@ class Hosts:
         drivers = [self._agents[host.name] for host in self._drivers if host.name != self.target]
         return links_between([(driver, target) for driver in drivers], self._say)
 
-    def _reached(self, hosts: Sequence[HostTable]) -> list[Agent]:
-        """All of them, at the same time. FleetError for the first that is not; then none stays."""
-        with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, len(hosts))) as pool:
-            found = list(pool.map(lambda host: _try(host, self._fleet.fleet.ssh_config), hosts))
-        errors = [each for each in found if isinstance(each, FleetError)]
-        agents = [each for each in found if isinstance(each, Agent)]
-        if errors:
-            for agent in agents:
-                agent.close()
-            raise errors[0]
-        for agent in agents:
-            agent.say = self._say
-        return agents
-
     def _set_up(self) -> None:
         self._say("Setting up each host")
         drivers = {host.name for host in self._drivers}
@@ -293,6 +282,21 @@ def serving_host(fleet: Fleet) -> HostTable:
             remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
         )
     return host
+
+
+def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None]) -> list[Agent]:
+    """The agents of all of them, at the same time. FleetError for the first that is not reached; then none stays."""
+    with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, len(hosts))) as pool:
+        found = list(pool.map(lambda host: _try(host, ssh_config), hosts))
+    errors = [each for each in found if isinstance(each, FleetError)]
+    agents = [each for each in found if isinstance(each, Agent)]
+    if errors:
+        for agent in agents:
+            agent.close()
+        raise errors[0]
+    for agent in agents:
+        agent.say = say
+    return agents
 
 
 def _meets(address: str, named: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import Done, OnHosts, Work
 from loadframe.fleet.tasks import Engine
 from loadframe.progress import Progress
@@ -35,8 +36,15 @@ class Asked:
 class InvestigationsOnHosts:
     """Goes through whole investigations on these hosts."""
 
-    def __init__(self, engine: Engine, kernels: Mapping[str, str], notes: Sequence[str] = ()) -> None:
-        """kernels: of each host, by name. notes: for the reader."""
+    def __init__(
+        self,
+        engine: Engine,
+        kernels: Mapping[str, str],
+        notes: Sequence[str] = (),
+        observing: Observing | None = None,
+    ) -> None:
+        """kernels: of each host, by name. notes: for the reader. observing: see OnHosts."""
+        self._observing = observing
         self._engine = engine
         self._kernels = kernels
         self.notes = [*notes, *turns_sentences(kernels)]
@@ -47,7 +55,7 @@ class InvestigationsOnHosts:
         """Each on one host, in this order. run: has a line for every task. told: is given each as it ends. FleetError
         where no host is left."""
         longest_s = max((_within_s(each.study) for each in asked), default=ENDS_S)
-        on = OnHosts(self._engine, run, progress, longest_s, self.notes, AGAIN, self._kernels)
+        on = OnHosts(self._engine, run, progress, longest_s, self.notes, AGAIN, self._kernels, self._observing)
         return on.all_of([_work(number, each) for number, each in enumerate(asked, start=1)], told)
 
 

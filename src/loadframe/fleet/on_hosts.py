@@ -12,10 +12,11 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loadframe.errors import FleetError, RunError
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.tasks import Came, Engine
 from loadframe.model import Capacity, Investigation, SettingValue, Step
 from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
@@ -74,9 +75,11 @@ class OnHosts:
         notes: list[str],
         again: str,
         kernels: Mapping[str, str] | None = None,
+        observing: Observing | None = None,
     ) -> None:
         """first_within_s: how long a task may take before any has ended. notes: what a reader must know is added to
-        them. again: what to do where no host is left, in words. kernels: of hosts; those of one take turns."""
+        them. again: what to do where no host is left, in words. kernels: of hosts; those of one take turns. observing:
+        entered; it sees each task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -84,6 +87,8 @@ class OnHosts:
         self._notes = notes
         self._again = again
         self._kernels = kernels or {}
+        self._observing = observing
+        self._notes.extend(() if observing is None else observing.notes)
         self._begun: Counter[str] = Counter()
         self._seen_s = dict.fromkeys(engine.hosts, time.monotonic())
         self._running: dict[str, tuple[str, Work]] = {}
@@ -132,8 +137,7 @@ class OnHosts:
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
                 self._deserted()
-            came = self.engine.came(POLL_S)
-            if came is None or came.task not in self._running:  # what comes after its loss was told counts no more
+            if (came := self._came()) is None:
                 continue
             done = self._ended(came)
             if isinstance(done, Work):
@@ -240,14 +244,24 @@ class OnHosts:
         work.began_s = time.time()
         known = max(LEAST_PATIENCE_S, PATIENCE * self.longest_s) if self.longest_s else self._first_within_s
         asked = {"changes": dict(work.changes), "number": work.number, "within_s": known, **work.asked(host)}
+        if self._observing is not None:
+            self._observing.begin(task)
         self._running[task] = host, work
         self.engine.begin(host, task, asked)
 
     def _next(self) -> tuple[Came, Work]:
         """The next of our tasks that ends."""
-        while (came := self.engine.came(POLL_S)) is None or came.task not in self._running:
+        while (came := self._came()) is None:
             continue
         return came, self._running.pop(came.task)[1]
+
+    def _came(self) -> Came | None:
+        """One of our tasks that has ended; what comes after its loss was told counts no more. FleetError where an
+        observer is lost."""
+        if self._observing is not None:
+            self._observing.check()
+        came = self.engine.came(POLL_S)
+        return came if came is not None and came.task in self._running else None
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
         """On the disk; what its answer says. FleetError for an answer that is none."""
@@ -270,6 +284,10 @@ class OnHosts:
             process=int(answer.get("process", 0)), steps=steps, lost=came.lost or str(answer.get("error", "")),
             failed=failed, counted=counted, capacity=capacity, investigation=found,
         )  # fmt: skip
+        if self._observing is not None:
+            attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
+            for words in self._observing.newly_full(attempt.observed):
+                self.say(f"{work.title} on {came.host}: {words}")
         fleet_files.add_attempt(self._run, attempt)
         return Done(work, came.host, steps, capacity, failed, found)
 

@@ -12,6 +12,7 @@ from loadframe.errors import FleetError
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import Done, OnHosts, Work
 from loadframe.fleet.tasks import Engine
 from loadframe.fleet.trying import Calibrated, alike, start_of, steps_asked
@@ -25,8 +26,9 @@ TRIED = "T"
 class SideBySide:
     """Takes the trials of a search on these hosts: an experiments.tuning.Searching."""
 
-    def __init__(self, engine: Engine, notes: Sequence[str] = ()) -> None:
-        """notes: for the report."""
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        """notes: for the report. observing: see OnHosts."""
+        self._observing = observing
         self._engine = engine
         self._notes = notes
         self._proposals: dict[int, Proposal] = {}
@@ -40,7 +42,8 @@ class SideBySide:
         book = tuned.book
         again = f"Start their workers again, and go on: --resume {tuned.run.path}"
         self._on = OnHosts(
-            self._engine, tuned.run, book.progress, book.bench.study.measure.budget, tuned.notes, again
+            self._engine, tuned.run, book.progress, book.bench.study.measure.budget, tuned.notes, again,
+            observing=self._observing,
         )  # fmt: skip
         try:
             calibrated = self._calibrated()

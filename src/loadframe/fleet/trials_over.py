@@ -15,6 +15,7 @@ from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
 from loadframe.fleet.investigations import InvestigationsOnHosts
 from loadframe.fleet.load import secrets_named
+from loadframe.fleet.observing import Observing
 from loadframe.fleet.searching import SideBySide
 from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
@@ -26,15 +27,15 @@ Told = Callable[[str], None]
 @contextmanager
 def searching_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[Searching]:
     """What takes the trials of a search side by side on the fleet's hosts. Raises as `engine_over`."""
-    with engine_over(fleet, study, say) as engine:
-        yield SideBySide(engine, engine.notes)
+    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
+        yield SideBySide(engine, engine.notes, observing)
 
 
 @contextmanager
 def blocks_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[TakesElsewhere]:
     """What takes the blocks of a ladder side by side on the fleet's hosts. Raises as `engine_over`."""
-    with engine_over(fleet, study, say) as engine:
-        yield BlocksOnHosts(engine, engine.notes)
+    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
+        yield BlocksOnHosts(engine, engine.notes, observing)
 
 
 @contextmanager
@@ -42,8 +43,8 @@ def capacities_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> I
     """What searches the capacity with each alternative's settings on the fleet's hosts. StudyError where there is
     none; raises as `engine_over`."""
     check_settings_alone(study)
-    with engine_over(fleet, study, say) as engine:
-        yield CapacitiesOnHosts(engine, engine.notes)
+    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
+        yield CapacitiesOnHosts(engine, engine.notes, observing)
 
 
 @contextmanager
@@ -55,8 +56,8 @@ def investigations_over(
     for study in studies:
         _check_study(fleet, study)
     named = sorted({name for study in studies for name in secrets_named(study)})
-    with DaskEngine(fleet, named, say) as engine:
-        yield InvestigationsOnHosts(engine, engine.kernels, engine.notes)
+    with DaskEngine(fleet, named, say) as engine, Observing(fleet, say) as observing:
+        yield InvestigationsOnHosts(engine, engine.kernels, engine.notes, observing)
 
 
 @contextmanager

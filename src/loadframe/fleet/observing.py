@@ -1,0 +1,167 @@
+"""Hosts that are recorded beside trials, and make no load: a database that all of them ask, or a switch's host.
+
+Each has an agent, as in a step over a fleet, which records from the first trial to the last. Of each task the window is
+known by that host's own clock, and what was recorded until its end comes back with it. Where trials run side by side,
+an observer has seen the loads of all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from loadframe.errors import FleetError, StepVoid
+from loadframe.fleet.clocks import Offset
+from loadframe.fleet.connection import Agent
+from loadframe.fleet.coordinator import Coordinator
+from loadframe.fleet.declaration import Fleet
+from loadframe.fleet.hosts import SET_UP_WITHIN_S, check_alike, reached
+from loadframe.fleet.over_agents import OverAgents
+from loadframe.model.fleet_step import WATCHED
+from loadframe.model.fleet_trials import SeenBeside
+from loadframe.recording.metrics import window_metrics
+from loadframe.recording.readers import RecordingReader
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
+
+STUDY = """
+[study]
+name = "beside-trials"
+question = "What goes on beside the trials?"
+[target]
+kind = "sqlite"
+[workload]
+kind = "job-queue"
+[load]
+axis = "concurrency"
+levels = [1]
+"""
+"""What an agent is told: it begins no load, so it needs nothing of the study that is measured elsewhere, nor its
+secrets."""
+UTILIZATION = "system.cpu.utilization"
+BUSY = 0.9
+REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    at_s: float
+    clocks: Mapping[str, Offset]
+
+
+class Observing:
+    """Enter it before the first task; of a fleet without observers it does nothing."""
+
+    def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
+        self._fleet = fleet
+        self._say = say
+        self._hosts = [host for host in fleet.host if host.roles == ["observer"]]
+        self._stack = ExitStack()
+        self._agents: dict[str, Agent] = {}
+        self._coordinator: Coordinator
+        self._begun: dict[str, _Begun] = {}
+        self._descriptors: dict[str, int] = {}
+        self._readers: dict[str, RecordingReader] = {}
+        self._offsets: dict[str, int] = {}
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        """FleetError for a host that cannot be reached, or cannot record."""
+        if not self._hosts:
+            return self
+        with ExitStack() as stack:
+            self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
+            agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say)
+            self._agents = {agent.host.name: stack.enter_context(agent) for agent in agents}
+            check_alike({name: agent.facts for name, agent in self._agents.items()})
+            self._coordinator = Coordinator(OverAgents(self._agents), (), list(self._agents))
+            told = {"study": parse(STUDY).resolved(), "folder": "", "drives": False, "environment": {}}
+            asked = {name: ("set_up", {**told, "name": name}) for name in self._agents}
+            with _beside():
+                self._coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._readers, self._descriptors = {}, {}
+        self._stack.close()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For the reader: who is recorded."""
+        names = ", ".join(self._agents)
+        return (f"Recorded beside the trials, without load: {names}.",) if names else ()
+
+    def check(self) -> None:
+        """FleetError where an observer is lost: what it would have seen of the trials under way is."""
+        for name, agent in self._agents.items():
+            if agent.lost:
+                raise _lost(f"host {name!r} is lost: {agent.lost}")
+
+    def begin(self, task: str) -> None:
+        """A task begins. FleetError as `check`."""
+        if self._agents:
+            with _beside():
+                self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
+
+    def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
+        """It has ended: what each observer has seen from its begin until now; all that was recorded is in the run
+        folder. FleetError as `check`, and where a clock was set meanwhile."""
+        if not self._agents:
+            return {}
+        begun, ended_s = self._begun.pop(task), time.monotonic()
+        with _beside():
+            after = self._coordinator.clocks(self._agents)
+            clocks = {name: self._coordinator.unset(name, begun.clocks[name], after[name]) for name in self._agents}
+            self._fetch(run)
+        found = {}
+        for name, clock in clocks.items():
+            from_s, to_s = clock.theirs_s(begun.at_s), clock.theirs_s(ended_s)
+            metrics = window_metrics(self._reader(name, run).ticks_between(from_s, to_s), from_s, to_s)
+            found[name] = SeenBeside(from_s, to_s, clock, {each: metrics[each] for each in WATCHED if each in metrics})
+        return found
+
+    def newly_full(self, found: Mapping[str, SeenBeside]) -> Iterator[str]:
+        """For the reader, once for each: observers whose CPUs were used up meanwhile."""
+        for name, seen in found.items():
+            if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
+                self._told.add(name)
+                yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"
+
+    def _fetch(self, run: RunFolder) -> None:
+        for name, piece in self._coordinator.recorded(self._agents, dict(self._offsets)):
+            if name not in self._descriptors:
+                self._descriptors[name] = run.new_recording(fleet_files.recording_of(name))
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._descriptors[name], view) :]
+            self._offsets[name] = self._offsets.get(name, 0) + len(piece)
+
+    def _reader(self, name: str, run: RunFolder) -> RecordingReader:
+        if name not in self._readers:
+            place = fleet_files.recording_of(name)
+            self._readers[name] = RecordingReader(run.place(place), descriptor=run.recording(place))
+        return self._readers[name]
+
+
+@contextmanager
+def _beside() -> Iterator[None]:
+    """No step is void where no step is taken."""
+    try:
+        yield
+    except StepVoid as error:
+        raise _lost(error.fact.partition("): ")[2], error.remedy) from error
+
+
+def _lost(why: str, remedy: str = "") -> FleetError:
+    return FleetError(f"what goes on beside the trials is not recorded: {why}", remedy=remedy or REMEDY)
