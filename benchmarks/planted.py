@@ -63,7 +63,7 @@ from loadframe.study import Study, validate
 Kind = Literal["cause", "pair", "sham", "nothing", "stranger"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_THIS_MACHINE: tuple[Kind, ...] = ("sham", "stranger")
-NOTHING, SERVICE = "nothing", "service"
+NOTHING = "nothing"
 FOLDER = Path(__file__).with_name("planted")
 RIGHT_FIRST = 0.9
 FALSE_CONFIRMATIONS = 0
@@ -233,7 +233,7 @@ def missed(planted: Planted, why: str) -> Score:
 def told(planted: Planted, found: Investigation, steps: Sequence[Step], after: str = "") -> Score:
     """Print its line, with what is to come after it; its score. steps: of its run."""
     result = score(planted, found)
-    if planted.study.target.kind == SERVICE:
+    if planted_rivals.rules_of(planted.study.target.kind):
         result = replace(result, rivals=planted_rivals.scored(planted, found.rounds[0].curve, steps))
     print(row(planted, found, result, steps) + after, flush=True)
     return result
@@ -335,7 +335,7 @@ def main() -> int:
                 print(f"{error}", file=sys.stderr)
                 return 1
     print(f"\n{totals(results)}")
-    for rule in planted_rivals.RULES:
+    for rule in {**planted_rivals.RULES, **planted_rivals.RULES_OF_FAMILY}:
         tried = [one.rivals[rule] for one in results if rule in one.rivals]
         if tried:
             print(f"the rule `{rule}`: right in {sum(tried)} of {len(tried)}")

@@ -202,6 +202,45 @@ def test_rules_of_one_line_are_right_where_they_happen_to_be() -> None:
     assert set(planted_rivals.scored(nothing, linear, idle).values()) == {True}
 
 
+def counted(level: float, kind: str, **others: float) -> Any:
+    """A step of the curve on an idle machine, with what a server without a limit counts, but for `others`."""
+    counts = {
+        "table_cache_hits": 900.0, "table_cache_misses": 100.0, "max_used_connections": 20.0, "max_connections": 151.0,
+        "pool_miss_share": 0.01, "pool_pages": 8192.0, "pool_page_bytes": 16384.0, "checkpoint_max_age": 1e8,
+    }  # fmt: skip
+    step = at(level, 0.1)
+    step.metrics |= {f"{kind}.{name}": value for name, value in {**counts, **others}.items()}
+    return step
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "tuner"),
+    [
+        ("connections", {"max_used_connections": 10.0, "max_connections": 10.0}, True),
+        ("table-cache", {"table_cache_hits": 100.0, "table_cache_misses": 900.0}, True),
+        ("table-cache", {"table_cache_hits": 300.0, "table_cache_misses": 700.0}, False),
+        ("buffer-pool", {"pool_pages": 512.0, "pool_miss_share": 0.3, "checkpoint_max_age": 8e6}, True),
+        ("redo", {"checkpoint_max_age": 8e6}, True),
+        ("redo", {"max_used_connections": 140.0, "checkpoint_max_age": 8e6}, False),
+    ],
+)
+@pytest.mark.parametrize("kind", planted_rivals.FAMILY)
+def test_rules_of_one_line_on_what_a_database_counts(
+    kind: str, name: str, counts: dict[str, float], tuner: bool
+) -> None:
+    one = planted.read(PLANTED / f"{kind}-{name}.toml")
+    steps = [counted(2.0, kind), counted(4.0, kind, **counts)]
+    right = planted_rivals.scored(one, curve(50, 100, 101), steps)
+    assert right == {"busy": False, "the pool": name == "buffer-pool", "the tuner": tuner}
+
+
+def test_of_a_database_without_a_limit_no_rule_names_one_but_the_pool() -> None:
+    nothing = planted.read(PLANTED / "nothing-mariadb-oltp.toml")
+    right = planted_rivals.scored(nothing, curve(50, 100, 200), [counted(4.0, "mariadb")])
+    assert right == {"busy": True, "the pool": False, "the tuner": True}
+    assert planted_rivals.scored(nothing, curve(50, 100, 200), [at(4.0, 0.1)])["the tuner"], "what is not counted"
+
+
 def test_a_disturbance_has_to_be_seen() -> None:
     stranger = planted.read(PLANTED / "mariadb-stranger.toml")
     others = ("cpu.others", "suspected")
