@@ -5,6 +5,7 @@ local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.
 
 farm.options.tables = {"kinds of table that each job keeps, separated by commas", "job"}
 farm.options.engine = {"storage engine of the tables", "MyISAM"}
+farm.options.filled = {"when a table has its rows: as it is made (made), or by a second statement (after)", "made"}
 
 local kinds = nil
 
@@ -21,8 +22,13 @@ end
 
 function farm.create_job(connection, job)
     for _, name in ipairs(farm.tables_of(job)) do
-        connection:query(string.format("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM template",
-                                       name, sysbench.opt.engine))
+        if sysbench.opt.filled == "after" then
+            connection:query(string.format("CREATE TABLE %s LIKE template", name))
+            connection:query(string.format("INSERT INTO %s SELECT * FROM template", name))
+        else
+            connection:query(string.format("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM template",
+                                           name, sysbench.opt.engine))
+        end
     end
 end
 

@@ -8,6 +8,7 @@ sysbench.cmdline.options = {
     folder = farm.options.folder,
     tables = farm.options.tables,
     engine = farm.options.engine,
+    filled = farm.options.filled,
     jobs = {"active jobs", 1},
     order = {"turn or random", "turn"},
     seconds = {"how long to work", "1"},

@@ -23,6 +23,7 @@ sysbench.cmdline.options = {
     folder = farm.options.folder,
     tables = farm.options.tables,
     engine = farm.options.engine,
+    filled = farm.options.filled,
     jobs = {"jobs in the end", 1},
     fan_out = {"jobs that each job submits", 1},
     listing = {"how many of the last jobs list every job", 0},
