@@ -158,6 +158,17 @@ def test_its_logs_are_on_and_it_tells_what_its_threads_wait_for(mysql: MysqlTarg
 
 
 @pytest.mark.mysql
+def test_a_dedicated_server_takes_its_redo_log_from_the_machine_and_keeps_what_is_given(mysql: MysqlTarget) -> None:
+    mysql.start(TargetState({"innodb_buffer_pool_size": 64 << 20}))
+    as_usual = mysql.effective()
+    mysql.apply(TargetState({"innodb_buffer_pool_size": 64 << 20, "innodb_dedicated_server": True}))
+    effective = mysql.effective()
+    assert (as_usual["innodb_dedicated_server"], effective["innodb_dedicated_server"]) == (False, True)
+    assert effective["innodb_buffer_pool_size"] == 64 << 20
+    assert as_usual["innodb_redo_log_capacity"] == 100 << 20 != effective["innodb_redo_log_capacity"]
+
+
+@pytest.mark.mysql
 def test_a_load_driver_comes_in_and_no_other_does(mysql: MysqlTarget) -> None:
     import pymysql
 

@@ -8,7 +8,8 @@ innodb_io_capacity 200, innodb_log_buffer_size 16 MiB. innodb_redo_log_capacity 
 
 What is sized at the start: table_open_cache, table_definition_cache, max_connections and open_files_limit are fitted to
 one another as in every mysqld (adjust_related_options in sql/mysqld.cc); innodb_io_capacity_max follows
-innodb_io_capacity; the buffer pool is rounded to its chunks, which only a start makes smaller; the redo log is resized
+innodb_io_capacity; with innodb_dedicated_server the buffer pool and the redo log, where they are not given, follow the
+machine; the buffer pool is rounded to its chunks, which only a start makes smaller; the redo log is resized
 behind the answer.
 """
 
@@ -53,6 +54,7 @@ CATALOGUE = Catalogue(
         _row("thread_handling", "text", False, default="one-thread-per-connection", choices=_THREADS),
         # InnoDB's memory
         _row("innodb_buffer_pool_size", "bytes", True, 5242880, MAX_BYTES, 134217728, sized_at_start=True),
+        _row("innodb_dedicated_server", "boolean", False, default=False),
         _row("innodb_buffer_pool_instances", "integer", False, 0, 64, sized_at_start=True),
         _row("innodb_change_buffering", "text", True, default="all", choices=_BUFFERED),
         # its redo log, and what a commit waits for
