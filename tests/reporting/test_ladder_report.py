@@ -8,7 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Change, Decision, Host, Interaction, Ladder, Rung, RunQuality, StudySummary, Verdict
+from loadframe.model import (
+    Change,
+    CpuUse,
+    Decision,
+    Host,
+    Interaction,
+    Ladder,
+    Rung,
+    RunQuality,
+    StateUse,
+    StudySummary,
+    Verdict,
+)
 from loadframe.reporting.json_shapes import ladder_json
 from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder
 from loadframe.reporting.page import render_ladder_page
@@ -148,3 +160,45 @@ def test_the_page_stands_alone_and_shows_the_waterfall() -> None:
 def test_a_page_of_a_stopped_ladder_has_no_chart() -> None:
     page = render_ladder_page(replace(FOUND, rungs=(), total=None, finished=False, quality=None))
     assert "chart-waterfall" not in page
+
+
+def use(state: str, thread: float, *, busy: float = 0.5, of: float = 2.0, cores: float = 1.0) -> StateUse:
+    """sql1 has the busiest thread."""
+    threads = (CpuUse("sql1", thread, 1.0), CpuUse("driver", 0.03, 1.0))
+    return StateUse(state, 8.0, 340.0, 4, threads, (CpuUse("main", 0.12, 1.0),), (CpuUse("sql1", cores, of),), busy)
+
+
+def test_the_busiest_thread_is_named_before_and_after_and_whether_it_is_at_its_limit() -> None:
+    top = "pool + larger-pool"
+    found = replace(FOUND, cpu_use=(use("", 0.96), use("pool", 0.5), use(top, 0.3, cores=1.9)))
+    text = " ".join(render_ladder(found).split())
+    assert "At the start the busiest thread is one of sql1 (0.96 of one CPU; the busiest kind is" in text
+    assert "main 0.12): it is at the limit of a single CPU." in text
+    assert "With all that is kept the busiest thread is one of sql1 (0.30" in text
+    assert "the CPUs that it may use are full for sql1 (1.90 of 2)." in text
+    page = render_ladder_page(found)
+    assert "The busiest threads" in page
+    assert "at the limit of a single CPU" in page
+    assert "340/s" in page
+    (first, *_) = ladder_json(found)["cpu_use"]
+    assert first["threads"][0] == {"name": "sql1", "cores": 0.96, "of": 1.0}
+
+
+def test_where_nothing_is_kept_the_threads_of_what_was_tried_are_told() -> None:
+    rungs = tuple(replace(rung, kept=False) for rung in FOUND.rungs)
+    states = (use("", 0.2, busy=0.93), use("pool", 0.25), use("apart", 0.15))
+    found = replace(FOUND, rungs=rungs, total=None, interactions=(), cpu_use=states)
+    text = " ".join(render_ladder(found).split())
+    assert "so no thread is at its limit: the machine's CPUs are, 93 % busy." in text
+    assert "In the states that were tried and reverted it is one of sql1, with 0.15 to 0.25 of one CPU." in text
+    assert "neither a thread nor the CPUs are at their limit (the machine's are 60 % busy)." in " ".join(
+        render_ladder(replace(found, cpu_use=(use("", 0.2, busy=0.6),))).split()
+    )
+
+
+def test_the_governor_is_told_also_where_there_is_none() -> None:
+    assert "none that could be set on this machine" in render_ladder_page(FOUND)
+    host = replace(FOUND.host, facts={"governor": "powersave"})
+    page = render_ladder_page(replace(FOUND, host=host))
+    assert "<dd>powersave</dd>" in page
+    assert "none that could be set" not in page

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loadframe.analysis import cpu_use
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
+from loadframe.experiments.side_by_side import START
 from loadframe.experiments.writing import finish
 from loadframe.model import Ladder
 from loadframe.reporting.page import render_ladder_page
@@ -52,7 +54,13 @@ def write_down(run: RunFolder) -> Ladder:
         seconds=end.quality.seconds,
         warnings=end.after(found.warnings),
         hosts=fleet_files.hosts(run),
+        cpu_use=cpu_use.of_states(run.steps(), _titles(run)),
     )
     run.write_record(FILE, SCHEMA, found)
     run.write_report(render_ladder_page(found))
     return found
+
+
+def _titles(run: RunFolder) -> dict[str, str]:
+    """Its changes by the name of each state, "" for the start."""
+    return {name: "" if name == START else one.title for name, one in run.treatments().items()}

@@ -48,10 +48,40 @@ class Interaction:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuUse:
+    """name: of a component, or of a kind of thread. cores: its CPU time (s/s). of: the CPUs that it may use; 1 for a
+    thread."""
+
+    name: str
+    cores: float
+    of: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateUse:
+    """Where the CPU time went in a state of a ladder, the busiest first: medians over its steps at the highest level.
+
+    state: its changes with " + " between them, "" for the start. threads: of each component the busiest one. kinds:
+    what the target tells of its threads by what they do, averages over those of a kind; empty where it tells nothing.
+    busy: 0..1, of all CPUs of the machine.
+    """
+
+    state: str
+    level: float
+    throughput: float
+    steps: int
+    threads: tuple[CpuUse, ...]
+    kinds: tuple[CpuUse, ...]
+    components: tuple[CpuUse, ...]
+    busy: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ladder:
     """The changes of a study, one on top of the other. total: all that are kept against the start, in the same blocks
     as their gains; None where nothing was kept or measured. finished: False for a run that was stopped or killed.
-    hosts: how alike the hosts of a fleet are, on which its blocks were measured; None without a fleet."""
+    hosts: how alike the hosts of a fleet are, on which its blocks were measured; None without a fleet. cpu_use: of each
+    state that was measured, the start first."""
 
     run: str
     report: str
@@ -66,6 +96,7 @@ class Ladder:
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     hosts: FleetHosts | None = None
+    cpu_use: tuple[StateUse, ...] = ()
 
     @property
     def kept(self) -> tuple[Rung, ...]:

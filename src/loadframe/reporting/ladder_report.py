@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import change_words, facts, quality_words, rounding, verdict_words, words
+from loadframe.reporting import change_words, facts, ladder_use, quality_words, rounding, verdict_words, words
 from loadframe.reporting.layout import columns
 
 WIDTH = 100
@@ -24,7 +24,11 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
 
 def render_ladder(found: Ladder) -> str:
     """The answer, a row for each change, what else a reader must know, and the settings to copy."""
-    parts = [*paragraphs(found), *(() if found.quality is None else quality_words.sentences(found.quality))]
+    parts = [
+        *paragraphs(found),
+        *ladder_use.sentences(found),
+        *(() if found.quality is None else quality_words.sentences(found.quality)),
+    ]
     rows = [row(rung, keeps_all=found.keeps_all) for rung in found.rungs]
     lines = [textwrap.fill(answer(found), WIDTH), "", *columns([HEAD, *rows], "<<<<<"), ""]
     for sentence in parts:

@@ -1,0 +1,64 @@
+"""Which thread and which component is busiest, state by state: from the metrics of steps."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from loadframe.metrics import METRICS
+from loadframe.model import CpuUse, StateUse, Step
+
+OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
+OF_COMPONENT = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.cores")
+OF_KIND = re.compile(r"[a-z_]+\.(?P<name>\w+)_cpu")
+"""What servers tell of their threads by what these do; its unit is s/s."""
+WHOLE = "target"
+OURS = "recorder"
+LEAST = 0.005
+"""Shares of a CPU below are not told."""
+
+
+def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:
+    """titles: by the treatment of a step, the changes of its state. In the order in which they were first measured."""
+    counting = [step for step in steps if step.counts and step.treatment in titles]
+    order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
+    return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)
+
+
+def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
+    level = max(step.level for step in steps)
+    steps = [step for step in steps if step.level == level]
+    told = {name for step in steps for name in step.metrics}
+    median = {name: statistics.median(step.metrics[name] for step in steps if name in step.metrics) for name in told}
+    components = _found(OF_COMPONENT, median)
+    pieces = len(components.keys() - {WHOLE, "driver", OURS}) > 0
+    seen = [name for name in components if name != OURS and not (pieces and name == WHOLE)]
+    threads, kinds = _found(OF_THREAD, median), _found(OF_KIND, median)
+    return StateUse(
+        state=title,
+        level=level,
+        throughput=statistics.median(step.throughput for step in steps),
+        steps=len(steps),
+        threads=_busiest(CpuUse(name, threads[name], 1.0) for name in seen if name in threads),
+        kinds=_busiest(CpuUse(name, cores, 1.0) for name, cores in kinds.items()),
+        components=_busiest(
+            CpuUse(name, components[name], median.get(f"{name}.cpu.limit", median.get("system.cpu.count", 1.0)))
+            for name in seen
+        ),
+        busy=median.get("system.cpu.utilization"),
+    )
+
+
+def _found(pattern: re.Pattern[str], metrics: Mapping[str, float]) -> dict[str, float]:
+    kind = pattern is OF_KIND
+    named = ((pattern.fullmatch(name), name, value) for name, value in metrics.items())
+    return {
+        one["name"]: value
+        for one, name, value in named
+        if one is not None and (not kind or (name in METRICS and METRICS[name].unit == "s/s"))
+    }
+
+
+def _busiest(each: Iterable[CpuUse]) -> tuple[CpuUse, ...]:
+    return tuple(sorted((one for one in each if one.cores >= LEAST), key=lambda one: -one.cores))

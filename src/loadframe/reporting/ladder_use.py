@@ -1,0 +1,74 @@
+"""Which thread is busiest in the states of a ladder, and whether it or the CPUs are at their limit, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadframe.model import CpuUse, Ladder, StateUse
+from loadframe.reporting import rounding, words
+
+FULL = 0.9
+"""Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
+HEAD = ("state", "throughput", "busiest thread of each", "threads by kind, average", "CPUs used", "machine")
+
+
+def states(found: Ladder) -> tuple[StateUse, ...]:
+    """Those of which anything is known."""
+    return tuple(one for one in found.cpu_use if one.threads or one.components)
+
+
+def row(one: StateUse) -> tuple[str, str, str, str, str, str]:
+    """As HEAD says; CPU time in CPUs."""
+    return (
+        one.state or "at the start",
+        f"{rounding.plain(one.throughput)}/s",
+        _shown(one.threads),
+        _shown(one.kinds),
+        _shown(one.components),
+        "" if one.busy is None else rounding.percent(one.busy),
+    )
+
+
+def sentences(found: Ladder) -> Iterator[str]:
+    """The busiest thread before and after: at the start, and at the top of what is kept. Where nothing is kept, over
+    the states that were tried."""
+    each = states(found)
+    first = next((one for one in each if not one.state), None)
+    if first is None:
+        return
+    yield f"At the start {_limit(first)}"
+    kept = " + ".join(rung.change for rung in found.kept)
+    top = next((one for one in each if kept and one.state == kept), None)
+    if top is not None:
+        yield f"With all that is kept {_limit(top)}"
+    tried = [one.threads[0] for one in each if one.state and one.threads]
+    if not kept and tried:
+        names = words.and_list(sorted({used.name for used in tried}))
+        cores = [used.cores for used in tried]
+        spread = f"{min(cores):.2f} to {max(cores):.2f} of one CPU"
+        yield f"In the states that were tried and reverted it is one of {names}, with {spread}."
+
+
+def _limit(one: StateUse) -> str:
+    """What of it is at its limit; the busiest thread is named in any case."""
+    busiest = "" if not one.threads else f"the busiest thread is one of {_named(one)}"
+    full = [used for used in one.components if used.cores >= FULL * used.of]
+    if one.threads and one.threads[0].cores >= FULL:
+        return f"{busiest}: it is at the limit of a single CPU."
+    if full:
+        names = words.and_list([f"{used.name} ({used.cores:.2f} of {used.of:g})" for used in full])
+        return f"{busiest}; the CPUs that it may use are full for {names}."
+    if one.busy is not None and one.busy >= FULL:
+        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {rounding.percent(one.busy)} busy."
+    busy = "" if one.busy is None else f" (the machine's are {rounding.percent(one.busy)} busy)"
+    return f"{busiest}: neither a thread nor the CPUs are at their limit{busy}."
+
+
+def _named(one: StateUse) -> str:
+    """ "shard1 (0.20 of one CPU; the busiest kind is main 0.12)" """
+    kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
+    return f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
+
+
+def _shown(each: Sequence[CpuUse]) -> str:
+    return ", ".join(f"{used.name} {used.cores:.2f}" for used in each)
