@@ -191,6 +191,8 @@ def test_where_nothing_is_kept_the_threads_of_what_was_tried_are_told() -> None:
     text = " ".join(render_ladder(found).split())
     assert "so no thread is at its limit: the machine's CPUs are, 93 % busy." in text
     assert "In the states that were tried and reverted it is one of sql1, with 0.15 to 0.25 of one CPU." in text
+    beside = replace(found, cpu_use=(replace(states[0], others=0.25),))
+    assert "93 % busy, 25 % by programs outside the study." in " ".join(render_ladder(beside).split())
     assert "neither a thread nor the CPUs are at their limit (the machine's are 60 % busy)." in " ".join(
         render_ladder(replace(found, cpu_use=(use("", 0.2, busy=0.6),))).split()
     )

@@ -47,6 +47,7 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
             for name in seen
         ),
         busy=median.get("system.cpu.utilization"),
+        others=median.get("system.cpu.foreign"),
     )
 
 

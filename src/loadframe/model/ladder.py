@@ -63,7 +63,7 @@ class StateUse:
 
     state: its changes with " + " between them, "" for the start. threads: of each component the busiest one. kinds:
     what the target tells of its threads by what they do, averages over those of a kind; empty where it tells nothing.
-    busy: 0..1, of all CPUs of the machine.
+    busy: 0..1, of all CPUs of the machine; others: of this the part of programs outside the study.
     """
 
     state: str
@@ -74,6 +74,7 @@ class StateUse:
     kinds: tuple[CpuUse, ...]
     components: tuple[CpuUse, ...]
     busy: float | None
+    others: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

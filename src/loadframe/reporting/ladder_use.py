@@ -9,6 +9,8 @@ from loadframe.reporting import rounding, words
 
 FULL = 0.9
 """Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
+TOLD = 0.02
+"""Of the machine's CPUs: what other programs use below is not told."""
 HEAD = ("state", "throughput", "busiest thread of each", "threads by kind, average", "CPUs used", "machine")
 
 
@@ -59,9 +61,16 @@ def _limit(one: StateUse) -> str:
         names = words.and_list([f"{used.name} ({used.cores:.2f} of {used.of:g})" for used in full])
         return f"{busiest}; the CPUs that it may use are full for {names}."
     if one.busy is not None and one.busy >= FULL:
-        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {rounding.percent(one.busy)} busy."
-    busy = "" if one.busy is None else f" (the machine's are {rounding.percent(one.busy)} busy)"
+        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {_busy(one)}."
+    busy = f" (the machine's are {_busy(one)})" if one.busy is not None else ""
     return f"{busiest}: neither a thread nor the CPUs are at their limit{busy}."
+
+
+def _busy(one: StateUse) -> str:
+    """ "93 % busy, of that 12 % with programs outside the study" """
+    share = rounding.percent(one.busy or 0.0)
+    others = one.others or 0.0
+    return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")
 
 
 def _named(one: StateUse) -> str:
