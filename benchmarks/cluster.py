@@ -24,13 +24,14 @@ from loadframe.errors import UserError
 from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.model import Ladder, Rung, Step, Verdict
+from loadframe.reporting import ladder_use
 
 CASE = "cluster-ladder"
 SCRIPTS = ("oltp_read_write", "oltp_read_only", "oltp_point_select")
 FLAGS = re.compile(r"^((?:WITH_|CMAKE_BUILD_TYPE|CMAKE_CXX_FLAGS|CMAKE_CXX_COMPILER\b)[\w]*):\w+=(.+)$", re.M)
 TOLD = ("CMAKE_", "WITH_NDB", "WITH_UNIT_TESTS", "WITH_ROUTER", "WITH_MYSQLX", "WITH_LTO", "WITH_JEMALLOC")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-USES = re.compile(r"ndb\.\w+_cpu|(?:sql1|shard\d+|driver)\.cpu\.cores|ndb\.sql\.wait")
+USES = re.compile(r"ndb\.\w+_cpu|(?:sql\d+|shard\d+|driver)\.cpu\.cores|ndb\.sql\.wait")
 
 
 def build_flags() -> Iterator[str]:
@@ -80,11 +81,16 @@ def print_ladder(script: str, found: Ladder) -> None:
         if rung.refused:
             print(f"{'':28} {rung.refused}")
     print(f"{'all that are kept':28} {shown(found.total)}  the story: {story['total']}")
-    steps = [step for step in loadframe.open_run(Path(found.run)).steps() if step.counts]
+    measured = loadframe.open_run(Path(found.run))
+    titles = {name: one.title for name, one in measured.treatments().items()}
+    steps = [step for step in measured.steps() if step.counts]
     for name in dict.fromkeys(step.treatment for step in steps):
         of = [step for step in steps if step.treatment == name]
         middle = statistics.median(step.throughput for step in of)
-        print(f"  {name}: {middle:.0f}/s in {len(of)} steps, {sum(bool(step.flags) for step in of)} flagged; {use(of)}")
+        flagged = sum(bool(step.flags) for step in of)
+        print(f"  {titles[name]}: {middle:.0f}/s in {len(of)} steps, {flagged} flagged; {use(of)}")
+    for sentence in ladder_use.sentences(found):
+        print(sentence)
 
 
 def run(script: str, arguments: argparse.Namespace, runs: Path) -> None:

@@ -1,9 +1,10 @@
-"""The gallery of the cases' reports, from real runs: python benchmarks/gallery.py [--from RUNS] [CASE...]
+"""The gallery of the cases' reports, from real runs: python benchmarks/gallery.py [--from RUNS] [--keep] [CASE...]
 
 Runs each case with its quick profile (a minute or two each), and writes docs/gallery.md, with what stands first in each
 report, and docs/images/gallery/CASE-STUDY.svg, its first figure. With --from, the latest run of each study in that
 folder is taken, and nothing is measured; a study without a run there is named, and left out. With names of cases, only
-those are run again: --from has to have the others. Ends with 1 where a study is missing.
+those are run again: --from has to have the others. With --keep, a study without a run keeps the entry that the page
+has. Ends with 1 where a study is missing.
 """
 
 from __future__ import annotations
@@ -86,16 +87,28 @@ def told(entry: Entry) -> str:
     return f"\n## {entry.case}: {found.study.question}\n\n{words.sentence(answer)}\n{drawn}{after}"
 
 
+def on_the_page() -> dict[str, str]:
+    """The entries that the page has, by their headings."""
+    blocks = (DOCS / "gallery.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    return {block.partition("\n")[0]: f"\n## {block}" for block in (each.rstrip("\n") + "\n" for each in blocks)}
+
+
 def main() -> int:
     """Write the gallery."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--from", dest="runs", type=Path)
+    parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="loadframe-gallery-") as folder:
         runs = given.runs or Path(folder)
-        text, missing = HEAD, 0
+        text, missing, old = HEAD, 0, on_the_page() if given.keep else {}
         for case, which, entry in entries(runs, given.cases, given.runs is None):
+            heading = f"{case}: {loadframe.case(case).study(profile='quick', which=which).study.question}"
+            if entry is None and heading in old:
+                text += old[heading]
+                print(f"{case} ({which}): kept")
+                continue
             if entry is None:
                 missing += 1
                 print(f"{case} ({which}): no run in {runs}; loadframe case run {case} --quick --runs {runs}")
