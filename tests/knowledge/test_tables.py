@@ -100,7 +100,7 @@ def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
 
 
 def test_a_component_in_front_of_shards_has_metrics_and_a_cage() -> None:
-    assert IN_FRONT == ("loader", "management", "sql1")
+    assert IN_FRONT == ("loader", "management", "sql1", "sql2", "sql3", "sql4")
     for component in IN_FRONT:
         assert {f"{component}.cpu.cores", f"{component}.cage.cpu"} <= METRICS.keys()
         assert f"cage.{component}.cpu_quota" in BUILDERS

@@ -203,3 +203,35 @@ def test_a_refused_connection_is_a_transaction_that_failed(farm_server: Endpoint
         requests = driver.requests()
     assert (requests.outcome == 1).sum() >= 10
     assert (requests.outcome == 0).sum() > 100
+
+
+@pytest.mark.parametrize(
+    ("addresses", "lines"),
+    [
+        (["/run/one.sock", "/run/two.sock"], ["mysql-socket=/run/one.sock,/run/two.sock"]),
+        (["a:3306", "b:3306"], ["mysql-host=a,b", "mysql-port=3306"]),
+        (["a:3306", "a:3307"], ["mysql-host=a", "mysql-port=3306,3307"]),
+    ],
+)
+def test_several_servers_are_lists_of_which_each_connection_takes_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: list[str], lines: list[str]
+) -> None:
+    told = tmp_path / "told"
+    program = tmp_path / "sysbench"
+    program.write_text(f'#!/bin/sh\ncat "${{1#--config-file=}}" > {told}\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    each = tuple(Endpoint("ndb-sql", address, {"user": "u", "password": "p"}) for address in addresses)
+    endpoint = Endpoint("ndb-sql", each[0].address, each[0].options, fronts=each)
+    sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, user=None, threads=1, options={})
+    given = told.read_text(encoding="utf-8").splitlines()
+    assert [line for line in given if line.startswith(("mysql-socket", "mysql-host", "mysql-port"))] == lines
+
+
+def test_servers_that_sysbench_would_mix_up_are_refused() -> None:
+    """It would try 3307 on the first host, too."""
+    each = tuple(Endpoint("ndb-sql", address, {}) for address in ("a:3306", "b:3307"))
+    endpoint = Endpoint("ndb-sql", each[0].address, fronts=each)
+    with pytest.raises(StudyError, match="all ports of each host") as caught:
+        sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, user=None, threads=1, options={})
+    assert "same port" in caught.value.remedy

@@ -214,7 +214,8 @@ def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> C
     several pieces, each in its own. driver: the user who runs the load driver, and what is a part of it: an embedded
     target, and what stands before shards. CageError, StudyError."""
     shards, of = study.target.shards, kind if kind != study.target.kind else ""
-    cages = [make_cage(name, study.allowed(name), lease, of) for name in targets.components(kind, shards)]
+    names = targets.components(kind, shards, study.target.sql_nodes)
+    cages = [make_cage(name, study.allowed(name), lease, of) for name in names]
     if shards is None:
         held = _of_target(study.cage, cages[0])
         held = replace(held, user=driver) if targets.kind_named(kind).embedded else held

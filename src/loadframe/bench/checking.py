@@ -127,7 +127,8 @@ def _check_think(study: Study, workload: Workload) -> None:
 def _check_cages(study: Study, *, target_here: bool) -> None:
     """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
-    known = {"driver", *((*targets.kind_named(kind).before, "shard") if sharded else ())}
+    parts = targets.components(kind, study.target.shards, study.target.sql_nodes) if sharded else ()
+    known = {"driver", *("shard" if name.startswith("shard") else name for name in parts)}
     if unknown := sorted(study.cage.components.keys() - known):
         raise StudyError(
             f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",

@@ -186,7 +186,7 @@ def driver_cpus(study: Study) -> frozenset[int]:
 
 def components(study: Study) -> tuple[str, ...]:
     """What the target is made of."""
-    return targets.components(study.target.kind, study.target.shards)
+    return targets.components(study.target.kind, study.target.shards, study.target.sql_nodes)
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:

@@ -35,12 +35,14 @@ class SettingsFile:
 class Attachable:
     """A running server of this kind can be read and changed. host_of: by the address in a study and the option file,
     the host, "" for a socket of this machine; raises as `attach` does. head: the first lines of a configuration file
-    that its restart reads. password: the environment variable that may have one."""
+    that its restart reads. password: the environment variable that may have one. read_only: that it is never changed,
+    in words; "" where it may be."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
     head: str
     password: str
+    read_only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class KindOfTarget:
 
     check_settings: into the form in which `effective` answers; StudyError. requirements: what it needs on this machine.
     embedded: as of its target. make_shards: for kinds that are made of shards, or of which there may be several side by
-    side; given what each component is allowed. before: the components in front of the shards. cache: whether it is a
+    side; given what each component is allowed. before: the components in front of the shards; more_before: of these
+    the ones that a study may have besides (target.sql_nodes). cache: whether it is a
     base.Cache. tunables: what `tune` may vary, the most promising first. file: how what it found is written; kinds with
     tunables have one. worked_out: settings that the server sets to what it needs and gets, so that the value in use
     says nothing of what was asked. ruled_as: the kind whose rules of the ledger hold for it too. loaded_by: workloads
@@ -80,6 +83,7 @@ class KindOfTarget:
     embedded: bool = False
     make_shards: Callable[[Lease, Mapping[str, Allowance]], Target] | None = None
     before: tuple[str, ...] = ()
+    more_before: tuple[str, ...] = ()
     cache: bool = False
     tunables: tuple[Tunable, ...] = ()
     file: SettingsFile | None = None

@@ -59,17 +59,25 @@ def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance])
     return made(lease, allowances)
 
 
-def components(kind: str, shards: int | None) -> tuple[str, ...]:
+def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
     """What a target is made of: "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
-    return (*kind_named(kind).before, *(shard_name(number) for number in range(1, shards + 1)))
+    row = kind_named(kind)
+    more = row.more_before[: (sql_nodes or 1) - 1]
+    return (*row.before, *more, *(shard_name(number) for number in range(1, shards + 1)))
 
 
 def of_study(study: Study, kind: str = "") -> KindOfTarget:
     """What is known of a kind as a study declares it: of its target's, or of another one that it names. StudyError."""
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
+    if named == target.kind and target.sql_nodes is not None and not row.more_before:
+        kinds = " or ".join(sorted(name for name, one in KINDS.items() if one.more_before))
+        raise StudyError(
+            f"target.sql_nodes is for a target of kind {kinds}, and this one is of kind {named}",
+            remedy=f"Omit it, or set target.kind to {kinds}.",
+        )
     if row.declared is not None:
         return row.declared(row, target if named == target.kind else TargetTable(kind=named))
     if named == target.kind and (given := target.service_keys):

@@ -34,8 +34,8 @@ Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 OURS = frozenset({
     "bulk-loader", "bulk_loader", "cage", "cgroup", "cpu", "disk", "driver", "kernel", "loader", "lock", "management",
     "mariadb", "memory", "mysql", "ndb", "ndb-sql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
-    "process", "recorder", "runtime", "service", "spawn", "sql1", "sqlite", "squid", "system", "target", "throughput",
-    "url", "user", "varnish", "workload",
+    "process", "recorder", "runtime", "service", "spawn", "sql1", "sql2", "sql3", "sql4", "sqlite", "squid", "system",
+    "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
 """What names of Loadframe's own begin with, and its kinds; besides these `shard1`, `shard2`, ..."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

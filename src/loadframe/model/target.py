@@ -43,6 +43,7 @@ class Endpoint:
     address: a socket path, a file path or host:port, as `kind` needs it.
     options: further words, for example the user, the schema, or SQLite's per-connection pragmas.
     shards: of a target of several pieces, each of them in order; empty for one of one piece.
+    fronts: of one with several servers in front of the same data, each of them, this one first; empty for a single one.
     attached: a server that Loadframe did not start, with its owner's data: a workload works in a schema of
     its own, refuses to begin where there is one already, and drops it at the end.
     """
@@ -52,6 +53,7 @@ class Endpoint:
     options: Mapping[str, str] = field(default_factory=dict)
     shards: tuple[Endpoint, ...] = ()
     attached: bool = False
+    fronts: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from loadframe.study.service_tables import ServiceKeys
 from loadframe.study.watch_tables import WatchTable
 from loadframe.study.workload_tables import Command
 
+MOST_SQL_NODES = 4
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
 """Of a study, which is a part of the name of its run folders, and of a state."""
 
@@ -32,6 +33,12 @@ class TargetTable(ServiceKeys):
     settings: dict[str, SettingValue] = Field(default_factory=dict, description="the state it starts in")
     shards: int | None = Field(
         None, ge=1, le=MOST_SHARDS, description="number of servers side by side, each in its own cage: [cage.shard]"
+    )
+    sql_nodes: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_SQL_NODES,
+        description="kind ndb-sql: number of SQL nodes, each in its own cage: [cage.sql1], [cage.sql2]; default 1",
     )
     attach: str | None = Field(
         None,

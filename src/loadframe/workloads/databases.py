@@ -11,7 +11,9 @@ from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, ownership, postgres
 
 KINDS = frozenset({"mariadb", "mysql", "postgres"})
-"""Of endpoints whose schema is made and dropped here."""
+"""Of endpoints that the workloads for databases load."""
+REMOVABLE = KINDS | {"ndb-sql"}
+"""Of endpoints whose schema is made and dropped here, also after a killed run."""
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 QUICK_S = 60.0
@@ -30,9 +32,10 @@ def engine_of(endpoint: Endpoint) -> Any:
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until the server has closed the connections of a driver that was killed. TargetError where it refuses."""
-    with engine_of(endpoint).connected(endpoint, doing, patience_s=QUICK_S) as connection:
-        await_gone(connection, endpoint)
+    """Wait until each server has closed the connections of a driver that was killed. TargetError where one refuses."""
+    for front in endpoint.fronts or (endpoint,):
+        with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
+            await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:

@@ -8,6 +8,7 @@ arrivals are a file (arrivals.py).
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -117,12 +118,31 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
     return {**databases.engine_of(endpoint).environment(endpoint), **search_paths()}
 
 
+def _shared_out(endpoint: Endpoint) -> dict[str, str]:
+    """Where there are several servers: lists, from which sysbench takes the next one for each connection. It goes
+    through all ports of each host. StudyError where that is not these servers."""
+    each = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
+    if not each:
+        return {}
+    if all("socket" in one for one in each):
+        return {"socket": ",".join(one["socket"] for one in each)}
+    pairs = [(one.get("host", ""), one.get("port", "")) for one in each]
+    hosts, ports = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
+    if set(itertools.product(hosts, ports)) != set(pairs):
+        raise StudyError(
+            "sysbench cannot share its connections out over these servers: it goes through all ports of each host, "
+            "and through sockets only where all have one.",
+            remedy="Name servers of one host, or servers that listen on the same port.",
+        )
+    return {"host": ",".join(hosts), "port": ",".join(ports)}
+
+
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
     """How to reach the server, as a configuration file in memory: argv is readable by everybody, and a file on a disk
     would outlive a command that is killed. Its descriptor, open meanwhile. StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
-    given: dict[str, str] = engine.parameters(endpoint)
+    given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
     for name, value in lines.items():
         if "\n" in value or value != value.strip():

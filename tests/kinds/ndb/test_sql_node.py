@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
+from loadframe.bench.checking import check_study
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
+from loadframe.kinds.ndb.sums import added_up
 from loadframe.kinds.ndb.with_sql import NdbSqlTarget
-from loadframe.kinds.registry import kind_named
-from loadframe.model import SettingValue, TargetState
+from loadframe.kinds.registry import components, kind_named
+from loadframe.model import Endpoint, SettingValue, TargetState
+from loadframe.study import parse
 from loadframe.workloads import registry as workloads
 
 SMALL: dict[str, SettingValue] = {
@@ -77,6 +80,52 @@ def test_settings_of_the_sql_node_have_its_name_before_them() -> None:
 def test_what_gives_up_durability_is_said() -> None:
     assert "half done" in (kind_named("ndb-sql").gives_up({"sql_ndb_use_transactions": False}) or "")
     assert kind_named("ndb-sql").gives_up({"sql_ndb_cluster_connection_pool": 8}) is None
+
+
+def test_a_study_has_as_many_sql_nodes_as_it_says() -> None:
+    assert components("ndb-sql", 2) == COMPONENTS
+    assert components("ndb-sql", 1, 3) == ("management", "sql1", "sql2", "sql3", "shard1")
+    assert components("ndb", 1) == ("management", "shard1")
+
+
+def test_counters_of_several_are_those_of_all_and_the_worst_connected_one_counts() -> None:
+    each = [
+        {"Questions": 10.0, "Ndb_number_of_ready_data_nodes": 2.0, "Only_here": 1.0},
+        {"Questions": 5.0, "Ndb_number_of_ready_data_nodes": 1.0},
+    ]
+    assert added_up(each) == {"Questions": 15.0, "Ndb_number_of_ready_data_nodes": 1.0}
+
+
+STUDY = """
+[study]
+name = "two"
+question = "How much do two take?"
+[target]
+kind = "{kind}"
+{given}
+[workload]
+kind = "sysbench"
+[load]
+axis = "threads"
+levels = [2]
+"""
+
+
+def test_how_many_there_are_is_for_a_cluster_alone() -> None:
+    with pytest.raises(StudyError, match=r"target\.sql_nodes is for a target of kind ndb-sql") as caught:
+        check_study(parse(STUDY.format(kind="mariadb", given="sql_nodes = 2")))
+    assert "Omit it" in caught.value.remedy
+    with pytest.raises(StudyError, match="sql_nodes"):
+        parse(STUDY.format(kind="ndb-sql", given="shards = 1\nsql_nodes = 5"))
+
+
+@pytest.mark.ndb
+@pytest.mark.sqlnode
+@pytest.mark.server
+def test_there_is_a_cage_for_each_of_them_and_for_no_other() -> None:
+    with pytest.raises(StudyError, match="no component 'sql3'") as caught:
+        check_study(parse(STUDY.format(kind="ndb-sql", given="shards = 1\nsql_nodes = 2\n[cage.sql3]\ncpus = '0'")))
+    assert "[cage.sql2]" in caught.value.remedy
 
 
 # --- with one ---------------------------------------------------------------------------------------------------------
@@ -156,3 +205,57 @@ def test_what_takes_no_restart_of_the_sql_node_restarts_nothing_and_its_end_is_t
     assert not target.healthy()
     with pytest.raises(TargetError, match="SQL node died"):
         target.counters()
+
+
+@pytest.mark.ndb
+@pytest.mark.sqlnode
+@pytest.mark.server
+def test_two_of_them_have_the_same_tables_and_share_the_load_out(lease: Lease, tmp_path: Path) -> None:
+    names = ("management", "sql1", "sql2", "shard1")
+    target = NdbSqlTarget(lease, {name: Allowance() for name in names})
+    given: dict[str, SettingValue] = {**SMALL, "NoOfReplicas": 1, "sql_ndb_cluster_connection_pool": 2}
+    target.create()
+    try:
+        target.start(TargetState(given))
+        endpoint = target.endpoint()
+        first, second = endpoint.fronts
+        assert first.address == endpoint.address != second.address
+        load = workloads.make("sysbench", {"script": "oltp_point_select", "tables": 1, "table_size": 100})
+        load.install(endpoint)
+        assert ask(target, "SELECT COUNT(*) FROM sbtest1") == [(100,)]
+        before = [asked(one) for one in endpoint.fronts]
+        load.set_level(endpoint, 4)
+        driver = load.start(endpoint, 4, tmp_path, 1.0)
+        assert driver.wait(20)
+        after = [asked(one) for one in endpoint.fronts]
+        each = [now - then for now, then in zip(after, before, strict=True)]
+        assert min(each) > 100, "each of them has had a part"
+        assert max(each) < 3 * min(each)
+        assert target.counters()["Questions"] > sum(after)
+        assert target.counters()["Ndb_number_of_ready_data_nodes"] == 1
+
+        processes = target.processes()
+        target.apply(TargetState({**given, "sql_ndb_cluster_connection_pool": 3}))
+        assert all(target.processes()[name] != processes[name] for name in ("sql1", "sql2"))
+        assert target.processes()["shard1"] == processes["shard1"]
+        (sql,) = target.processes()["sql2"]
+        os.kill(sql, 9)
+        os.waitid(os.P_PID, sql, os.WEXITED | os.WNOWAIT)
+        assert not target.healthy()
+        with pytest.raises(TargetError, match="SQL node sql2 died"):
+            target.counters()
+    finally:
+        target.destroy()
+
+
+def asked(front: Endpoint) -> int:
+    """How many statements this SQL node was given."""
+    import pymysql
+
+    options = front.options
+    connection = pymysql.connect(
+        unix_socket=options["socket"], user=options["user"], password=options["password"], database=options["schema"]
+    )
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Questions'")
+        return int(cursor.fetchall()[0][1])

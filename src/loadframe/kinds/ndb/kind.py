@@ -1,4 +1,4 @@
-"""A private MySQL Cluster (NDB) as two kinds of target, without and with a SQL node; a config.ini of one is also
+"""A private MySQL Cluster (NDB) as two kinds of target, without and with SQL nodes; a config.ini of one is also
 checked, and started for a moment."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
 from loadframe.kinds.ndb.sql_settings import checked as sql_checked
 from loadframe.kinds.ndb.target import NdbTarget
-from loadframe.kinds.ndb.with_sql import BEFORE, NdbSqlTarget
+from loadframe.kinds.ndb.with_sql import BEFORE, MORE_BEFORE, NdbSqlTarget
 from loadframe.model import Requirement
 
 
@@ -53,6 +53,7 @@ KINDS = (
         _with_sql,
         make_shards=NdbSqlTarget,
         before=BEFORE,
+        more_before=MORE_BEFORE,
         ruled_as=NdbTarget.kind,
         loaded_by=frozenset({"sysbench"}),
         one_system=True,

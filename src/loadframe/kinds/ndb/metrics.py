@@ -6,7 +6,7 @@ from loadframe.knowledge.metric import connections, requests
 
 THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv", "send", "io")
 """The kinds of a data node's threads, as ndbinfo calls them."""
-IN_FRONT = ("management", "sql1")
+IN_FRONT = ("management", "sql1", "sql2", "sql3", "sql4")
 
 ROWS = """
 ndb.transactions                  | 1/s   | transactions begun

@@ -24,10 +24,12 @@ from loadframe.kinds.mysql_private import FamilyTarget, known_options, options_o
 from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
 from loadframe.kinds.package import Package
+from loadframe.kinds.private_server import Account
 from loadframe.kinds.private_target import run_by
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SQL_NODE = "sql1"
+"""The first one's name."""
 ENGINE = "ndbcluster"
 WAITS_S = 60
 """For the cluster, before it takes clients."""
@@ -77,9 +79,12 @@ PACKAGE = Package(
 class SqlServer(Server):
     """Its process, in a folder of the lease."""
 
-    package, name, short = PACKAGE, "the cluster's SQL node", SQL_NODE
+    package = PACKAGE
 
-    def __init__(self, lease: Lease, user: User | None, management: Management) -> None:
+    def __init__(self, lease: Lease, user: User | None, management: Management, component: str) -> None:
+        """component: its name in studies, also that of its folder."""
+        self.short = component
+        self.name = f"the cluster's SQL node {component}"
         super().__init__(lease, user, None)
         self._management = management
 
@@ -93,6 +98,9 @@ class SqlServer(Server):
             f"--default-storage-engine={ENGINE}",
         ]
 
+    def workload_grants(self) -> Sequence[str]:
+        return (*super().workload_grants(), "SELECT ON ndbinfo.*")
+
 
 class SqlNode(FamilyTarget):
     """See targets.base.Target; the cluster has to run before it is started. Settings: sql_settings.NODE, and CPUS."""
@@ -101,11 +109,20 @@ class SqlNode(FamilyTarget):
     catalogue, make = NODE, SqlServer
     counter_specs = COUNTERS
 
-    def __init__(self, lease: Lease, allowance: Allowance, management: Management) -> None:
+    def __init__(
+        self, lease: Lease, allowance: Allowance, management: Management, component: str, account: Account | None
+    ) -> None:
+        """component: its name. account: of the load driver; None: one of its own."""
         allowance = run_by(allowance, "mysql")
-        server = SqlServer(lease, allowance.user, management)
+        server = SqlServer(lease, allowance.user, management, component)
+        server.workload_account = account or server.workload_account
         super(FamilyTarget, self).__init__(server, allowance, data=server.data)
         self._own_cpus = frozenset(allowance.cpus or os.sched_getaffinity(0))
+
+    @property
+    def account(self) -> Account:
+        """Of the load driver."""
+        return self._server.workload_account
 
     def check(self, state: TargetState) -> None:
         own, cpus = _without_cpus(state)
@@ -130,12 +147,7 @@ class SqlNode(FamilyTarget):
         return found if cpus is None else {**found, CPUS: cpus}
 
     def counters(self) -> dict[str, float]:
-        """Two SHOW statements on the kept connection; times in seconds."""
-        control = self._talk()
-        told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
-        told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
-        found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
-        return found | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
+        return read_counters(self._talk())
 
     def endpoint(self) -> Endpoint:
         """storage_engine: what tables have to name, where they name one."""
@@ -153,6 +165,14 @@ class SqlNode(FamilyTarget):
 
     def _bind(self, cpus: str | None) -> None:
         bind(self.pids(), self._own_cpus if cpus is None else available_cpus(cpus))
+
+
+def read_counters(control: Control) -> dict[str, float]:
+    """Two SHOW statements on the kept connection; times in seconds."""
+    told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
+    told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
+    found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
+    return found | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
 
 
 def _connected(control: Control) -> Callable[[], bool]:
