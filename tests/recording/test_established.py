@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from loadframe.recording.listeners import FAMILIES, established, families_of
+from loadframe.errors import RecordingError
+from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,26 @@ def test_all_families_are_looked_through_where_nothing_listens() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         assert families_of(bound.getsockname()[1]) == FAMILIES
+
+
+def test_one_socket_answers_again_and_again() -> None:
+    """Also after a question that the kernel refuses, and with more connections than one answer has room for."""
+    asking = Asking()
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(400)
+        port = listener.getsockname()[1]
+        assert families_of(port, asking=asking) == (socket.AF_INET,)
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+        accepted = [listener.accept()[0] for _ in clients]
+        assert established(port, asking=asking) == 300
+        with pytest.raises(RecordingError, match="refuses"):
+            asking.bodies(b"")
+        for one in (*clients[100:], *accepted[100:]):
+            one.close()
+        assert established(port, asking=asking) == 100
+        for one in (*clients[:100], *accepted[:100]):
+            one.close()
+    asking.close()
+    assert families_of(port, asking=asking) == FAMILIES
+    asking.close()

@@ -35,15 +35,16 @@ from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
-from loadframe.recording.listeners import FAMILIES, established, families_of
+from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Of a core, that each of these may take; what costs more is read less often."""
 THRIFTY_SHARE = 0.00004
 """What counters may take as long as they are read once a minute: the model goes by minutes."""
-SLOWLY_S, MACHINE_S = 60.0, 30.0
-"""How often what changes slowly is read, and what is of the machine but for its CPUs."""
+SLOWLY_S, MACHINE_S, LISTENERS_S = 60.0, 30.0, 600.0
+"""How often what changes slowly is read; what is of the machine but for its CPUs; and of which families the sockets are
+that a service listens at."""
 EARLY = 0.9
 """Of an interval: what is due at each tick is so at one that comes a little early, too."""
 CONNECTIONS = "target.connections"
@@ -77,8 +78,9 @@ class RealReader:
         self._parts["connections"] = Part(each_tick_s if often else SLOWLY_S, PART_SHARE)
         of_machine = plan.load.startswith("system.")
         self._parts["machine"] = Part(each_tick_s if of_machine else EARLY * MACHINE_S, PART_SHARE)
-        self._parts["listeners"] = Part(SLOWLY_S, PART_SHARE)
         self._families: tuple[int, ...] = FAMILIES
+        self._families_of, self._families_due_s = "", -math.inf
+        self._asking = Asking()
         self._parts["find"] = Part(each_tick_s, FIND_SHARE)
         self._pace = [
             Part(each_tick_s, COUNTERS_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S) for _ in self._sources
@@ -180,16 +182,18 @@ class RealReader:
         if there and self._port is not None and parts["connections"].due(now_s):
             with parts["connections"].taken(now_s):
                 try:
-                    found[CONNECTIONS] = float(established(self._port, self._listening(now_s)))
+                    families = self._listening(now_s)
+                    found[CONNECTIONS] = float(established(self._port, families, asking=self._asking))
                 except RecordingError:  # a kernel without sock_diag
                     self._port = None
         return found
 
     def _listening(self, now_s: float) -> tuple[int, ...]:
-        """The families of the sockets that listen at the port: only tables of these are looked through."""
-        if self._port is not None and self._parts["listeners"].due(now_s):
-            with self._parts["listeners"].taken(now_s):
-                self._families = families_of(self._port)
+        """The families of the sockets that listen at the port: only tables of these are looked through. They are looked
+        for again once the service was started again, and each minute as long as all are looked through."""
+        if self._port is not None and (now_s >= self._families_due_s or self._who != self._families_of):
+            self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
+            self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
         return self._families
 
 

@@ -245,7 +245,7 @@ class Service:
         """It has ended: its number may become that of another process."""
         self._used.pop(pid, None)
         self.pids = tuple(one for one in self.pids if one != pid)
-        for name in ("stat", "statm"):
+        for name in ("stat", "statm", "limits"):
             self._files.forget(f"proc/{pid}/{name}")
 
     def _open_files(self, pid: int) -> int:
@@ -265,12 +265,8 @@ class Service:
 
     def _read_limits(self) -> dict[str, float]:
         """The first one's limit of open files."""
-        found: dict[str, float] = {}
-        with suppress(OSError, ValueError):
-            for line in (self._root / f"proc/{self.pids[0]}/limits").read_bytes().splitlines():
-                if line.startswith(b"Max open files") and line.split()[3].isdigit():
-                    found["target.open_files.limit"] = float(line.split()[3])
-        return found
+        words = self._files.read(f"proc/{self.pids[0]}/limits").partition(b"\nMax open files")[2].split(None, 1)
+        return {"target.open_files.limit": float(words[0])} if words and words[0].isdigit() else {}
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:

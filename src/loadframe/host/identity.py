@@ -21,6 +21,9 @@ BOOT_ID = PROC / "sys/kernel/random/boot_id"
 MACHINE_ID = Path("/etc/machine-id")
 FIRST_PIDS = 0xEFFFFFFC
 """The inode of the PID namespace in which a machine boots (PROC_PID_INIT_INO, linux/proc_ns.h)."""
+LONGEST_STAT = 4096
+"""Bytes of /proc/PID/stat: 52 fields of at most 20 digits, and a name. One call of read(2), and no file object: who
+looks for a family reads it of each process."""
 AT_ONCE = 128
 """Each takes a descriptor, and RLIMIT_NOFILE is often 1,024."""
 
@@ -44,10 +47,16 @@ def identify(pid: int) -> Identity | None:
 def _fields(pid: int) -> list[str] | None:
     """Of /proc/PID/stat from the third one on; the name before may contain blanks and brackets."""
     try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        descriptor = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return text[text.rindex(")") + 2 :].split()
+    try:
+        text = os.read(descriptor, LONGEST_STAT)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(descriptor)
+    return text[text.rindex(b")") + 2 :].decode("ascii", "replace").split()
 
 
 def _pids() -> list[int]:
