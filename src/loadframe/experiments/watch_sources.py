@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from loadframe.connections.address import decide
 from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined, parted
+from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.host.until_end import until_end
 
@@ -128,22 +129,27 @@ class ExposedCounters:
 
     def __init__(self, source: Mapping[str, Any], port: int | None, user: Callable[[], int | str | None]) -> None:
         self._source, self._port, self._user = source, port, user
+        self._pick: Any = None
+        self._page: Any = None
         self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        from loadframe.formats.exposition import ExpositionError, Pick, read_json, read_lines, read_prometheus
+        from loadframe.formats.exposition import ExpositionError, Pick, read_json, read_lines
+        from loadframe.formats.exposition_again import Page
 
         source = self._source
-        pick = Pick(tuple(source["select"]), tuple(source["counters"]), ())
+        if self._page is None:
+            self._pick = Pick(tuple(source["select"]), tuple(source["counters"]), ())
+            self._page = Page(self._pick)
         try:
             if source["form"] == "command":
-                exposed = read_lines(self._printed(), pick)
+                exposed = read_lines(self._printed(), self._pick)
             else:
                 data, content_type = self._answered()
                 exposed = (
-                    read_prometheus(data, pick, content_type=content_type)
+                    self._page.read(data, content_type=content_type)
                     if source["form"] == "prometheus"
-                    else read_json(data, pick)
+                    else read_json(data, self._pick)
                 )
         except ExpositionError as error:
             raise TargetError(f"{self.words}: {error}", remedy="Correct target.metrics.") from error
@@ -157,20 +163,15 @@ class ExposedCounters:
         """Nothing is held."""
 
     def _answered(self) -> tuple[bytes, str]:
-        from loadframe.connections.http_connection import ERRORS, Connection, body
-
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
-        named, where = joined(place.host, place.port), joined(place.number, place.port)
-        connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
+        named, path = joined(place.host, place.port), self._source["path"]
         try:
-            answer = connection.get(self._source["path"])
-            if answer.status != 200:
-                raise TargetError(f"{self.words} answered {answer.status}", remedy=ITS_LOG)
-            return body(answer), answer.getheader("Content-Type", "")[:100].lower()
-        except ERRORS as error:
+            answer = ask(place.number, place.port, path, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S)
+        except (OSError, ValueError) as error:
             raise TargetError(f"{self.words} does not answer: {str(error)[:200]}", remedy=ITS_LOG) from error
-        finally:
-            connection.close()
+        if answer.status != 200:
+            raise TargetError(f"{self.words} answered {answer.status}", remedy=ITS_LOG)
+        return answer.body, answer.headers.get("content-type", "")[:100].lower()
 
     def _printed(self) -> bytes:
         words = [self._filled(word) for word in self._source["command"]]

@@ -13,10 +13,12 @@ from typing import Any
 from loadframe.connections.address import decide
 from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined
+from loadframe.connections.small_answer import ask
 from loadframe.errors import UserError
 from loadframe.experiments.watch_journal import Clocks
 from loadframe.experiments.watch_sources import run
 
+ANSWER_BYTES = 16 * MIB
 LONGEST_S = 120.0
 """A unit of work that takes longer has failed: the farm of the story stood still at that."""
 
@@ -91,19 +93,15 @@ def _command(command: list[str], user: Callable[[], int | str | None]) -> str:
 
 
 def _request(unit: Mapping[str, Any]) -> str:
-    from loadframe.connections.http_connection import ERRORS, Connection, body
-
     place = decide(unit["host"], unit["port"])
-    connection = Connection(
-        joined(place.number, place.port), host=joined(place.host, place.port), most_bytes=16 * MIB, within_s=LONGEST_S
-    )
+    headers = [(str(name), str(value)) for name, value in unit["headers"]]
     try:
-        answer = connection.send_as("GET", unit["path"], [tuple(pair) for pair in unit["headers"]])
-        body(answer)
-    except ERRORS as error:
+        answer = ask(
+            place.number, place.port, unit["path"], host=joined(place.host, place.port), headers=headers,
+            most_bytes=ANSWER_BYTES, within_s=LONGEST_S,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
         return f"no answer: {str(error) or type(error).__name__}"
-    finally:
-        connection.close()
     wanted = unit["expect"]
     right = answer.status == wanted if wanted else 200 <= answer.status < 300
     return "" if right else f"status {answer.status}"
