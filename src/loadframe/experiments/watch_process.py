@@ -40,8 +40,9 @@ from loadframe.recording.listeners import FAMILIES, Asking, established, familie
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Of a core, that each of these may take; what costs more is read less often."""
-THRIFTY_SHARE = 0.00004
-"""What counters may take as long as they are read once a minute: the model goes by minutes."""
+THRIFTY_SHARE = 0.000025
+"""What counters, and the count of connections, may take as long as they are read once a minute: the model goes by
+minutes."""
 SLOWLY_S, MACHINE_S, LISTENERS_S = 60.0, 30.0, 600.0
 """How often what changes slowly is read; what is of the machine but for its CPUs; and of which families the sockets are
 that a service listens at."""
@@ -75,7 +76,9 @@ class RealReader:
         self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")}
         each_tick_s = EARLY * plan.interval_s
         often = plan.load == CONNECTIONS
-        self._parts["connections"] = Part(each_tick_s if often else SLOWLY_S, PART_SHARE)
+        self._parts["connections"] = Part(
+            each_tick_s if often else SLOWLY_S, PART_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S
+        )
         of_machine = plan.load.startswith("system.")
         self._parts["machine"] = Part(each_tick_s if of_machine else EARLY * MACHINE_S, PART_SHARE)
         self._families: tuple[int, ...] = FAMILIES

@@ -4,7 +4,7 @@ counts too. Light: the lasting process imports it."""
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,11 +33,12 @@ class Done:
 
 
 class Unit:
-    """Does it in a thread of its own. do: the work itself; it returns what is wrong, "" for a success."""
+    """Does it in a thread of its own, which is begun without a threading.Thread: that one waits until the thread runs,
+    which is as much work as the request. do: the work itself; it returns what is wrong, "" for a success."""
 
     def __init__(self, do: Callable[[], str], clocks: Clocks) -> None:
         self._do, self._clocks = do, clocks
-        self._thread: threading.Thread | None = None
+        self.running = False
         self._due: float | None = None
         self._done: deque[Done] = deque()
         self.skipped = 0
@@ -45,7 +46,7 @@ class Unit:
     def begin(self, due_s: float) -> None:
         """It was due at this moment of CLOCK_MONOTONIC. Where one still runs it begins once that is through; a further
         one that is due meanwhile is left out, and counted."""
-        if self._thread is not None and self._thread.is_alive():
+        if self.running:
             self.skipped += self._due is not None
             self._due = due_s if self._due is None else self._due
             return
@@ -53,7 +54,7 @@ class Unit:
 
     def finished(self) -> list[Done]:
         """What has come to an end since the last call."""
-        if self._due is not None and (self._thread is None or not self._thread.is_alive()):
+        if self._due is not None and not self.running:
             due_s, self._due = self._due, None
             self._start(due_s)
         found = []
@@ -61,23 +62,25 @@ class Unit:
             found.append(self._done.popleft())
         return found
 
-    @property
-    def running(self) -> bool:
-        """Whether one is not through."""
-        return self._thread is not None and self._thread.is_alive()
-
     def _start(self, due_s: float) -> None:
-        self._thread = threading.Thread(target=self._work, args=(due_s,), daemon=True)
-        self._thread.start()
+        self.running = True
+        try:
+            _thread.start_new_thread(self._work, (due_s,))
+        except RuntimeError as error:  # the system gives no more threads
+            self._ended(due_s, due_s, f"it was not begun: {error}")
 
     def _work(self, due_s: float) -> None:
-        began_s = self._clocks.monotonic()
+        began_s, error = self._clocks.monotonic(), "it ended by a fault of Loadframe, which stderr has"
         try:
             error = self._do()
         except UserError as failed:
             error = failed.fact
-        ended_s = self._clocks.monotonic()
-        self._done.append(Done(ended_s - due_s, max(0.0, began_s - due_s), error[:200]))
+        finally:
+            self._ended(due_s, began_s, error)
+
+    def _ended(self, due_s: float, began_s: float, error: str) -> None:
+        self._done.append(Done(self._clocks.monotonic() - due_s, max(0.0, began_s - due_s), error[:200]))
+        self.running = False
 
 
 def work_of(unit: Mapping[str, Any], user: Callable[[], int | str | None]) -> Callable[[], str]:
