@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from loadframe.errors import MachineError, RunError
-from loadframe.formats.json_text import JsonError, parse_json, write_json
+from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
 from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, parse_line, read_day
 
 LOCK, STATE = "watch.lock", "state.json"
@@ -84,13 +84,24 @@ class Journal:
             ) from error
         self.last = self._last_line()
 
-    def write(self, kind: str, fields: Mapping[str, Any], *, durable: bool = False) -> bool:
-        """Append a line; False where the disk does not take it: it is lost, and counted."""
+    def write(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        numbers: Mapping[str, Mapping[str, float]] | None = None,
+        *,
+        durable: bool = False,
+    ) -> bool:
+        """Append a line; False where the disk does not take it: it is lost, and counted. numbers: fields that are
+        tables of numbers, of which six digits are kept."""
         at_s = self._clocks.wall()
         self._turn_to(at_s)
         self.n += 1
         known = {"n": self.n, "kind": kind, "at_s": round(at_s, 3), "up_s": round(self._clocks.boot(), 3)}
-        text = write_json({**known, **fields}).encode() + b"\n"
+        line = write_json({**known, **fields})[:-1]
+        for name, values in (numbers or {}).items():
+            line += f', "{name}": {write_numbers(values)}'
+        text = f"{line}}}\n".encode()
         if not self._append(text):
             self.n -= 1
             self.lost_since_s = self.lost_since_s if self.lost_lines else at_s

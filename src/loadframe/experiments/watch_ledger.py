@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,17 +38,23 @@ class Part:
         self._base_s, self._share = base_s, share
         self._thrifty_share, self._thrifty_s = thrifty_share, thrifty_s
         self._due_s = -math.inf
+        self._now_s = self._before_s = 0.0
 
     def due(self, now_s: float) -> bool:
         """Whether it is time."""
         return now_s >= self._due_s
 
-    @contextmanager
-    def taken(self, now_s: float) -> Iterator[None]:
-        """While it is done."""
-        before_s = time.process_time()
-        yield
-        self.cost(now_s, time.process_time() - before_s)
+    def taken(self, now_s: float) -> Part:
+        """`with` this while it is done."""
+        self._now_s = now_s
+        return self
+
+    def __enter__(self) -> None:
+        self._before_s = time.process_time()
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        if failed is None:
+            self.cost(self._now_s, time.process_time() - self._before_s)
 
     def cost(self, now_s: float, cpu_s: float) -> None:
         """It has taken so much."""

@@ -250,13 +250,13 @@ class Watcher:
         if there and self._loadless:
             self._names = sorted((name for name in values if not name.endswith(".limit")), key=_own_first)
         use, harms = self._ledger.quick(values) if there else ({}, {})
-        line: dict[str, Any] = {"values": _rounded(values), "use": _rounded(use)}
+        line: dict[str, Any] = {}
         if load is not None:
             line["load"] = _round(load)
         throughput = self._throughput(values)
         if throughput is not None:
             line["throughput"] = _round(throughput)
-        self._write("sample", line)
+        self._write("sample", line, {"values": values, "use": use})
         self.samples += 1
         done = self._units(load)
         response_s = done[-1].response_s if done and not done[-1].error else None
@@ -372,7 +372,14 @@ class Watcher:
             say(f"What was learned cannot be kept in {self.journal.folder / STATE}: a restart begins without it.")
         self._kept = kept
 
-    def _write(self, kind: str, fields: Mapping[str, Any], *, durable: bool = False) -> None:
+    def _write(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        numbers: Mapping[str, Mapping[str, float]] | None = None,
+        *,
+        durable: bool = False,
+    ) -> None:
         journal = self.journal
         if journal.lost_lines:
             gap = lost_lines(journal.lost_lines, journal.lost_since_s, self._clocks.wall())
@@ -381,7 +388,7 @@ class Watcher:
             self.gaps += 1
             journal.lost_lines = 0
             say(f"The disk takes lines again: {gap.words}.")
-        if not journal.write(kind, fields, durable=durable):
+        if not journal.write(kind, fields, numbers, durable=durable):
             say(f"{journal.folder} does not take lines (no space left?): they are lost until it does.")
 
 
@@ -399,10 +406,6 @@ def peak_rss_bytes() -> int:
 def _own_first(name: str) -> tuple[bool, str]:
     """The service's own metrics before those of the machine."""
     return name.startswith("system."), name
-
-
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: _round(value) for name, value in values.items()}
 
 
 def _round(value: float) -> float:

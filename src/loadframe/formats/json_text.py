@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ DEEPEST = 64
 """Levels of nesting. Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
 """Of a whole number: that of 64 bits without a sign."""
+MOST_NAMES = 10_000
+"""Of numbers, whose text is kept."""
 
 
 class JsonError(ValueError):
@@ -46,6 +49,27 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
         return encoder.encode(value)
     except ValueError:
         return encoder.encode(_with_null(value))
+
+
+def write_numbers(values: Mapping[str, float]) -> str:
+    """A JSON object of numbers, each with six digits: what is measured is not known better."""
+    if len(_named) > MOST_NAMES:
+        _named.clear()
+    words = []
+    for name, value in values.items():
+        text = f"{value:.6g}"
+        if "." not in text and "e" not in text:
+            text = "null" if "n" in text else f"{text}.0"  # nan, inf; a whole one is read as a float, too
+        words.append((_named.get(name) or _name(name)) + text)
+    return f"{{{', '.join(words)}}}"
+
+
+_named: dict[str, str] = {}
+
+
+def _name(name: str) -> str:
+    found = _named[name] = f"{_ON_ONE_LINE.encode(name)}: "
+    return found
 
 
 def _path(value: object) -> str:
