@@ -5,6 +5,7 @@
     observed_levels     the rows as levels and blocks of a curve
     observed_demand     what a request needs of each resource, and where that resource would be full
     apart               when a resource was near its end, though not by the load
+    by_itself           that a use grows with time, at equal load
     observed_curves     that it is full nowhere in sight, as its use flattens
     by_the_hour         that the hour of the day drives it, and not the load
 
@@ -19,7 +20,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis import by_the_hour, observed_curves, observed_demand, observed_levels, observed_regimes
+from loadframe.analysis import (
+    by_itself,
+    by_the_hour,
+    observed_curves,
+    observed_demand,
+    observed_levels,
+    observed_regimes,
+)
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
@@ -32,6 +40,7 @@ from loadframe.model import (
     Apart,
     Basis,
     Curve,
+    GrowsByItself,
     Learned,
     LoadInterval,
     MissingRows,
@@ -92,7 +101,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     drivers = {
         name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[_use(name)]) for name in observed.use
     }  # of all rows: a batch of an hour may be no more than outliers
-    near_end = _apart(rows, observed)
+    near_end, growing = _apart(rows, observed), _growing(rows, observed, changes)
     rows = rows.without(residuals)
     levels = rows.levels(blocks)
     curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
@@ -112,10 +121,12 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         response_bend=_slower(of_response),
         regimes=changes,
         came_near=bool(near_end)
+        or any(one.use >= NEAR for one in growing)
         or (shown is not None and shown.knee is not None)
         or any(one.highest_use >= NEAR for one in demands),
         highest_load=highest,
         apart=near_end,
+        growing=growing,
         observations=_ahead(rows, blocks, observed, demands),
         notes=(*notes_of_rows, *notes),
     )
@@ -252,6 +263,14 @@ def _apart(rows: _Rows, observed: Observed) -> tuple[Apart, ...]:
     """Of all rows: in the curve an hour of each night is no more than outliers."""
     response = rows.columns.get("response")
     each = (apart(name, rows.time_s, rows.load, rows.columns[_use(name)], response) for name in observed.use)
+    return tuple(one for one in each if one is not None)
+
+
+def _growing(rows: _Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
+    """Not of a use that has changed at one moment: a step looks like growth."""
+    changed = {one.what for one in changes}
+    names = [name for name in observed.use if _named(_use(name)) not in changed]
+    each = (by_itself.grows(name, rows.time_s, rows.load, rows.columns[_use(name)]) for name in names)
     return tuple(one for one in each if one is not None)
 
 

@@ -10,7 +10,7 @@ from loadframe.errors import SampleError
 from loadframe.experiments.forecasting import predict
 from loadframe.model import Forecast, Learned, Observed
 from loadframe.prediction.system import Kind
-from loadframe.reporting.observed_report import absent, apart
+from loadframe.reporting.observed_report import absent, apart, growing
 
 LONGER = "Export a longer range, in which the load is low and high at times."
 NO_THROUGHPUT = (
@@ -53,4 +53,10 @@ def predict_observed(
 def _learnt(learned: Learned) -> tuple[str, ...]:
     data = learned.data
     said = f"Learnt from {data.used:,} rows in {data.blocks:,} blocks of time."
-    return (said, *absent(data.missing), *(apart(one) for one in learned.apart), *learned.notes)
+    return (
+        said,
+        *absent(data.missing),
+        *(apart(one) for one in learned.apart),
+        *(growing(one) for one in learned.growing),
+        *learned.notes,
+    )

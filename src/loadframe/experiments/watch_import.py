@@ -16,6 +16,7 @@ import numpy as np
 
 from loadframe.analysis import observed_regimes
 from loadframe.analysis.apart import apart
+from loadframe.analysis.by_itself import grows
 from loadframe.analysis.by_the_hour import EITHER, driver
 from loadframe.analysis.observed_blocks import missing
 from loadframe.analysis.watched import bend, ranges
@@ -30,7 +31,7 @@ from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
 from loadframe.model.watch import WatchPlan
 from loadframe.model.watch_import import ImportedWatch
-from loadframe.reporting.observed_report import absent, change
+from loadframe.reporting.observed_report import absent, change, growing
 from loadframe.reporting.observed_report import apart as words_of
 from loadframe.version import __version__
 
@@ -203,7 +204,12 @@ def _apart(rows: Observed) -> list[str]:
     time_s, loads = np.array(rows.time_s), np.array(rows.load)
     response = None if rows.response_s is None else np.array(rows.response_s)
     found = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
-    return [*absent(missing(time_s)), *(words_of(one) for one in found if one is not None)]
+    by_time = (grows(name, time_s, loads, np.array(shares)) for name, shares in rows.use.items())
+    return [
+        *absent(missing(time_s)),
+        *(words_of(one) for one in found if one is not None),
+        *(growing(one) for one in by_time if one is not None),
+    ]
 
 
 def _hours(rows: Observed, told: set[str]) -> list[str]:

@@ -88,6 +88,7 @@ __all__ = [
     "ForecastCapacity",
     "ForecastPoint",
     "FunctionShare",
+    "GrowsByItself",
     "GrowthForecast",
     "GrowthPoint",
     "GrowthRefusal",

@@ -120,6 +120,22 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
+class GrowsByItself:
+    """A resource whose use grows with time at equal load. use: at the end; per_day, low_per_day, high_per_day: by how
+    much of all there is, 95 %; ends_s, ends_low_s, ends_high_s: when it would be full at that pace (seconds, as in
+    Observed; infinite where the interval has no end)."""
+
+    resource: str
+    use: float
+    per_day: float
+    low_per_day: float
+    high_per_day: float
+    ends_s: float
+    ends_low_s: float
+    ends_high_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RegimeChange:
     """From at_s (seconds, as in Observed) on `what` (in words: "the throughput", "the use of cpu") is, at equal load,
     `ratio` times what it was before."""
@@ -168,7 +184,8 @@ class ObservedData:
 class Learned:
     """What production data say of the system behind them.
 
-    apart: resources that were near their end though the load did not take them there.
+    apart: resources that were near their end though the load did not take them there. growing: those whose use grows
+    with time.
 
     curve: over levels of the load; None without throughput and response. basis: what its throughput is: requests per
     second, or, where no throughput was observed, 1 / response time. response_bend: the load from which on the
@@ -187,5 +204,6 @@ class Learned:
     came_near: bool
     highest_load: float
     apart: tuple[Apart, ...] = ()
+    growing: tuple[GrowsByItself, ...] = ()
     observations: Observations | None = None
     notes: tuple[str, ...] = ()

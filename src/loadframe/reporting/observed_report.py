@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from loadframe.model import Apart, Curve, Learned, LoadInterval, MissingRows, ObservedDemand, RegimeChange
+from loadframe.model import (
+    Apart,
+    Curve,
+    GrowsByItself,
+    Learned,
+    LoadInterval,
+    MissingRows,
+    ObservedDemand,
+    RegimeChange,
+)
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns, wrapped
@@ -42,6 +51,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = 100) -> str
     for head, items in (
         ("Resources", [resource(one, unit) for one in learned.demands]),
         ("Apart from the load", [apart(one) for one in learned.apart]),
+        ("With time", [growing(one) for one in learned.growing]),
         ("Changes", [change(one) for one in learned.regimes]),
         ("Data", data(learned)),
         ("Mind", [words.sentence(one) for one in (*_warnings(learned), *learned.notes)]),
@@ -70,6 +80,7 @@ def answer(learned: Learned, unit: str) -> str:
     else:
         said.append(f"No bend was seen up to {top}. How near a limit is, no use of a resource tells.")
     said += [f"{_near_end(one)}, apart from the load." for one in learned.apart]
+    said += [f"{one.resource} grows with time, and is {rounding.percent(one.use)} used." for one in learned.growing]
     if first is not None and first.full_at is not None:
         said.append(_full(first, first.full_at, unit))
         said += _flattening(learned.demands, first)
@@ -139,6 +150,26 @@ def apart(one: Apart) -> str:
     longest = f", the longest {rounding.seconds(one.longest_s)}" if one.spells > 1 else ""
     usual = f"The load was {loads} then, and such loads or higher ones usually take {rounding.percent(one.usual)} of it"
     return f"{_near_end(one)}{most}{longest}. {usual}{_responded(one)}. What takes it there is not seen."
+
+
+def growing(one: GrowsByItself) -> str:
+    """How fast a use grows with time, and when it would be full."""
+    pace = [100 * each for each in (one.per_day, one.low_per_day, one.high_per_day)]
+    value, low, high = rounding.with_interval(*pace)
+    ends = f"full at about {_about(one.ends_s)} at that pace"
+    latest = _about(one.ends_high_s) if math.isfinite(one.ends_high_s) else "much later"
+    between = f"{_about(one.ends_low_s)} to {latest}"
+    return (
+        f"{one.resource} grows by {value} % of all there is a day ({low} to {high}) at equal load: "
+        f"{rounding.percent(one.use)} used at the end, {ends} ({between})."
+    )
+
+
+def _about(at_s: float) -> str:
+    """A moment that was worked out, to the hour."""
+    if at_s < SINCE_1970:
+        return f"{rounding.plain(at_s / 3600)} h after the start"
+    return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:00 UTC")
 
 
 def _near_end(one: Apart) -> str:
