@@ -160,6 +160,19 @@ def test_the_response_times_are_told_so_that_a_wrong_unit_is_seen() -> None:
     assert re.search(r"The response time was 1\d(\.\d)? s in the middle|The response time was \d+,\d+ ms", wrong), wrong
 
 
+def test_a_response_that_rises_smoothly_is_told_by_a_ratio_and_not_by_a_bend() -> None:
+    """Seen: "rises from 33 (29 to 36) on" of 1 / (1 - use), which rises from the first request on."""
+    whole = production(12, 0.8)
+    found = learn(replace(whole, throughput=None, use={}))
+    assert found.response_bend is not None and whole.response_s is not None
+    low = float(np.median(np.array(whole.response_s)[np.argsort(whole.load)[: ROWS // 3]]))
+    true = (1 - 0.01 / (1.5 * low) - IDLE) / DEMAND_S  # 0.01 / (1 - use) is 1.5 times as long
+    assert found.response_bend.low * 0.97 <= true <= found.response_bend.high * 1.03
+    said = render_learned(found, width=500)
+    assert "on the response time is 1.5 times that at the lowest third of the loads." in said
+    assert "rises from" not in said
+
+
 def test_rows_that_come_as_they_like_are_not_missing() -> None:
     whole = production(10, 0.5)
     at_s = np.cumsum(np.random.default_rng(10).exponential(60, ROWS))

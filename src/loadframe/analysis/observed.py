@@ -36,6 +36,7 @@ from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_curves import Ahead
 from loadframe.analysis.observed_levels import Level
+from loadframe.analysis.watched import bend
 from loadframe.model import (
     Apart,
     Basis,
@@ -70,9 +71,6 @@ SEEN_FULL = 0.97
 
 MOST_ZERO = 0.5
 """Of the rows with a load: with more of them the middle of a level is 0."""
-
-SLOWER = 1.5
-"""A response time that rises by less is no bend worth a word: queues grow a little at any load."""
 
 LONG_MEMORY = 1.0
 """Blocks of fewer than this many autocorrelation times are too short to be independent."""
@@ -118,7 +116,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         curve=shown,
         basis=basis,
         demands=demands,
-        response_bend=_slower(of_response),
+        response_bend=_longer(rows),
         regimes=changes,
         came_near=bool(near_end)
         or any(one.use >= NEAR for one in growing)
@@ -319,12 +317,14 @@ def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
     return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
 
 
-def _slower(of_response: Curve | None) -> LoadInterval | None:
-    """The bend of 1 / response time, where the response is SLOWER times what it was at its best."""
-    if of_response is None or of_response.knee is None:
+def _longer(rows: _Rows) -> LoadInterval | None:
+    """The load from which on the response time is watched.BENT times that at low loads: a smooth curve has no bend, but
+    such a load."""
+    response = rows.columns.get("response")
+    if response is None:
         return None
-    rates = [point.throughput for point in of_response.points]
-    return of_response.knee if max(rates) >= SLOWER * rates[-1] else None
+    known = np.isfinite(response)
+    return bend(rows.load[known].tolist(), response[known].tolist())
 
 
 def _said(warning: str) -> str:

@@ -189,7 +189,8 @@ class Learned:
 
     curve: over levels of the load; None without throughput and response. basis: what its throughput is: requests per
     second, or, where no throughput was observed, 1 / response time. response_bend: the load from which on the
-    response time rises. came_near: whether any resource was near its end, or the throughput bent. observations: the
+    response time is 1.5 times that at the lowest third of the loads. came_near: whether any resource was near its
+    end, or the throughput bent. observations: the
     same rows by level and time block, for a forecast; None where no forecast can be made of them.
     """
 

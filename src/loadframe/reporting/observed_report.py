@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from loadframe.analysis.watched import BENT
 from loadframe.model import (
     Apart,
     Curve,
@@ -70,7 +71,8 @@ def answer(learned: Learned, unit: str) -> str:
     elif curve is not None and curve.knee is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}: knee at {_interval(curve.knee, unit)}.")
     elif learned.response_bend is not None and learned.basis == "response":
-        said.append(f"The response time rises from {_interval(learned.response_bend, unit)} on.")
+        longer = f"is {BENT:g} times that at the lowest third of the loads"
+        said.append(f"From {_interval(learned.response_bend, unit)} on the response time {longer}.")
     elif curve is None:
         said.append(f"Whether it bends up to {top} cannot be told: there is neither a throughput nor a response time.")
     elif learned.came_near:
