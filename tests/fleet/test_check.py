@@ -181,7 +181,7 @@ def test_what_a_user_s_own_ssh_does_at_a_terminal_it_does_not_do_for_a_fleet(
     daemon.write_text(daemon.read_text() + AS_AT_A_TERMINAL.format(folder=tmp_path))
     seen = tmp_path / "seen"
     program = agent_with(tmp_path, f"import os; open('{seen}', 'w').write(str(dict(os.environ)))")
-    target = row(lan, "target", "target", 'ssh = "laboratory-target"', loadframe=program)
+    target = row(lan, "target", "driver", 'ssh = "laboratory-target"', loadframe=program)
     with begun("ssh-agent", "-D", "-a", str(tmp_path / "keys")):
         found = checked(lan, tmp_path, target, about=f'ssh_config = "{daemon}"')
     assert [each["why_not"] for each in found["hosts"]] == [""]

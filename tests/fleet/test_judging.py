@@ -65,6 +65,15 @@ def test_hosts_that_are_alike_among_themselves_and_not_with_this_machine_are_ref
     assert found.refuses and found.about == "a, b" and "Loadframe is 1.0 there and 1.1 on this machine" in found.fact
 
 
+def test_a_fleet_that_drives_nothing_is_refused_and_one_without_a_target_is_told_what_it_lacks() -> None:
+    (found,) = problems([B], [], FACTS)
+    assert found.refuses and found.about == "b" and "no host has the role driver" in found.fact, "measure refuses it"
+    (found,) = problems([A], [], FACTS)
+    assert not found.refuses and "no host has the role target" in found.fact and "no link" in found.fact
+    alone = replace(A, roles=("driver", "target"))
+    assert problems([alone], [], FACTS) == ()
+
+
 def test_an_offset_that_may_be_none_is_not_told() -> None:
     """200 ms there and back leave the clock unsure; a second off is not proved by 1.05 s give or take 0.1 s."""
     clock = replace(CLOCK, offset_s=1.04, uncertainty_s=0.045)

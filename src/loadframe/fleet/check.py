@@ -17,6 +17,7 @@ from loadframe.fleet.identity import Identity
 from loadframe.fleet.judging import problems
 from loadframe.fleet.looking import facts as own_facts
 from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
+from loadframe.progress import counted
 
 EXCHANGES = 40
 LOOK_S = 2.0
@@ -41,7 +42,7 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
             remedy="`loadframe tune STUDY --fleet FILE` checks them before it measures.",
         )
     with ExitStack() as open_agents:
-        told(f"Reaching {len(agents_on)} hosts")
+        told(f"Reaching {counted(len(agents_on), 'host')}")
         reached = _each(agents_on, lambda host: _reached(host, fleet.fleet.ssh_config))
         agents = {agent.host.name: open_agents.enter_context(agent) for agent in reached if isinstance(agent, Agent)}
         told(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")

@@ -29,6 +29,7 @@ from loadframe.fleet.routes import route
 from loadframe.fleet.serving import is_private
 from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
+from loadframe.progress import counted
 from loadframe.runs.formats import decode
 from loadframe.study import Study
 
@@ -73,7 +74,7 @@ class Hosts:
     def __enter__(self) -> Self:
         wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
         with ExitStack() as stack:
-            self._say(f"Reaching {len(wanted)} hosts")
+            self._say(f"Reaching {counted(len(wanted), 'host')}")
             self._agents = {
                 agent.host.name: stack.enter_context(agent)
                 for agent in reached(wanted, self._fleet.fleet.ssh_config, self._say)

@@ -23,10 +23,23 @@ SAME_CODE = "Install Loadframe on all hosts from the same package or checkout, w
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
     """Those that refuse it first. here: of the machine that coordinates."""
-    found = [*_unreached(hosts), *_different(hosts, here), *_unlinked(links), *_together(hosts)]
+    found = [*_without(hosts), *_unreached(hosts), *_different(hosts, here), *_unlinked(links), *_together(hosts)]
     for host in hosts:
         found += [*_loud(host), *_clock(host)]
     return tuple(sorted(found, key=lambda each: not each.refuses))
+
+
+def _without(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
+    roles, names = {role for host in hosts for role in host.roles}, ", ".join(host.name for host in hosts)
+    if "driver" not in roles:
+        yield FleetProblem(names, "no host has the role driver", 'Give one roles = ["driver"].', refuses=True)
+    if "target" not in roles:
+        yield FleetProblem(
+            names,
+            "no host has the role target: no link was measured, and nothing of the target's machine will be recorded",
+            'If it is a machine of yours, give it roles = ["target"].',
+            refuses=False,
+        )
 
 
 def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
