@@ -18,7 +18,7 @@ from typing import Any
 import network
 import pytest
 from network import Network
-from stations import Station, await_that
+from stations import LOADS_WITHIN_S, Station, await_that
 from workers import TOKEN, engine, laboratory, parent, trial_processes
 
 from loadframe.fleet import on_hosts
@@ -164,7 +164,7 @@ def lan() -> Iterator[Network]:
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(500)
 @pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
 def test_a_host_names_and_proves_a_cause_beside_an_observer_after_another_one_was_lost(
     lan: Network, open_folder: Path
@@ -179,11 +179,17 @@ def test_a_host_names_and_proves_a_cause_beside_an_observer_after_another_one_wa
             file.write(watcher.row())
         words = [*within, "env", f"LABORATORY_TOKEN={TOKEN}", sys.executable, "-c", COORDINATOR, *SHORT]
         with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            await_that(lambda: trial_processes(open_folder) or process.poll() is not None, "an investigation runs")
-            assert process.poll() is None, process.communicate()
-            (trial,) = trial_processes(open_folder)
-            os.kill(parent(trial), signal.SIGKILL)
-            out, said = process.communicate(timeout=150)
+            try:
+                await_that(
+                    lambda: trial_processes(open_folder) or process.poll() is not None, "an investigation runs",
+                    LOADS_WITHIN_S,
+                )  # fmt: skip
+                assert process.poll() is None, process.communicate()
+                (trial,) = trial_processes(open_folder)
+                os.kill(parent(trial), signal.SIGKILL)
+                out, said = process.communicate(timeout=200)
+            finally:
+                process.kill()
         assert process.returncode == 0, said
     done, notes = map(json.loads, out.splitlines())
     assert done == [["two", "", 2]], "a killed worker is not back at once"
