@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -147,7 +148,8 @@ CLOSED = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With the worker of a nanny."""
+    """With the worker of a nanny, which would start another one for the one that has ended."""
+    process.send_signal(signal.SIGSTOP)
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
         each.kill()
     process.wait()
