@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,9 +23,13 @@ from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.remedies.declared import NAMED
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
+from loadframe.fleet.investigations import Asked
+from loadframe.fleet.on_hosts import Done, Work
 from loadframe.kinds import registry as targets
 from loadframe.ledger.rules import RULES
 from loadframe.model import Finding, TargetState
+from loadframe.progress import Silent
+from loadframe.runs.folder import RunFolder
 
 PLANTED = Path(planted.__file__).parent / "planted"
 FILES = sorted(PLANTED.glob("*.toml"))
@@ -247,3 +254,66 @@ def test_a_disturbance_has_to_be_seen() -> None:
     assert planted.score(stranger, found(others, gain=False, flags={"stranger": 9})).right
     assert not planted.score(stranger, found(others, gain=False, flags={"stranger": 2})).right
     assert not planted.score(stranger, found(("lock.row", "suspected"), others, flags={"stranger": 9})).right
+
+
+FLEET = """
+[fleet]
+name = "laboratory"
+[[host]]
+name = "one"
+roles = ["trial"]
+worker = "one"
+[[host]]
+name = "two"
+roles = ["trial"]
+worker = "two"
+"""
+
+
+def test_on_the_hosts_of_a_fleet_the_score_is_told_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each on both, of which one lacks what it needs, and the other has lost its worker."""
+    tmp_path.joinpath("fleet.toml").write_text(FLEET, encoding="utf-8")
+    of_hosts: list[str] = []
+
+    class Investigations:
+        notes = ("The hosts take turns.",)
+
+        def __call__(self, asked: list[Asked], run: RunFolder, progress: Silent, told: Callable[[Done], None]) -> None:
+            for number, each in enumerate(asked, start=1):
+                of_hosts.append(each.host)
+                work = Work("investigation", number, each.study.study.name, lambda _: {})
+                told(Done(work, each.host, failed=f"{each.study.study.name} cannot be carried out there"))
+
+    @contextmanager
+    def over(*_: object) -> Iterator[Investigations]:
+        yield Investigations()
+
+    monkeypatch.setattr(planted, "investigations_over", over)
+    chosen = [planted.read(PLANTED / f"{name}.toml") for name in ("sqlite-fsync", "nothing-sqlite")]
+    results = planted.on_hosts(tmp_path / "fleet.toml", chosen, 1, on_each=True, runs=tmp_path)
+    said = capsys.readouterr().out
+    assert of_hosts == ["one", "two"] * 2 and len(results) == 4 and not any(one.right for one in results)
+    assert re.search(r"^nothing-sqlite +nothing-sqlite cannot be carried out there two$", said, re.MULTILINE)
+    assert "The hosts take turns." in said
+    assert "on host one: right first: 0 of 2 " in said and "on host two: right first: 0 of 2 " in said
+
+
+def test_shams_and_strangers_are_left_out_of_a_fleet_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    investigated: list[str] = []
+
+    def on_hosts(_: Path, chosen: list[planted.Planted], *__: object, **___: object) -> list[planted.Score]:
+        investigated.extend(one.name for one in chosen)
+        return [planted.Score(right=True, proved=True) for _ in chosen]
+
+    monkeypatch.setattr(planted, "on_hosts", on_hosts)
+    monkeypatch.setattr(planted.planted_programs, "build", lambda: None)
+    words = ["planted.py", "--fleet", str(tmp_path), "sham-sqlite-fsync", "sqlite-stranger", "sqlite-fsync"]
+    monkeypatch.setattr(sys, "argv", words)
+    assert planted.main() == 0
+    said = capsys.readouterr().out
+    assert investigated == ["sqlite-fsync"]
+    assert "left out: a sham is of the machine" in said and "left out: a stranger is of the machine" in said
