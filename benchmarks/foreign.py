@@ -20,6 +20,8 @@ from loadframe.kinds.attached import Attached, attach
 from loadframe.model import SettingValue, TargetState
 
 KINDS = ("mariadb", "postgres")
+FAMILY = ("mariadb", "mysql")
+"""A MySQL can be had like a MariaDB, where there is one."""
 STUDY = """\
 [study]
 name = "foreign"
@@ -172,7 +174,7 @@ def _managed(theirs: Server) -> Restartable:
     target, folder, private = theirs.target, theirs.folder, theirs.target._server
     included, (program, *options) = folder / "conf.d", private.command
     included.mkdir()
-    if theirs.kind == "mariadb":
+    if theirs.kind in FAMILY:
         (folder / "my.cnf").write_text(f"!includedir {included}\n")
         command = [program, f"--defaults-file={folder}/my.cnf", *options[1:]]
         command = [word for word in command if not word.startswith("--init-file=")]
@@ -189,16 +191,16 @@ def _managed(theirs: Server) -> Restartable:
     restart = (sys.executable, "-I", str(manager), str(own))
     subprocess.run(restart, check=True)
     theirs.await_answer()
-    config = included / ("zz-loadframe.cnf" if theirs.kind == "mariadb" else "zz-loadframe.conf")
+    config = included / ("zz-loadframe.cnf" if theirs.kind in FAMILY else "zz-loadframe.conf")
     return Restartable(theirs, config, restart)
 
 
 def _owned(target: Any, folder: Path) -> Server:
-    """With an option file of its owner's, and without the schema that a private MariaDB has for us."""
+    """With an option file of its owner's, and without the schema that a private MariaDB or MySQL has for us."""
     folder.mkdir()
     folder.chmod(0o755)
     account, option_file = target._server.control_account, folder / "account"
-    if target.kind == "mariadb":
+    if target.kind in FAMILY:
         target._control.ask("DROP SCHEMA loadframe")
         address, section = target.endpoint().address, "client"
     else:

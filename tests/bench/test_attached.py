@@ -26,13 +26,15 @@ from loadframe.study import Study, parse
 from loadframe.workloads import ownership
 
 Opened = Callable[[Study], RunFolder]
+KINDS = (*foreign.KINDS, pytest.param("mysql", marks=pytest.mark.mysql))
 CHANGES = {
     "mariadb": TargetState({"innodb_flush_log_at_trx_commit": 2, "max_connections": 77}),
+    "mysql": TargetState({"innodb_flush_log_at_trx_commit": 2, "max_connections": 77}),
     "postgres": TargetState({"work_mem": 8 << 20, "synchronous_commit": "off"}),
 }
 
 
-@pytest.fixture(scope="module", params=foreign.KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[foreign.Server]:
     with foreign.running(request.param) as running:
         yield running
@@ -91,6 +93,7 @@ trials = 2
 """
 TO_SEARCH = {
     "mariadb": ("innodb_flush_log_at_trx_commit", "innodb_log_buffer_size", "[0, 2]", '["16M", "32M"]'),
+    "mysql": ("innodb_flush_log_at_trx_commit", "innodb_write_io_threads", "[0, 2]", "[4, 8]"),
     "postgres": ("synchronous_commit", "shared_buffers", '["off"]', '["64MB", "96MB"]'),
 }
 
@@ -118,7 +121,7 @@ def test_a_ladder_and_a_search_change_what_a_running_server_takes_and_put_it_bac
     assert (in_effect(server), server.schemas(), lists.read()) == (before, schemas, [])
 
 
-@pytest.mark.parametrize("kind", foreign.KINDS)
+@pytest.mark.parametrize("kind", [*foreign.KINDS, "mysql"])
 def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
     kind: str, opened: Opened, tmp_path: Path
 ) -> None:
@@ -129,7 +132,11 @@ def test_one_that_does_not_let_us_in_is_told_with_what_a_study_can_say(
     assert "target.option_file" in caught.value.remedy and "--" not in caught.value.remedy
 
 
-OWNERS: dict[str, tuple[str, SettingValue]] = {"mariadb": ("thread_cache_size", 17), "postgres": ("work_mem", 9 << 20)}
+OWNERS: dict[str, tuple[str, SettingValue]] = {
+    "mariadb": ("thread_cache_size", 17),
+    "mysql": ("thread_cache_size", 17),
+    "postgres": ("work_mem", 9 << 20),
+}
 
 
 @pytest.mark.server
@@ -154,10 +161,12 @@ def test_a_search_does_not_go_on_from_a_start_that_its_owner_has_changed(
 
 SLOW = {
     "mariadb": "SET GLOBAL max_connections = (SELECT 61 + SLEEP(0.5))",
+    "mysql": "SET GLOBAL max_connections = (SELECT 61 + SLEEP(0.5))",
     "postgres": "CREATE SCHEMA loadframe; SELECT pg_sleep(0.5)",
 }
 DOING = {
     "mariadb": "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SET GLOBAL%'",
+    "mysql": "SELECT 1 FROM performance_schema.processlist WHERE info LIKE 'SET GLOBAL%'",
     "postgres": "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'CREATE SCHEMA%'",
 }
 
@@ -173,7 +182,7 @@ def test_what_a_killed_command_has_begun_is_waited_for(server: foreign.Server) -
             assert not begun.done()
         place.settle()
         assert (in_effect(server), server.schemas()) != before
-    if server.kind == "mariadb":
+    if server.kind in foreign.FAMILY:
         place.write("max_connections", before[0]["max_connections"])
     else:
         server.ask("DROP SCHEMA loadframe")
@@ -181,16 +190,22 @@ def test_what_a_killed_command_has_begun_is_waited_for(server: foreign.Server) -
         each.close()
 
 
+AT_START = {
+    "mariadb": ("innodb_log_buffer_size", 33554432),
+    "mysql": ("innodb_write_io_threads", 8),
+    "postgres": ("shared_buffers", 67108864),
+}
+
+
 @pytest.mark.server
 def test_what_needs_a_restart_is_refused_before_anything_is_changed(server: foreign.Server, opened: Opened) -> None:
-    restart = {"mariadb": "innodb_log_buffer_size = 33554432", "postgres": 'shared_buffers = "64MB"'}[server.kind]
+    name, value = AT_START[server.kind]
     with pytest.raises(StudyError, match="not Loadframe's own"):
-        check_study(parse(f"{server.study()}[target.settings]\n{restart}\n"))
+        check_study(parse(f"{server.study()}[target.settings]\n{name} = {value}\n"))
     study, before = parse(server.study()), in_effect(server)
-    name = restart.partition(" ")[0]
     with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
-        bench.declare("B", "restart", TargetState({**CHANGES[server.kind].settings, name: 33554432}))
+        bench.declare("B", "restart", TargetState({**CHANGES[server.kind].settings, name: value}))
         bench.declare("C", "a limit", TargetState({}, {"RLIMIT_NOFILE": 4096}))
         for treatment in ("B", "C"):
             with pytest.raises(TargetError, match="restarted"):
@@ -227,12 +242,16 @@ def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: for
     assert "loadframe" not in server.schemas()
 
 
+THEIRS: dict[str, SettingValue] = {"mariadb": 0, "mysql": 0, "postgres": "9MB"}
+ANOTHER: dict[str, SettingValue] = {"mariadb": 1, "mysql": 1, "postgres": 7 << 20}
+
+
 @pytest.mark.server
 def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: foreign.Server, opened: Opened) -> None:
     """What is measured next would not be the server as given."""
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
     place, before = server.attached(), in_effect(server)
-    there, theirs = place.read(name), {"mariadb": 0, "postgres": "9MB"}[server.kind]
+    there, theirs = place.read(name), THEIRS[server.kind]
     with pytest.raises(ChangeError, match=f"left at {theirs}"), RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         bench.declare("B", "other", CHANGES[server.kind])
@@ -248,12 +267,12 @@ def test_who_goes_back_to_what_its_owner_has_changed_is_stopped(server: foreign.
 @pytest.mark.server
 def test_what_its_owner_changes_meanwhile_stays(server: foreign.Server, opened: Opened) -> None:
     study, name = parse(server.study()), next(iter(CHANGES[server.kind].settings))
-    theirs = {"mariadb": 0, "postgres": "9MB"}[server.kind]
+    theirs = THEIRS[server.kind]
     place = server.attached()
     before = place.read(name)
     with pytest.raises(ChangeError, match="another program"), RealBench(study, opened(study)) as bench:
         bench.declare("B", "other", CHANGES[server.kind])
-        bench.declare("C", "another", TargetState({name: {"mariadb": 1, "postgres": 7 << 20}[server.kind]}))
+        bench.declare("C", "another", TargetState({name: ANOTHER[server.kind]}))
         bench.use("B")
         place.write(name, theirs)
         bench.use("C")

@@ -26,16 +26,21 @@ from loadframe.study import Study, parse
 Opened = Callable[[Study], RunFolder]
 AT_START: dict[str, dict[str, SettingValue]] = {
     "mariadb": {"innodb_log_buffer_size": 33554432},
+    "mysql": {"innodb_write_io_threads": 8},
     "postgres": {"shared_buffers": 67108864},
 }
-AT_ONCE: dict[str, dict[str, SettingValue]] = {"mariadb": {"max_connections": 77}, "postgres": {"work_mem": 8 << 20}}
+AT_ONCE: dict[str, dict[str, SettingValue]] = {
+    "mariadb": {"max_connections": 77},
+    "mysql": {"max_connections": 77},
+    "postgres": {"work_mem": 8 << 20},
+}
 
 
 def settings(server: Restartable) -> dict[str, SettingValue]:
     return server.server.settings((*AT_START[server.kind], *AT_ONCE[server.kind]))
 
 
-@pytest.fixture(scope="module", params=foreign.KINDS)
+@pytest.fixture(scope="module", params=[*foreign.KINDS, pytest.param("mysql", marks=pytest.mark.mysql)])
 def server(request: pytest.FixtureRequest) -> Iterator[Restartable]:
     with foreign.restartable(request.param) as theirs:
         yield theirs
@@ -108,6 +113,7 @@ def test_after_a_kill_the_next_command_restarts_it_as_it_was(server: Restartable
 
 SEARCHED: dict[str, dict[str, list[SettingValue]]] = {
     "mariadb": {"innodb_log_buffer_size": [33554432], "innodb_io_capacity": [400]},
+    "mysql": {"innodb_write_io_threads": [8], "innodb_io_capacity": [400]},
     "postgres": {"shared_buffers": [67108864], "random_page_cost": [1.1]},
 }
 
