@@ -20,7 +20,7 @@ from loadframe.workloads import databases
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("kind", ["mariadb", "postgres"])
+@pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql), "postgres"])
 def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     target = registry.make(kind, lease=lease, allowance=Allowance())
     target.create()
