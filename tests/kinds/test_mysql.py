@@ -97,8 +97,26 @@ def test_its_defaults_give_up_nothing_and_what_may_be_tuned_is_known() -> None:
 
 def test_how_full_the_redo_log_is_follows_from_its_capacity() -> None:
     told = {"Innodb_redo_log_logical_size": "30", "Innodb_redo_log_capacity_resized": "120"}
-    assert COUNTING.counted(told)["redo_fill"] == 0.25
+    usable = 120 * 30 / 32 * 0.95
+    assert COUNTING.counted(told)["redo_fill"] == pytest.approx(30 / usable)
+    assert derive({"mysql.redo_log_capacity": 120.0}, {})[0]["mysql.checkpoint_max_age"] == pytest.approx(usable)
     assert "redo_fill" not in COUNTING.counted({"Questions": "7"})
+
+
+@pytest.mark.parametrize(
+    ("opened", "displaced", "kept"),
+    [(0.0, 0.0, 20.0), (900.0, 880.0, 64.0), (900.0, 300.0, 20.0)],
+    ids=["no table is opened", "one for one", "most had room"],
+)
+def test_a_table_cache_whose_instances_in_use_are_full_is_full(opened: float, displaced: float, kept: float) -> None:
+    """With 5 connections and 16 instances: 20 of 64 tables were open, and thousands a second were opened again."""
+    counted = {
+        "open_tables": 20.0,
+        "table_open_cache": 64.0,
+        "opened_tables": opened,
+        "table_cache_overflows": displaced,
+    }
+    assert derive({f"mysql.{name}": value for name, value in counted.items()}, {})[0]["mysql.tables_kept"] == kept
 
 
 @pytest.mark.parametrize(("asked", "wanted"), [(0.0, 5000.0), (6000.0, 6000.0), (100.0, 755.0)])

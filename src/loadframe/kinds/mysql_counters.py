@@ -80,14 +80,16 @@ def variables_of(kind: str) -> tuple[CounterSpec, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What a kind is asked. redo: of `status`, how much of the redo log is in use, and how much may be before pages
-    have to be written: bytes. waits: seconds that threads have waited, by performance schema's names."""
+    """What a kind is asked. redo: of `status`, how much of the redo log is in use, and how large it may be: bytes;
+    usable: the share of the latter that is used before pages have to be written. waits: seconds that threads have
+    waited, by performance schema's names."""
 
     kind: str
     status: tuple[CounterSpec, ...]
     variables: tuple[CounterSpec, ...]
     redo: tuple[str, str]
     waits: tuple[CounterSpec, ...] = ()
+    usable: float = 1.0
 
     @property
     def specs(self) -> tuple[CounterSpec, ...]:
@@ -104,7 +106,7 @@ class Counting:
         """What the two SHOW statements told, by CounterSpec.name; what is no number is left out."""
         found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
         age, most = (found.get(name, 0.0) for name in self.redo)
-        return found | ({FILLED: age / most} if most > 0 else {})
+        return found | ({FILLED: age / (self.usable * most)} if most > 0 else {})
 
     def _waited(self, control: Control) -> dict[str, float]:
         """Nothing where the performance schema is off, or closed to the account."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from loadframe.kinds.catalogue import count, gauge
+from loadframe.kinds.mysql.metrics import OF_CAPACITY
 from loadframe.kinds.mysql_counters import Counting, status_of, variables_of
 
 _count = partial(count, "mysql")
@@ -14,7 +15,7 @@ STATUS = (
     *status_of("mysql"),
     _count("Innodb_os_log_fsyncs", "log_fsyncs"),
     gauge("mysql", "Innodb_redo_log_logical_size", "checkpoint_age"),
-    gauge("mysql", "Innodb_redo_log_capacity_resized", "checkpoint_max_age"),
+    gauge("mysql", "Innodb_redo_log_capacity_resized", "redo_log_capacity"),
     _count("Innodb_dblwr_writes", "doublewrites"),
     _count("Binlog_cache_use", "binlog_transactions"),
     _count("Binlog_cache_disk_use", "binlog_cache_disk_uses"),
@@ -37,5 +38,6 @@ COUNTING = Counting(
     variables_of("mysql"),
     ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"),
     WAITS,
+    usable=OF_CAPACITY,
 )
 COUNTERS = COUNTING.specs

@@ -15,15 +15,22 @@ def files_of(kind: str) -> tuple[str, ...]:
 
 
 def limits_of(
-    kind: str, documentation: str, *, redo_told: str, redo_setting: str, more_files: tuple[LimitRule, ...] = ()
+    kind: str,
+    documentation: str,
+    *,
+    redo_told: str,
+    redo_setting: str,
+    tables: str = "open_tables",
+    more_files: tuple[LimitRule, ...] = (),
 ) -> tuple[LimitRule, ...]:
     """Of one kind. documentation: whose pages on settings are the sources. redo_told: by which counters it tells how
-    full its redo log is; redo_setting: what decides how large that is. more_files: its own, below files_wanted."""
+    full its redo log is; redo_setting: what decides how large that is. tables: which metric tells how full the table
+    cache is. more_files: its own, below files_wanted."""
     return (
         LimitRule(
             id=f"{kind}.table_open_cache",
             title="the table cache",
-            use=f"{kind}.open_tables",
+            use=f"{kind}.{tables}",
             ceiling=f"{kind}.table_open_cache",
             source="MySQL manual, table_open_cache; Open_tables and Opened_tables in SHOW GLOBAL STATUS: full is near",
             configured="table_open_cache",
