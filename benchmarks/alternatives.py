@@ -121,6 +121,7 @@ def main() -> int:
                 for name in order.sample(servers, len(servers)):
                     try:
                         found[name].append(measured(name, script, arguments, Path(folder)))
+                        print(f"{script}, {name}: {found[name][-1]:.0f}/s", file=sys.stderr, flush=True)
                     except MissingTool as error:
                         print(f"{name}: {error.fact}. {error.remedy}", file=sys.stderr)
                         servers.remove(name)

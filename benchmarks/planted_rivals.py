@@ -7,7 +7,7 @@ first knob  the same; otherwise, where throughput is flat, raise the first decla
 Of a MariaDB or MySQL there are other rules, on what the server counts at the highest level:
 
 the pool    where the CPUs are not used up, the buffer pool is too small: what advice on these servers begins with
-the tuner   the first of MySQLTuner's thresholds that is broken, in the order in which it looks at them
+the tuner   the first of MySQLTuner's thresholds that is broken; that of the redo log is ours, after its advice
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def first_knob(planted: Any, curve: Curve, steps: Sequence[Step]) -> bool:
 
 FAMILY = ("mariadb", "mysql")
 USED, HITS, EFFICIENCY, OF_POOL = 0.85, 0.20, 0.90, 0.20
-"""MySQLTuner's: connections used at once, hits of the table cache, pages found in the buffer pool, redo log to pool."""
+"""MySQLTuner's: connections used at once, hits of the table cache, pages found in the buffer pool. The last, redo log to
+pool, is ours: a lower end of its advice, which was not looked up."""
 
 
 def the_pool(planted: Any, curve: Curve, steps: Sequence[Step]) -> bool:
