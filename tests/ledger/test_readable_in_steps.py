@@ -19,6 +19,7 @@ from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.target import MysqlTarget
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
+from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.cache import NginxCacheTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -75,7 +76,7 @@ def metrics_of_steps(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]
     root = tmp_path_factory.mktemp("machine")
     found = dict.fromkeys(recorded(root), 1.0)
     found |= dict.fromkeys((spec.metric for server in SERVERS for spec in server.counter_specs), 1.0)
-    found |= dict.fromkeys((spec.metric for spec in NDBINFO), 1.0)
+    found |= dict.fromkeys((spec.metric for spec in (*NDBINFO, *NDB_SQL)), 1.0)
     study = Study.model_validate(
         {
             "study": {"name": "a", "question": "?"},

@@ -6,6 +6,7 @@ from loadframe.experiments.limits_now import SOURCES
 from loadframe.kinds.mariadb.counters import COUNTERS as MARIADB
 from loadframe.kinds.mysql.counters import COUNTERS as MYSQL
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
+from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.kinds.squid.target import SquidTarget
@@ -15,7 +16,7 @@ from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
-COUNTERS = (*MARIADB, *MYSQL, *NDBINFO, *(spec for server in SERVERS for spec in server.counter_specs))
+COUNTERS = (*MARIADB, *MYSQL, *NDBINFO, *NDB_SQL, *(spec for server in SERVERS for spec in server.counter_specs))
 IDS = [rule.id for rule in RULES]
 ASKED = {
     *(

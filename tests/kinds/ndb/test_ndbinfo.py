@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Totals, blocks, read_block
+from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Ceilings, Totals, blocks, ceilings_of, read_block
 from loadframe.metrics import METRICS
 
 API = frozenset({4, 5})
@@ -16,6 +16,9 @@ COLUMNS = {
     "logbuffers": "node_id log_type log_id log_part total used high",
     "transporters": "node_id remote_node_id connection_status remote_address bytes_sent bytes_received connect_count "
     "overloaded overload_count slowdown slowdown_count encrypted",
+    "transactions": "node_id block_instance objid apiref transid0 transid1 state flags c_ops outstanding timer",
+    "frag_locks": "node_id block_instance table_id fragment_num ex_req ex_imm_ok ex_wait_ok ex_wait_fail sh_req "
+    "sh_imm_ok sh_wait_ok sh_wait_fail wait_ok_millis wait_fail_millis",
     "threadstat": "node_id thr_no thr_nm c_loop c_exec c_wait c_l_sent_prioa c_l_sent_priob c_r_sent_prioa "
     "c_r_sent_priob os_tid os_now os_ru_utime os_ru_stime os_ru_minflt os_ru_majflt os_ru_nvcsw os_ru_nivcsw",
     "nodes": "node_id uptime status start_phase config_generation",
@@ -35,6 +38,12 @@ ROWS = {
         "2 4 0 127.0.0.1 161772 6052 3 0 2 0 1 0",
         "2 5 1 - 0 0 0 0 0 0 0 0",
     ],
+    "transactions": [
+        "2 1 4096 2147680260 1 4203520 7 0 12 1 0",
+        "3 1 4097 2147680260 2 4203520 7 0 3 0 0",
+        "3 1 4098 2147680260 3 4203520 7 0 11 0 0",
+    ],
+    "frag_locks": ["2 1 10 0 900 890 8 2 50 49 1 0 1500 500", "3 1 10 1 10 10 0 0 0 0 0 0 0 0"],
     "threadstat": [
         "2 0 main 81534 48797 15398 15824 30976 0 0 29160 39048746 184808 260620 20112 0 15566 15966",
         "2 2 ldm 73330 70146 16052 4402 39564 0 0 29162 39048746 116188 220746 14120 0 16054 9477",
@@ -80,9 +89,51 @@ def test_what_a_block_says_is_of_its_own_time_and_of_the_fullest() -> None:
     assert "tc_cpu" not in found, "there is no such thread"
 
 
+def test_what_is_under_way_is_told_of_the_data_node_that_has_most_beside_what_it_may_have() -> None:
+    (block,), _ = blocks(printed(ROWS))
+    effective = {
+        "MaxNoOfConcurrentOperations": 32768,
+        "MaxNoOfConcurrentTransactions": 4096,
+        "MaxDMLOperationsPerTransaction": 4294967295,
+        "SharedGlobalMemory": 1 << 20,
+    }
+    read = read_block(block, API, Totals(), ceilings_of(effective))
+    assert read is not None
+    found = read[1]
+    assert (found["transactions_open"], found["most_transactions"]) == (2, 4096), "of node 3"
+    assert (found["operations_open"], found["most_operations"]) == (14, 32768), "of node 3"
+    assert (found["largest_transaction"], found["most_changes"]) == (12, 32768), "of node 2; no number of its own"
+    assert (found["transaction_memory_used"], found["transaction_memory"]) == (497 * 32768, (3493 + 32) * 32768)
+    assert (found["lock_waits"], found["lock_wait"]) == (11, 2.0), "of both nodes; in seconds"
+    assert found["preemptions"] == 15966 + 9477 + 7298
+
+
+@pytest.mark.parametrize(
+    ("effective", "changes"),
+    [
+        ({"MaxNoOfConcurrentOperations": 64, "MaxDMLOperationsPerTransaction": 32}, 32),
+        ({"MaxDMLOperationsPerTransaction": 32}, 32),
+        ({"MaxNoOfConcurrentOperations": "many"}, None),
+        ({}, None),
+    ],
+)
+def test_a_transaction_may_change_what_the_settings_say(effective: dict[str, object], changes: int | None) -> None:
+    assert ceilings_of(effective).changes == changes
+
+
+def test_what_cannot_be_seen_is_not_told_as_none_of_it() -> None:
+    """Without its table there is no reading of transactions, and without the settings no ceiling."""
+    text = printed(ROWS).replace("== transactions ==", "== transactions ==\nFailed to open: transactions, res: 4009\n")
+    (block,), _ = blocks(text.replace("== transactions ==", "== other =="))
+    read = read_block(block, API, Totals())
+    assert read is not None
+    unseen = {"transactions_open", "operations_open", "largest_transaction", "most_changes", "transaction_memory"}
+    assert not unseen & read[1].keys()
+
+
 def test_what_is_told_is_known() -> None:
     (block,), _ = blocks(printed(ROWS))
-    read = read_block(block, API, Totals())
+    read = read_block(block, API, Totals(), Ceilings(1, 1, 1, 1))
     assert read is not None
     assert read[1].keys() <= {spec.name for spec in SPECS}
     assert all(spec.metric in METRICS for spec in SPECS)
@@ -102,8 +153,6 @@ def test_a_node_that_ends_and_begins_again_does_not_take_back_what_it_had_counte
 
 
 def test_a_table_that_could_not_be_read_is_passed_over() -> None:
-    text = printed(ROWS).replace(
-        f"== {TABLES[5]} ==", "== threadstat ==\nFailed to open: threadstat, res: 4009\n== x =="
-    )
+    text = printed(ROWS).replace("== threadstat ==", "== threadstat ==\nFailed to open: threadstat, res: 4009\n== x ==")
     (block,), _ = blocks(text)
     assert read_block(block, API, Totals()) is None

@@ -17,6 +17,7 @@ LIMITS: tuple[LimitRule, ...] = (
         source=f"{MANUAL}, DataMemory; ndbinfo.resources, DATA_MEMORY; when it is full, error 827 (out of memory in "
         "Ndb Kernel, table data); near: 80 %, where the node itself first writes it into the cluster log",
         configured="DataMemory",
+        errors="workload.errors",
         chain=("cgroup.memory", "system.memory"),
         near=0.8,
     ),
@@ -30,6 +31,7 @@ LIMITS: tuple[LimitRule, ...] = (
         source=f"{MANUAL}, NoOfFragmentLogFiles and FragmentLogFileSize; ndbinfo.logspaces, less 4 MB of each part, "
         "with which error 410 comes (REDO log files overloaded; DblqhMain.cpp); near: 75 %, our choice",
         configured="NoOfFragmentLogFiles",
+        errors="workload.errors",
         near=0.75,
     ),
     LimitRule(
@@ -42,6 +44,7 @@ LIMITS: tuple[LimitRule, ...] = (
         source=f"{MANUAL}, RedoBuffer; ndbinfo.logbuffers; when it is full, error 1221 (REDO buffers overloaded); "
         "near: 75 %, our choice",
         configured="RedoBuffer",
+        errors="workload.errors",
         near=0.75,
     ),
     LimitRule(
@@ -65,5 +68,68 @@ LIMITS: tuple[LimitRule, ...] = (
         source=f"{MANUAL}, [mysqld] and [api] sections; ndbinfo.transporters; one more finds no node id; "
         "near: 90 %, our choice",
         near=0.9,
+    ),
+    LimitRule(
+        id="ndb.transaction_memory",
+        title="the memory of a data node for transactions and operations under way",
+        use="ndb.transaction_memory_used",
+        ceiling="ndb.transaction_memory",
+        unit="bytes",
+        loud=True,
+        source=f"{MANUAL}, TransactionMemory and SharedGlobalMemory; ndbinfo.resources, TRANSACTION_MEMORY; when both "
+        "are used up, error 233 and others (increase SharedGlobalMemory); near: 80 %, our choice",
+        configured="SharedGlobalMemory",
+        errors="workload.errors",
+        near=0.8,
+    ),
+    LimitRule(
+        id="ndb.operations",
+        title="the operations of a data node at once (MaxNoOfConcurrentOperations)",
+        use="ndb.operations_open",
+        ceiling="ndb.most_operations",
+        loud=True,
+        source=f"{MANUAL}, MaxNoOfConcurrentOperations; ndbinfo.cluster_transactions, count_operations, once a second. "
+        "Since 8.0 memory is reserved for this many, and more take SharedGlobalMemory: it is an error only where "
+        "requests fail; near: 80 %, our choice",
+        configured="MaxNoOfConcurrentOperations",
+        errors="workload.errors",
+        chain=("ndb.transaction_memory",),
+        near=0.8,
+    ),
+    LimitRule(
+        id="ndb.transaction_size",
+        title="the rows that one transaction changes",
+        use="ndb.largest_transaction",
+        ceiling="ndb.most_changes",
+        loud=True,
+        source=f"{MANUAL}, MaxDMLOperationsPerTransaction, by default MaxNoOfConcurrentOperations; one more is error "
+        "261; ndbinfo.cluster_transactions, count_operations, once a second, reads included; near: 80 %, our choice",
+        configured="MaxNoOfConcurrentOperations",
+        errors="workload.errors",
+        near=0.8,
+    ),
+    LimitRule(
+        id="ndb.transactions",
+        title="the transactions of a data node at once (MaxNoOfConcurrentTransactions)",
+        use="ndb.transactions_open",
+        ceiling="ndb.most_transactions",
+        loud=True,
+        source=f"{MANUAL}, MaxNoOfConcurrentTransactions; ndbinfo.cluster_transactions, once a second. Since 8.0 "
+        "memory is reserved for this many, and more take SharedGlobalMemory; near: 80 %, our choice",
+        configured="MaxNoOfConcurrentTransactions",
+        errors="workload.errors",
+        chain=("ndb.transaction_memory",),
+        near=0.8,
+    ),
+    LimitRule(
+        id="ndb.sql_pool",
+        title="threads that wait for data nodes, against the connections of the SQL node",
+        use="ndb.sql.waiting",
+        ceiling="ndb.sql.receive_slots",
+        source=f"{MANUAL}, ndb_cluster_connection_pool and ndb_recv_thread_activation_threshold: from as many waiting "
+        "threads on, one thread receives for all that wait on a connection; Ndb_api_wait_nanos_count; near: as many",
+        configured="sql_ndb_cluster_connection_pool",
+        near=1.0,
+        pressure=True,
     ),
 )

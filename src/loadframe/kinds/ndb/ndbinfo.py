@@ -13,13 +13,19 @@ from dataclasses import dataclass, field
 from loadframe.kinds.ndb.metrics import THREADS
 from loadframe.model import CounterSpec
 
-TABLES = ("counters", "resources", "logspaces", "logbuffers", "transporters", "threadstat", "nodes")
+TABLES = (
+    "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threadstat",
+    "nodes",
+)  # fmt: skip
 """In the order in which they are asked for. The last one tells nothing that is used: where it begins, those before it
 are complete."""
 PAGE = 32 * 1024
 """Bytes of a page, in which resources are counted."""
-DATA_MEMORY, TRANSPORTER_BUFFERS = "3", "6"
+TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
 """resources.resource_id."""
+LOCKS_WAITED = ("ex_wait_ok", "ex_wait_fail", "sh_wait_ok", "sh_wait_fail")
+LOCKS_TIMED = ("wait_ok_millis", "wait_fail_millis")
+"""Columns of frag_locks, counted when a wait ends."""
 REDO = "0"
 """log_type, in logspaces and logbuffers."""
 REDO_KEPT = 4 << 20
@@ -41,9 +47,19 @@ COUNTERS: Mapping[str, Sequence[str]] = {
 """By what they are called here: counters.counter_id, those of one name added up."""
 GAUGES = (
     "data_memory_used", "data_memory", "redo_log_used", "redo_log", "redo_buffer_used", "redo_buffer",
-    "send_buffers_used", "send_buffers", "api_nodes", "api_slots", "data_nodes",
+    "send_buffers_used", "send_buffers", "api_nodes", "api_slots", "data_nodes", "transaction_memory_used",
+    "transaction_memory", "transactions_open", "most_transactions", "operations_open", "most_operations",
+    "largest_transaction", "most_changes",
 )  # fmt: skip
-COUNTED = (*COUNTERS, "bytes_sent", "send_overloads", *(f"{kind}_cpu" for kind in THREADS))
+COUNTED = (
+    *COUNTERS,
+    "bytes_sent",
+    "send_overloads",
+    "lock_waits",
+    "lock_wait",
+    "preemptions",
+    *(f"{kind}_cpu" for kind in THREADS),
+)
 SPECS = (
     *(CounterSpec(name, f"ndb.{name}", cumulative=True) for name in COUNTED),
     *(CounterSpec(name, f"ndb.{name}", cumulative=False) for name in GAUGES),
@@ -97,7 +113,35 @@ class Totals:
         return sum(known == name for known, *_ in self.known)
 
 
-def read_block(block: Block, api: frozenset[int], totals: Totals) -> tuple[float, dict[str, float]] | None:
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What the settings in effect allow of each data node; None where that is not known. changes: of one transaction.
+    shared_bytes: SharedGlobalMemory."""
+
+    transactions: int | None = None
+    operations: int | None = None
+    changes: int | None = None
+    shared_bytes: int | None = None
+
+
+def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
+    """From settings by their names in config.ini. Without a number of its own a transaction may change as many rows as
+    there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+
+    def number(name: str) -> int | None:
+        value = effective.get(name)
+        return value if isinstance(value, int) else None
+
+    operations, changes = number("MaxNoOfConcurrentOperations"), number("MaxDMLOperationsPerTransaction")
+    known = [one for one in (operations, changes) if one is not None]
+    return Ceilings(
+        number("MaxNoOfConcurrentTransactions"), operations, min(known, default=None), number("SharedGlobalMemory")
+    )
+
+
+def read_block(
+    block: Block, api: frozenset[int], totals: Totals, ceilings: Ceilings | None = None
+) -> tuple[float, dict[str, float]] | None:
     """When it was (CLOCK_MONOTONIC, as the nodes tell it), and what it says by the names of SPECS. None where a node's
     threads are not told: it is no reading. api: the numbers of the API nodes."""
     stats = block.get("threadstat", ())
@@ -110,7 +154,7 @@ def read_block(block: Block, api: frozenset[int], totals: Totals) -> tuple[float
             found[f"{kind}_cpu"] /= threads
         else:
             del found[f"{kind}_cpu"]
-    found |= _gauges(block, api)
+    found |= _gauges(block, api) | _in_work(block, ceilings or Ceilings())
     return max(float(row["os_now"]) for row in stats) / MS, found
 
 
@@ -124,7 +168,12 @@ def _count(block: Block, totals: Totals) -> None:
         who = (row["node_id"], row["remote_node_id"])
         totals.add("bytes_sent", who, float(row["bytes_sent"]))
         totals.add("send_overloads", who, float(row["overload_count"]) + float(row["slowdown_count"]))
+    for row in block.get("frag_locks", ()):
+        fragment = (row["node_id"], row["table_id"], row["fragment_num"])
+        totals.add("lock_waits", fragment, sum(float(row[name]) for name in LOCKS_WAITED))
+        totals.add("lock_wait", fragment, sum(float(row[name]) for name in LOCKS_TIMED) / MS)
     for row in block["threadstat"]:
+        totals.add("preemptions", (row["node_id"], row["thr_no"]), float(row["os_ru_nivcsw"]))
         if row["thr_nm"] in THREADS:
             spent = (float(row["os_ru_utime"]) + float(row["os_ru_stime"])) / US
             totals.add(f"{row['thr_nm']}_cpu", (row["node_id"], row["thr_no"]), spent)
@@ -144,6 +193,29 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
         there = {int(row["remote_node_id"]) for row in links if row["connection_status"] == CONNECTED}
         found |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}
     return found
+
+
+def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
+    """What is under way at this moment. A table that could not be read says nothing."""
+    found: dict[str, float] = {}
+    memory = [row for row in block.get("resources", ()) if row["resource_id"] == TRANSACTION_MEMORY]
+    if ceilings.shared_bytes is not None:  # beyond what is reserved it takes what all share, as the others do
+        shared = ceilings.shared_bytes // PAGE
+        most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
+        found |= _fullest("transaction_memory", most, PAGE)
+    if "transactions" in block:
+        sizes: dict[str, list[int]] = {}
+        for row in block["transactions"]:
+            sizes.setdefault(row["node_id"], []).append(int(row["c_ops"]))
+        found["transactions_open"] = float(max((len(each) for each in sizes.values()), default=0))
+        found["operations_open"] = float(max((sum(each) for each in sizes.values()), default=0))
+        found["largest_transaction"] = float(max((max(each) for each in sizes.values()), default=0))
+    allowed = {
+        "most_transactions": ceilings.transactions,
+        "most_operations": ceilings.operations,
+        "most_changes": ceilings.changes,
+    }
+    return found | {name: float(most) for name, most in allowed.items() if most is not None}
 
 
 def _fullest(name: str, each: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:

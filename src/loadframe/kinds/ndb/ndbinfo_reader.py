@@ -10,7 +10,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance
 from loadframe.kinds.exposed import Exposure, Reading
-from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Totals, blocks, read_block
+from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Ceilings, Totals, blocks, read_block
 from loadframe.kinds.ndb.nodes import PRIVATE, Management
 from loadframe.kinds.ndb.programs import LOADED, NDBINFO
 from loadframe.kinds.private_server import PrivateServer
@@ -60,6 +60,7 @@ class NdbinfoExposure(Exposure):
         self._program = program
         self._api = api
         self._totals = Totals()
+        self._ceilings = Ceilings()
         self._rest = ""
         self._seen: list[Reading] = []
         self._newest: dict[str, float] = {}
@@ -74,9 +75,11 @@ class NdbinfoExposure(Exposure):
         """How many data nodes have ended, while the others go on."""
         self._seen.append(Reading(at_s, {LOST: float(lost)}))
 
-    def begin(self) -> None:
-        """The program has been started again: what it had begun to print is not ended any more."""
+    def begin(self, ceilings: Ceilings) -> None:
+        """The program has been started again, with these settings in effect: what it had begun to print is not ended
+        any more."""
         self._rest = ""
+        self._ceilings = ceilings
 
     @contextmanager
     def watching(self, seconds: float) -> Iterator[None]:
@@ -88,7 +91,8 @@ class NdbinfoExposure(Exposure):
 
     def readings(self) -> list[Reading]:
         new, self._rest = blocks(self._rest + self._program.printed())
-        told = [one for block in new if (one := read_block(block, self._api, self._totals)) is not None]
+        read = (read_block(block, self._api, self._totals, self._ceilings) for block in new)
+        told = [one for one in read if one is not None]
         self._told = self._told or bool(told)
         seen, self._seen = self._seen, []
         found = sorted((*(Reading(at_s, counters) for at_s, counters in told), *seen), key=lambda one: one.at_s)

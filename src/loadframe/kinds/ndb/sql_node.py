@@ -55,7 +55,11 @@ STATUS = (
     _count("Ndb_api_adaptive_send_deferred_count", "sql.sends_deferred"),
 )
 """Of SHOW GLOBAL STATUS; manual, "NDB Cluster Status Variables" and "NDB API Statistics Counters"."""
-VARIABLES = (_gauge("ndb_cluster_connection_pool", "sql.pool"), _gauge("max_connections", "sql.max_connections"))
+VARIABLES = (
+    _gauge("ndb_cluster_connection_pool", "sql.pool"),
+    _gauge("ndb_recv_thread_activation_threshold", "sql.receive_from"),
+    _gauge("max_connections", "sql.max_connections"),
+)
 COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
 
 

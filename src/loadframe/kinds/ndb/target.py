@@ -13,6 +13,7 @@ from dataclasses import replace
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.processes import Allowance
 from loadframe.kinds.ndb.metrics import IN_FRONT
+from loadframe.kinds.ndb.ndbinfo import ceilings_of
 from loadframe.kinds.ndb.ndbinfo_reader import NdbinfoExposure, NdbinfoProgram
 from loadframe.kinds.ndb.own_settings import shape_of
 from loadframe.kinds.ndb.private_cluster import MANAGER, PrivateCluster
@@ -165,7 +166,7 @@ class NdbTarget:
     def _read(self) -> None:
         self._ndbinfo.kill()
         self._ndbinfo.start(self._cluster.management, self._reads_as)
-        self.exposure.begin()
+        self.exposure.begin(ceilings_of(self._effective))
 
     def _nodes(self) -> dict[str, tuple[int, ...]]:
         return self._cluster.processes()
