@@ -33,11 +33,12 @@ class Varied:
 
 def check(study: Study) -> None:
     """StudyError where there is nothing to vary, or where the study asks for what it does not allow."""
-    if not targets.of_study(study).tunables or study.target.shards is not None:
-        known = ", ".join(sorted(name for name, row in targets.KINDS.items() if row.tunables))
+    known = targets.of_study(study)
+    if not known.tunables or (study.target.shards is not None and not known.one_system):
+        names = ", ".join(sorted(name for name, row in targets.KINDS.items() if row.tunables))
         raise StudyError(
             f"Loadframe knows no settings to tune for a {study.target.form}",
-            remedy=f"`tune` works on one server of kind {known}.",
+            remedy=f"`tune` works on one server of kind {names}.",
         )
     for name in study.tune.settings:
         _row(study, name)
@@ -89,9 +90,9 @@ def vary(
 def _row(study: Study, name: str) -> Tunable:
     """How far a setting may be varied: as the study says, else as the table does."""
     known, asked = targets.of_study(study), study.tune.settings
-    canonical = name.strip().lower().replace("-", "_")
+    spec = known.catalogue.spelt(name)
+    canonical = name if spec is None else spec.name
     row = next((each for each in known.tunables if each.name == canonical), None)
-    spec = known.setting(canonical)
     given = asked[name] if isinstance(asked, dict) else []
     if spec is None:
         raise StudyError(

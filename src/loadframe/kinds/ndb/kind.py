@@ -8,16 +8,22 @@ from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
-from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.ndb.own_settings import CATALOGUE, checked
+from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked
 from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
+from loadframe.kinds.ndb.sql_settings import TUNABLES as SQL_TUNABLES
 from loadframe.kinds.ndb.sql_settings import checked as sql_checked
 from loadframe.kinds.ndb.target import NdbTarget
 from loadframe.kinds.ndb.with_sql import BEFORE, MORE_BEFORE, NdbSqlTarget
 from loadframe.model import Requirement
+
+SETTINGS = SettingsFile(
+    "tuned.toml", "{name} = {value}", head="[target.settings]\n", words=("false", "true"), quotes='"'
+)
+"""As a study has them: a cluster's own settings are in several files, on several hosts."""
 
 
 def _never_alone(lease: Lease, allowance: Allowance) -> Target:
@@ -41,6 +47,8 @@ KINDS = (
         checked,
         lambda: LOADED.requirements(NdbTarget.kind),
         make_shards=NdbTarget,
+        tunables=TUNABLES,
+        file=SETTINGS,
         before=(MANAGER,),
         loaded_by=frozenset({"command"}),
         one_system=True,
@@ -52,6 +60,8 @@ KINDS = (
         sql_checked,
         _with_sql,
         make_shards=NdbSqlTarget,
+        tunables=SQL_TUNABLES,
+        file=SETTINGS,
         before=BEFORE,
         more_before=MORE_BEFORE,
         ruled_as=NdbTarget.kind,

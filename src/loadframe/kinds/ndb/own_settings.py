@@ -16,6 +16,7 @@ from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.setting import Setting, read_cpus
 from loadframe.kinds.ndb.settings import SETTINGS
+from loadframe.kinds.tunable import MB, Tunable
 from loadframe.model import SettingValue
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
@@ -78,6 +79,16 @@ CATALOGUE = Catalogue(
     tuple(_spec(setting) for setting in _BY_NAME.values()),
     "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
 )
+
+TUNABLES = (
+    Tunable("MaxNoOfExecutionThreads", values=(2, 4, 8)),
+    Tunable("SchedulerSpinTimer", values=(0, 50, 200)),
+    Tunable("SchedulerResponsiveness", values=(0, 5, 10)),
+    Tunable("tcp_SendBufferMemory", low=MB // 4, high=16 * MB),
+    Tunable("RedoBuffer", low=8 * MB, high=128 * MB, unit_bytes=1),
+)
+"""What a search may vary. Not what needs data nodes with an empty file system: with one copy of the data it is refused.
+"""
 
 
 def setting_of(name: str) -> Setting:

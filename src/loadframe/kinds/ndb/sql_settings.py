@@ -17,6 +17,7 @@ from loadframe.kinds.catalogue import Catalogue, specs_from
 from loadframe.kinds.mysql.settings import CATALOGUE as MYSQL
 from loadframe.kinds.ndb import own_settings
 from loadframe.kinds.ndb.setting import read_cpus
+from loadframe.kinds.tunable import SWITCH, Tunable
 from loadframe.model import SettingValue
 
 KIND = "ndb-sql"
@@ -60,6 +61,14 @@ CATALOGUE = Catalogue(
     KIND,
     (*own_settings.CATALOGUE.specs, *(replace(spec, name=SQL + spec.name) for spec in (*NODE.specs, _BOUND))),
     f"{own_settings.CATALOGUE.source}; those of the SQL node with {SQL}",
+)
+
+TUNABLES = (
+    Tunable("sql_ndb_cluster_connection_pool", values=(1, 2, 4, 8)),
+    Tunable("sql_ndb_force_send", values=SWITCH),
+    Tunable("sql_ndb_recv_thread_activation_threshold", values=(0, 4, 8, 16)),
+    Tunable("sql_ndb_batch_size", low=4096, high=1 << 20),
+    *own_settings.TUNABLES,
 )
 
 
