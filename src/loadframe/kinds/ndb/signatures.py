@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadframe.knowledge.signature import OWN_CPU_BUSY, Condition, Rank, Signature
+from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, Condition, Rank, Signature, Trace
 
 HOT = 0.9
+HOT_THREAD = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread is full: its work is the cause")
+LOCKS_WAITED_FOR = Condition("ndb.lock_wait", ">=", 0.5, "on average half an operation or more waits for a row's lock")
 WHAT: Mapping[str, str] = {
     "ldm": "the data threads (ldm) of the data nodes",
     "tc": "the transaction coordinators (tc) of the data nodes",
@@ -47,4 +49,88 @@ SIGNATURES = (
         "down.",
         explains_falling=True,
     ),
+    Signature(
+        id="ndb.sql_pool",
+        rank=Rank.WORKERS,
+        title="many threads of the SQL node wait on each of its connections to the cluster",
+        present=(
+            Condition(
+                "ndb.sql.shared_by",
+                ">=",
+                4.0,
+                "half of ndb_recv_thread_activation_threshold, from which on one thread receives for all; our choice",
+            ),
+        ),
+        absent=(
+            OWN_CPU_BUSY,
+            HOT_THREAD,
+            DISK_BUSY,
+            LOCKS_WAITED_FOR,
+            Condition("ndb.send_overloads", ">=", 0.2, "a link that is overloaded would be the cause"),
+        ),
+        explanation="All threads of a connection send through one link and are handed their answers by one thread at a "
+        "time. That they wait there is seen; that more connections would help is not, until it is tried.",
+        rises=True,
+    ),
+    Signature(
+        id="ndb.row_locks",
+        rank=Rank.LOCKS,
+        title="operations wait for the locks of rows",
+        present=(
+            Condition("ndb.lock_waits", ">=", 0.05, "one request in twenty waits", per_request=True),
+            Condition("ndb.lock_wait", ">=", 0.5, "on average half an operation or more waits"),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Transactions change the same rows and wait for one another.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="ndb.redo_log",
+        rank=Rank.CACHES,
+        title="the redo log is too short for what is written between two local checkpoints",
+        present=(
+            Condition("ndb.redo_fill", ">=", 0.75, "three quarters, as of the limit; our choice"),
+            Condition("ndb.writes", ">=", 0.1, "one request in ten writes", per_request=True),
+        ),
+        absent=(OWN_CPU_BUSY,),
+        explanation="Where the log is full, operations are refused or wait until a local checkpoint has freed some of "
+        "it.",
+        explains_falling=True,
+    ),
+    Signature(
+        id="ndb.threads_share_cpu",
+        rank=Rank.CPU,
+        title="threads of a data node take turns on a CPU while others are idle",
+        present=(
+            Condition("ndb.preemptions", ">=", 0.5, "a thread is taken off its CPU in every other request", True),
+            Condition("target.cpu.run_delay", ">=", 0.5, "on average half a thread could run and has no CPU"),
+        ),
+        absent=(
+            OWN_CPU_BUSY,
+            Condition("system.cpu.utilization", ">=", 0.9, "no CPU is idle"),
+            Condition("target.saturation", ">=", 0.9, "it has all the CPU time that it may use"),
+        ),
+        explanation="They are bound to fewer CPUs than there are of them (LockExecuteThreadToCPU, ThreadConfig).",
+        explains_falling=True,
+    ),
+    Signature(
+        id="ndb.sql_node",
+        rank=Rank.CPU,
+        title="the SQL node has used up its CPUs before the data nodes have theirs",
+        present=(Condition("sql1.cpu.utilization", ">=", HOT, "USE method: a resource at 90 % and above has queues"),),
+        absent=(
+            HOT_THREAD,
+            *(Condition(f"ndb.{kind}_cpu", ">=", HOT, "a data node's threads are full") for kind in WHAT),
+        ),
+        explanation="The data nodes could do more; a second SQL node, or more CPUs for this one, gives it to them.",
+        explains=("cpu.saturated",),
+    ),
 )
+
+TRACES: Mapping[str, Trace] = {
+    "ndb.sql_pool": Trace("ndb.sql.waiting", "waiting"),
+    **{f"ndb.{kind}_threads": Trace("target.cpu.cores", "spread") for kind in WHAT},
+    "ndb.threads_share_cpu": Trace("target.cpu.run_delay", "waiting"),
+    "ndb.redo_log": Trace("workload.errors", price=False),
+    "ndb.sql_node": Trace("sql1.cpu.cores", "spread"),
+}

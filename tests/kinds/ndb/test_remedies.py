@@ -1,0 +1,130 @@
+"""What is changed for a cause in a MySQL Cluster, which restart it takes, and where nothing can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from loadframe.kinds.ndb.remedies import BUILDERS, restart_of
+from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
+from loadframe.knowledge.remedy import Situation
+from loadframe.model import Remedy, SettingValue, TargetState
+
+GIB, MIB = 1 << 30, 1 << 20
+EFFECTIVE: dict[str, SettingValue] = {
+    "NoOfReplicas": 2,
+    "MaxNoOfExecutionThreads": 2,
+    "MaxNoOfConcurrentOperations": 32,
+    "MaxNoOfConcurrentTransactions": 32,
+    "DataMemory": 20 * MIB,
+    "RedoBuffer": 32 * MIB,
+    "SharedGlobalMemory": 32 * MIB,
+    "NoOfFragmentLogFiles": 4,
+    "TimeBetweenLocalCheckpoints": 20,
+    "tcp_SendBufferMemory": 2 * MIB,
+    "sql_ndb_cluster_connection_pool": 1,
+    "LockExecuteThreadToCPU": "0",
+}
+CEILINGS = {
+    "system.memory": 8.0 * GIB,
+    "cpu.saturated": 4.0,
+    "ndb.operations": 32.0,
+    "ndb.transaction_size": 32.0,
+    "ndb.transactions": 32.0,
+}
+
+
+def situation(kind: str = "ndb-sql", *, cpus: float = 4.0, demands: Any = None, **other: SettingValue) -> Situation:
+    ceilings = {**CEILINGS, "cpu.saturated": cpus}
+    return Situation(kind, TargetState(), {**EFFECTIVE, **other}, demands or {}, ceilings)
+
+
+def remedies(cause: str, there: Situation) -> list[Remedy]:
+    return [found for build in BUILDERS[cause] if (found := build(there)) is not None]
+
+
+def changed(cause: str, there: Situation) -> Mapping[str, SettingValue]:
+    return {change.setting: change.after for one in remedies(cause, there) for change in one.changes}
+
+
+@pytest.mark.parametrize(
+    ("cause", "setting", "after"),
+    [
+        ("ndb.sql_pool", "sql_ndb_cluster_connection_pool", 8),
+        ("ndb.ldm_threads", "MaxNoOfExecutionThreads", 4),
+        ("ndb.threads_share_cpu", "LockExecuteThreadToCPU", "0-3"),
+        ("ndb.send_buffers", "tcp_SendBufferMemory", 16 * MIB),
+        ("ndb.data_memory", "DataMemory", 80 * MIB),
+        ("ndb.redo_buffer", "RedoBuffer", 128 * MIB),
+        ("ndb.operations", "MaxNoOfConcurrentOperations", 130),
+        ("ndb.transaction_size", "MaxNoOfConcurrentOperations", 130),
+        ("ndb.transactions", "MaxNoOfConcurrentTransactions", 130),
+        ("ndb.transaction_memory", "SharedGlobalMemory", 128 * MIB),
+    ],
+)
+def test_one_thing_is_changed_to_a_value_that_the_cluster_takes(cause: str, setting: str, after: SettingValue) -> None:
+    assert changed(cause, situation()) == {setting: after}
+    assert CATALOGUE.get(setting) is not None
+    assert checked({setting: after}) == {setting: after}
+    (remedy,) = remedies(cause, situation())
+    assert remedy.addresses == (cause,)
+    assert "restart" in remedy.price.note, "what it takes is said"
+
+
+@pytest.mark.parametrize("cause", BUILDERS)
+def test_another_kind_of_server_has_none_of_them(cause: str) -> None:
+    assert remedies(cause, situation("mysql")) == []
+    assert all(one.price.durability is None for one in remedies(cause, situation()))
+
+
+def test_the_restart_is_that_of_the_catalogue() -> None:
+    assert restart_of("sql_ndb_cluster_connection_pool") == "the SQL node restarts"
+    assert "one after the other" in restart_of("DataMemory")
+    assert "empty file system" in restart_of("NoOfFragmentLogFiles")
+    assert restart_of("ThreadConfig") == restart_of("tcp_SendBufferMemory") == "the whole cluster restarts"
+
+
+def test_without_a_sql_node_there_is_no_pool_and_one_at_its_end_stays() -> None:
+    assert not remedies("ndb.sql_pool", situation("ndb"))
+    assert not remedies("ndb.sql_pool", situation(sql_ndb_cluster_connection_pool=32))
+    assert changed("ndb.sql_pool", situation(sql_ndb_cluster_connection_pool=8)) == {
+        "sql_ndb_cluster_connection_pool": 32
+    }
+
+
+def test_a_longer_redo_log_takes_a_second_copy_of_the_data() -> None:
+    assert changed("ndb.redo_log", situation()) == {"NoOfFragmentLogFiles": 16, "TimeBetweenLocalCheckpoints": 6}
+    assert changed("ndb.redo_log", situation(NoOfReplicas=1)) == {"TimeBetweenLocalCheckpoints": 6}
+
+
+def test_no_more_data_threads_than_cpus_are_made() -> None:
+    assert not remedies("ndb.ldm_threads", situation(cpus=1.0))
+    assert not remedies("ndb.tc_threads", situation()), "MaxNoOfExecutionThreads makes none of them alone"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("main,ldm={count=1},recv,rep", "main,ldm={count=2},recv,rep"),
+        ("main,ldm,recv,rep", "main,ldm={count=2},recv,rep"),
+        ("main,recv,rep", "main,recv,rep,ldm={count=2}"),
+        ("main,ldm={count=4},recv,rep", None),
+        ("main,ldm={count=1,cpubind=1},recv,rep", None),
+    ],
+)
+def test_threads_that_are_written_down_are_changed_there(before: str, after: str | None) -> None:
+    """Not where they are more than the CPUs, nor where they are bound: which CPUs others have is not known."""
+    assert changed("ndb.ldm_threads", situation(ThreadConfig=before)) == ({"ThreadConfig": after} if after else {})
+
+
+def test_threads_that_have_all_cpus_are_not_unbound() -> None:
+    assert not remedies("ndb.threads_share_cpu", situation(LockExecuteThreadToCPU="0-3"))
+    assert not remedies("ndb.threads_share_cpu", situation(LockExecuteThreadToCPU=""))
+    assert not remedies("ndb.threads_share_cpu", situation(cpus=1.0))
+
+
+def test_what_the_highest_level_needs_and_a_fifth_more_is_asked_for() -> None:
+    needed = situation(demands={"ndb.operations": 1000.0})
+    assert changed("ndb.operations", needed) == {"MaxNoOfConcurrentOperations": 1200}
