@@ -77,6 +77,12 @@ def test_requests_of_a_driver_and_the_cpu_of_threads_are_counted(target: NdbTarg
     assert 0 < counted["ldm_cpu"] < after.at_s - before.at_s
     assert after.counters["api_nodes"] >= 1
     assert after.counters["data_nodes"] == 1
+    assert (after.counters["most_operations"], after.counters["most_changes"]) == (32768, 32768), "the defaults"
+    assert after.counters["most_transactions"] == 4096
+    assert after.counters["operations_open"] >= after.counters["largest_transaction"] >= 0
+    assert 0 < after.counters["transaction_memory_used"] < after.counters["transaction_memory"]
+    assert after.counters["preemptions"] >= before.counters["preemptions"]
+    assert 0 <= after.counters["lock_waits"] - before.counters["lock_waits"] <= requests
 
 
 @pytest.mark.ndb

@@ -170,6 +170,7 @@ def test_its_tables_are_in_the_cluster_and_survive_a_data_node_and_the_sql_node(
     assert after["Ndb_api_pk_op_count"] >= before["Ndb_api_pk_op_count"] + 1000
     assert 0 < after["Ndb_api_wait_nanos_count"] - before["Ndb_api_wait_nanos_count"] < 60, "seconds"
     assert after["ndb_cluster_connection_pool"] == 2
+    assert after["ndb_recv_thread_activation_threshold"] == 8, "from as many waiting threads on, one receives for all"
     assert after["Ndb_number_of_ready_data_nodes"] == 2
 
     (node,) = target.processes()["shard2"]
