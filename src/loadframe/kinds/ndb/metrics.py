@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import mul, truediv
+from operator import truediv
 
 from loadframe.knowledge.metric import Derived, connections, requests
 
@@ -90,11 +90,16 @@ def _on_each(wait: float, pool: float) -> float:
     return _clients_alone(wait) / pool
 
 
+def _slots(pool: float, receive_from: float) -> float:
+    """With 0 that thread receives from the first one on."""
+    return pool * max(1.0, receive_from)
+
+
 DERIVED = (
     Derived("ndb.redo_fill", ("ndb.redo_log_used", "ndb.redo_log"), truediv),
     Derived("ndb.sql.waiting", ("ndb.sql.wait",), _clients_alone),
     Derived("ndb.sql.shared_by", ("ndb.sql.wait", "ndb.sql.pool"), _on_each),
-    Derived("ndb.sql.receive_slots", ("ndb.sql.pool", "ndb.sql.receive_from"), mul),
+    Derived("ndb.sql.receive_slots", ("ndb.sql.pool", "ndb.sql.receive_from"), _slots),
 )
 
 AGREEMENTS = (
