@@ -20,7 +20,7 @@ falsely. A file is a study with a table [planted]:
 A study of a service of the reader's own (kind = "service", programs in benchmarks/planted/services) declares the
 settings that lift its cause and others that do nothing: these are its decoys, and none may be changed for good.
 planted_services.py shows without Loadframe that they are what they are said to be. A study whose programs are missing
-is skipped. Rules of one line (planted_rivals.py) are scored on the same measurements.
+is skipped. Rules of one line (planted_rivals.py) are scored on the same measurements, of clusters as well.
 
 With --fleet FILE they are investigated on the hosts of a fleet that have the role trial (docs/fleet.md), each whole on
 one of them, whichever is free; with --on-each on every one of them. The last column then has the host, and the totals
@@ -286,7 +286,7 @@ def kinds(text: str) -> tuple[str, ...]:
 def _skipped(planted: Planted) -> bool:
     """Whether a program is missing, which is said."""
     tables = planted_programs.studies().get(planted.name)
-    missing = planted_programs.lacking(tables) if tables is not None else []
+    missing = planted_programs.lacking(tables) if tables is not None else planted_programs.lacking_here(planted.study)
     if missing:
         print(f"{planted.name:26} skipped: this machine has no {', '.join(missing)}", flush=True)
     return bool(missing)

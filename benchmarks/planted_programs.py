@@ -30,6 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from loadframe.kinds.registry import kind_named
+from loadframe.study import Study
+
 STUDIES = Path(__file__).with_name("planted")
 SERVICES = STUDIES / "services"
 BUILT = SERVICES / "build"
@@ -38,6 +41,7 @@ SYSTEM_PYTHON = "/usr/bin/python{}.{}".format(*sys.version_info[:2])
 COMPILERS = {".java": "javac", ".go": "go"}
 POSTGRESQL = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 READY_WITHIN_S, STOP_WITHIN_S = 30.0, 10.0
+CLUSTERS = ("ndb", "ndb-sql")
 Tables = dict[str, Any]
 Settings = Mapping[str, Any]
 
@@ -77,6 +81,15 @@ def lacking(tables: Tables) -> list[str]:
     if "gunicorn" in words and importlib.util.find_spec("gunicorn") is None:
         missing.append("gunicorn (pip install gunicorn)")
     return missing
+
+
+def lacking_here(study: Study) -> list[str]:
+    """The programs that a study of a cluster needs and this machine lacks: no package of Debian 12 has them."""
+    if study.target.kind not in CLUSTERS:
+        return []
+    missing = [need.what for need in kind_named(study.target.kind).requirements() if need.found is None]
+    driver = study.workload.command[0] if study.workload.command else None
+    return [*missing, *([driver] if driver is not None and shutil.which(driver) is None else [])]
 
 
 def build() -> None:

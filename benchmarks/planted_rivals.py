@@ -59,6 +59,7 @@ def first_knob(planted: Any, curve: Curve, steps: Sequence[Step]) -> bool:
     return declared[0] in planted.settings
 
 
+RIVALLED = ("service", "ndb", "ndb-sql")
 FAMILY = ("mariadb", "mysql")
 USED, HITS, EFFICIENCY, OF_POOL = 0.85, 0.20, 0.90, 0.20
 """MySQLTuner's: connections used at once, hits of the table cache, pages found in the buffer pool. The last, redo log to
@@ -109,7 +110,7 @@ RULES_OF_FAMILY: dict[str, Rule] = {"busy": busy, "the pool": the_pool, "the tun
 
 def rules_of(kind: str) -> dict[str, Rule]:
     """Those for a kind of target; none for most."""
-    return RULES if kind == "service" else RULES_OF_FAMILY if kind in FAMILY else {}
+    return RULES if kind in RIVALLED else RULES_OF_FAMILY if kind in FAMILY else {}
 
 
 def scored(planted: Any, curve: Curve, steps: Sequence[Step]) -> dict[str, bool]:
