@@ -44,7 +44,7 @@ def test_a_running_server_is_loaded_only_where_what_a_killed_run_leaves_can_be_r
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A kind from outside may say how it is attached to; its schema would be dropped as if it were MariaDB's."""
-    monkeypatch.setattr(databases, "KINDS", frozenset({"postgres"}))
+    monkeypatch.setattr(databases, "REMOVABLE", frozenset({"postgres"}))
     with pytest.raises(StudyError, match="reads a running mariadb, but cannot load it") as caught:
         check_study(burst("target.attach=/run/nowhere.sock"))
     assert "limits --attach" in caught.value.remedy

@@ -14,7 +14,7 @@ from loadframe.changes.places import Place, again
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
-from loadframe.kinds.attached import BY_STUDY, attach
+from loadframe.kinds.attached import BY_STUDY, READ_ONLY_REMEDY, attach
 from loadframe.kinds.base import Answering, Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
 from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
@@ -80,6 +80,9 @@ class AttachedTarget:
         """TargetError for all that needs a restart, ChangeError for what we may not do to its processes. Of these only
         that is changed which the study itself names."""
         changed = differing(self._state.settings, state.settings)
+        known = self._row.attachable
+        if known is not None and known.read_only and (wanted := [*changed, *_of_processes(state)]):
+            raise TargetError(f"{known.read_only}: {', '.join(wanted)}", remedy=READ_ONLY_REMEDY)
         unable = [name for name in state.limits if name not in self._named]
         unable += [name for name in changed if not is_dynamic(self._row, name) and self._config is None]
         if unable:

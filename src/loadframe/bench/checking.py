@@ -16,6 +16,7 @@ from loadframe.errors import MissingTool, StudyError, UserError
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
+from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage
 from loadframe.units import show
@@ -214,22 +215,26 @@ def _check_attached(study: Study) -> None:
         if given := [name for name, value in of_others.items() if value]:
             raise StudyError(f"target.{given[0]} is for a running server", remedy="Add target.attach.")
         return
-    if targets.kind_named(target.kind).attachable is None:
+    row = targets.kind_named(target.kind)
+    if row.attachable is None:
         raise StudyError(
             f"target.attach: a running {target.kind} cannot be attached to",
             remedy=f"Of these it can: {', '.join(attached.kinds())}.",
         )
-    if target.kind not in databases.KINDS:
+    if target.kind not in databases.REMOVABLE:
         raise StudyError(
             f"target.attach: Loadframe reads a running {target.kind}, but cannot load it: it does not know how to "
             "remove what a killed run leaves there",
             remedy="`loadframe limits --attach` reads it. To load one, leave out target.attach.",
         )
-    if target.shards is not None or any(each.target.kind not in (None, target.kind) for each in study.alternative):
+    others_kind = any(each.target.kind not in (None, target.kind) for each in study.alternative)
+    if target.shards is not None or target.sql_nodes is not None or others_kind:
         raise StudyError(
             "target.attach: a running server is measured alone",
-            remedy="Leave out target.shards and alternatives of another kind.",
+            remedy="Leave out target.shards, target.sql_nodes and alternatives of another kind.",
         )
+    if (refusal := row.attachable.read_only) and (changes := _named_changes(study)):
+        raise StudyError(f"{refusal}: {changes[0]}", remedy=READ_ONLY_REMEDY)
     if grouped := list(study.cage.group_limits()):
         raise StudyError(
             f"cage: a running server cannot be moved into control groups ({grouped[0]})",
@@ -249,8 +254,8 @@ def _check_attached(study: Study) -> None:
     check_consent(study)
     _check_restart(study)
     others = [each.target.settings for each in study.alternative] + [each.target.settings for each in study.change]
+    row = targets.of_study(study)
     for settings in (target.settings, *others):
-        row = targets.of_study(study)
         restart = [name for name in row.catalogue.check(settings) if not is_dynamic(row, name)]
         if restart and target.config is None:
             raise StudyError(
@@ -259,6 +264,18 @@ def _check_attached(study: Study) -> None:
                 remedy="Change it by hand, give the study a private server (leave out target.attach), or, where its "
                 "owner does not mind, target.config and target.restart.",
             )
+
+
+def _named_changes(study: Study) -> list[str]:
+    """All that a study would change of a running server, by its keys."""
+    given = {"target.config": study.target.config, "target.restart": study.target.restart}
+    states = (*study.alternative, *study.change)
+    settings = [study.target.settings, *(each.target.settings for each in states)]
+    named = dict.fromkeys(name for each in settings for name in each)
+    return [key for key, value in given.items() if value] + [
+        *(f"target.settings.{name}" for name in named),
+        *process_settings(study),
+    ]
 
 
 def _check_restart(study: Study) -> None:

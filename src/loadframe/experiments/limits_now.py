@@ -181,13 +181,15 @@ def _name(pid: int) -> str:
 
 
 def _attached(server: Attached, pid: int | None) -> Subject:
+    row = targets.KINDS.get(server.kind)
+    ruled = (rows_of(row.ruled_as),) if row is not None and row.ruled_as else ()
     pid = pid if pid is not None else server.pid()
     local = pid is not None or server.local()
     missing = "its process is not visible here; name it with --pid" if local else ELSEWHERE
     return Subject(
         f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
         Place(pid=pid, no_process=missing),
-        frozenset({"process", rows_of(server.kind)}),
+        frozenset({"process", rows_of(server.kind), *ruled}),
         server,
         server.configured(),
         server.effective(),
@@ -229,7 +231,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
     endpoint = target.endpoint()
-    if row.attachable is None:  # a web server or a cache, which has no accounts: it is asked as it is
+    if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: it is asked as it is
         limits, process = study.target.limit, _process(pid)
         return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
@@ -325,7 +327,8 @@ def ledger_of(
     found = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(found.values), dict(found.missing)
     if not subject.local:
-        own = f"{_kind(subject)}."
+        row = targets.KINDS.get(_kind(subject))
+        own = f"{row.ruled_as if row is not None and row.ruled_as else _kind(subject)}."
         read_here = {*values, *missing, *(name for source in SOURCES for name in source.metrics)}
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}

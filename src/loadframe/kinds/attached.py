@@ -13,6 +13,7 @@ from loadframe.kinds.kind import Attachable
 
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
 """With what an account is named."""
+READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
 
 
 def attachable(kind: str) -> Attachable | None:
@@ -57,4 +58,4 @@ def again(address: Mapping[str, str]) -> Attached:
     )
 
 
-__all__ = ["BY_OPTION", "BY_STUDY", "Attach", "Attached", "again", "attach", "attachable", "kinds"]
+__all__ = ["BY_OPTION", "BY_STUDY", "READ_ONLY_REMEDY", "Attach", "Attached", "again", "attach", "attachable", "kinds"]

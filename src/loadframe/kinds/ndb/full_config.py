@@ -26,11 +26,11 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
         name, equals, value = line.partition("=")
         setting = setting_or_none(f"{PREFIXES[section]}{name}") if section and equals else None
         if setting is not None:
-            found.setdefault(f"{PREFIXES[section]}{setting.name}", _read(setting, value))
+            found.setdefault(f"{PREFIXES[section]}{setting.name}", canonical(setting, value))
     return found
 
 
-def _read(setting: Setting, text: str) -> SettingValue:
+def canonical(setting: Setting, text: str) -> SettingValue:
     """A default of the program may be one that the manual's bounds do not have."""
     try:
         return setting.read(text)

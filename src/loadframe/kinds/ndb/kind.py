@@ -8,7 +8,9 @@ from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.base import Target
-from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
+from loadframe.kinds.mysql_attached import PASSWORD
+from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked
 from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.programs import LOADED
@@ -64,6 +66,7 @@ KINDS = (
         file=SETTINGS,
         before=BEFORE,
         more_before=MORE_BEFORE,
+        attachable=Attachable(AttachedCluster, host_of, head="", password=PASSWORD, read_only=NO_CHANGE),
         ruled_as=NdbTarget.kind,
         loaded_by=frozenset({"sysbench"}),
         one_system=True,

@@ -1,0 +1,283 @@
+"""A MySQL Cluster that runs already: read and loaded by way of its SQL nodes, and never changed, stopped or restarted.
+
+Its data nodes are read over SQL (ndbinfo), so that no API node of ours joins the cluster, and its management server
+tells nothing that ndbinfo does not: the SQL nodes say which one they have their configuration from.
+"""
+
+from __future__ import annotations
+
+import socket as sockets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadframe.connections.address import is_here
+from loadframe.connections.host_port import joined
+from loadframe.errors import TargetError
+from loadframe.formats.said import words
+from loadframe.kinds.attached import READ_ONLY_REMEDY
+from loadframe.kinds.base import Attached
+from loadframe.kinds.database import address_of
+from loadframe.kinds.mysql.attached import AttachedMysql
+from loadframe.kinds.mysql_attached import host_of as host_of_one
+from loadframe.kinds.ndb.full_config import canonical
+from loadframe.kinds.ndb.ndbinfo import SPECS, Row, Totals, read_block
+from loadframe.kinds.ndb.own_settings import setting_or_none
+from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, read_counters
+from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
+from loadframe.kinds.ndb.sums import added_up
+from loadframe.model import CounterSpec, Endpoint, SettingValue
+
+DATA_PROGRAMS = ("ndbmtd", "ndbd")
+FROM_HOST, FROM_PORT = "Ndb_config_from_host", "Ndb_config_from_port"
+SAME = "SELECT @@server_uuid"
+"""Of the same server alone: its node number is another one by each connection of its pool."""
+NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
+MAY_READ = "Its account needs SELECT on ndbinfo.* for the counters of the data nodes."
+CONFIGURED = (
+    "SELECT p.param_name, v.config_value FROM ndbinfo.config_values v"
+    " JOIN ndbinfo.config_params p ON p.param_number = v.config_param ORDER BY v.node_id DESC"
+)
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "counters": ("node_id", "block_number", "block_instance", "counter_id", "val"),
+    "resources": ("node_id", "resource_id", "used", "max"),
+    "logspaces": ("node_id", "log_type", "total", "used"),
+    "logbuffers": ("node_id", "log_type", "total", "used"),
+    "transporters": (
+        "node_id", "remote_node_id", "connection_status", "bytes_sent", "overload_count", "slowdown_count",
+    ),
+    "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_now"),
+}  # fmt: skip
+"""What `read_block` reads of the base tables of ndbinfo."""
+API_NODES = "SELECT node_id FROM ndbinfo.config_nodes WHERE node_type = 'API'"
+PROCESSES = "SELECT process_id, service_URI FROM ndbinfo.processes"
+
+
+class AttachedSqlNode(AttachedMysql):
+    """One of its SQL nodes."""
+
+    kind, name = KIND, "SQL node"
+    catalogue = NODE
+    counter_specs = COUNTERS
+
+    def counters(self) -> dict[str, float]:
+        return read_counters(self._control)
+
+    def endpoint(self) -> Endpoint:
+        """storage_engine: what tables have to name, so that they are in the cluster and all SQL nodes have them."""
+        found = super().endpoint()
+        return replace(found, options={**found.options, "storage_engine": ENGINE})
+
+    def told(self, *names: str) -> dict[str, str]:
+        """Of its status."""
+        return self._control.pairs("SHOW GLOBAL STATUS", names)
+
+    def asked(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement. TargetError."""
+        return [tuple(row) for row in self._control.ask(statement)]
+
+    def table(self, name: str) -> list[Row]:
+        """A base table of ndbinfo, each row by the names of COLUMNS. TargetError."""
+        columns = COLUMNS[name]
+        rows = self._control.ask(f"SELECT {', '.join(columns)} FROM ndbinfo.`ndb${name}`")
+        return [dict(zip(columns, map(str, row), strict=True)) for row in rows if len(row) == len(columns)]
+
+
+class AttachedCluster(Attached):
+    """See kinds.base.Attached. Settings are those of the kind: the data nodes' as they have them, and the first SQL
+    node's."""
+
+    kind = KIND
+    counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
+    ) -> None:
+        """address: those of its SQL nodes, with commas between, each as that of a MySQL. Raises as AttachedMysql."""
+        places = each_of(address)
+        numbers = number.split(",") if number else [""] * len(places)
+        self._nodes: list[AttachedSqlNode] = []
+        try:
+            for place, decided in zip(places, numbers, strict=True):
+                node = AttachedSqlNode(place, option_file=option_file, user=user, account=account, number=decided)
+                self._nodes.append(node)
+            self.management = self._one_cluster()
+        except BaseException:
+            self.close()
+            raise
+        self.words = f"the MySQL Cluster of {self.management}, by its SQL nodes at {self.describe()}"
+        known = [node.address for node in self._nodes]
+        thing, decided = (",".join(one[name] for one in known) for name in ("thing", "number"))
+        self.address = address_of(self.kind, self.describe(), option_file, user, thing, decided)
+        self._totals = Totals()
+        self._why_not = ""
+        self._api = self._api_nodes()
+
+    def _one_cluster(self) -> str:
+        """Its management server. TargetError where a SQL node has no cluster, or another one."""
+        found: dict[tuple[str, str], AttachedSqlNode] = {}
+        seen: dict[str, AttachedSqlNode] = {}
+        for node in self._nodes:
+            told = node.told(READY, FROM_HOST, FROM_PORT)
+            if not told.get(READY, "0").isdecimal() or int(told.get(READY, "0")) < 1:
+                raise TargetError(
+                    f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
+                    "data node",
+                    remedy="Name SQL nodes of a cluster; for a MySQL by itself, kind = mysql.",
+                )
+            if (other := seen.setdefault(str(node.asked(SAME)), node)) is not node:
+                raise TargetError(
+                    f"{other.describe()} and {node.describe()} are one SQL node",
+                    remedy="Name it once.",
+                )
+            found.setdefault((told.get(FROM_HOST, ""), told.get(FROM_PORT, "")), node)
+        if len(found) > 1:
+            each = [f"{node.describe()} of {words(host)}:{words(port)}" for (host, port), node in found.items()]
+            raise TargetError(
+                f"These SQL nodes have their configuration from different management servers: {', '.join(each)}",
+                remedy="Name SQL nodes of one cluster that have the same ndb_connectstring.",
+            )
+        ((host, port),) = found
+        return joined(words(host), int(port) if port.isdecimal() else 0)
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def counters(self) -> dict[str, float]:
+        """Of its SQL nodes together, and of ndbinfo, where the account may read it."""
+        found = added_up([node.counters() for node in self._nodes])
+        try:
+            tables = {name: self._nodes[0].table(name) for name in COLUMNS}
+            told = read_block(tables, self._api, self._totals)
+        except TargetError as error:
+            self._why_not = error.fact
+            return found
+        return found if told is None else {**found, **told[1]}
+
+    def effective(self) -> dict[str, SettingValue]:
+        sql = {f"{SQL}{name}": value for name, value in self._nodes[0].effective().items()}
+        return {**dict(self._of_data_nodes()), **sql}
+
+    def _of_data_nodes(self) -> Iterator[tuple[str, SettingValue]]:
+        """As ndbinfo tells them; none where the account may not read it. Of several nodes the first one counts."""
+        try:
+            rows = self._nodes[0].asked(CONFIGURED)
+        except TargetError as error:
+            self._why_not = error.fact
+            return
+        for row in rows:
+            setting = setting_or_none(str(row[0]))
+            if setting is not None and len(row) == 2:
+                yield setting.name, canonical(setting, str(row[1]))
+
+    def read(self, name: str) -> SettingValue:
+        found = self.effective()
+        if name not in found:
+            raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
+        return found[name]
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Never."""
+        raise TargetError(f"{NO_CHANGE}: {name}", remedy=READ_ONLY_REMEDY)
+
+    def settle(self) -> None:
+        for node in self._nodes:
+            node.settle()
+
+    def configured(self) -> dict[str, SettingValue]:
+        """What the first SQL node was asked for; that of the data nodes is with the management server."""
+        return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
+
+    def pid(self) -> int | None:
+        return self._nodes[0].pid()
+
+    def listener(self) -> int | None:
+        return self._nodes[0].listener()
+
+    def pids(self) -> tuple[int, ...]:
+        """Of its SQL nodes and its data nodes, those on this machine."""
+        return (*(pid for node in self._nodes for pid in node.pids()), *self._data_nodes())
+
+    def _data_nodes(self) -> Iterator[int]:
+        """As ndbinfo tells them, where a process of this number is a data node's."""
+        try:
+            rows = self._nodes[0].asked(PROCESSES)
+        except TargetError as error:
+            self._why_not = error.fact
+            return
+        for pid, where in rows:
+            host = _host(str(where))
+            here = host == sockets.gethostname() or (host != "" and is_here(host, afresh=False))
+            if here and str(pid).isdecimal() and _comm(int(pid)) in DATA_PROGRAMS:
+                yield int(pid)
+
+    def _api_nodes(self) -> frozenset[int]:
+        try:
+            return frozenset(int(row[0]) for row in self._nodes[0].asked(API_NODES))
+        except (TargetError, ValueError):  # its counters say so
+            return frozenset()
+
+    def helpers(self) -> Mapping[str, tuple[int, ...]]:
+        """None: its data nodes are a part of it."""
+        return {}
+
+    def local(self) -> bool:
+        return all(node.local() for node in self._nodes)
+
+    def endpoint(self) -> Endpoint:
+        """That of the first SQL node; where there are more, with those of all."""
+        first, *others = (node.endpoint() for node in self._nodes)
+        return replace(first, fronts=(first, *others)) if others else first
+
+    def version(self) -> str:
+        return f"MySQL Cluster, SQL node {self._nodes[0].version()}"
+
+    def describe(self) -> str:
+        """The addresses of its SQL nodes, as they are named."""
+        return ",".join(node.describe() for node in self._nodes)
+
+    def notes(self) -> tuple[str, ...]:
+        """See kinds.base.Noting."""
+        said = f"{NO_CHANGE}. Its management server is {self.management}."
+        unread = (
+            f"What ndbinfo tells of its data nodes is missing where it could not be read: {self._why_not}. {MAY_READ}"
+        )
+        return (said, unread) if self._why_not else (said,)
+
+    def close(self) -> None:
+        for node in self._nodes:
+            node.close()
+
+
+def each_of(address: str) -> list[str]:
+    """The addresses of the SQL nodes; "" for one that the option file names."""
+    return [one.strip() for one in address.split(",")]
+
+
+def host_of(address: str, option_file: Path | None) -> str:
+    """Of these SQL nodes the first host that is another machine, else the first; "" for sockets. Raises as
+    mysql_attached.host_of."""
+    hosts = [host for one in each_of(address) if (host := host_of_one(one, option_file))]
+    return next((host for host in hosts if not is_here(host, afresh=True)), hosts[0] if hosts else "")
+
+
+def _host(uri: str) -> str:
+    """ "127.0.0.1" of "ndb://127.0.0.1:1186/"; "" of what is none"""
+    try:
+        return urlsplit(uri).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _comm(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # not of this machine, or it has just ended
+        return ""
