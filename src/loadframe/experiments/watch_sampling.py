@@ -181,7 +181,7 @@ class Service:
         if not self._used:  # it is another service, or the first look at it: its counters begin again
             self._cpu_s = self._faults = 0.0
         for pid in self.pids:
-            fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split()
+            fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
             pages = self._files.read(f"proc/{pid}/statm").split()
             if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
                 if pid == self.pids[0]:
