@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,3 +165,61 @@ def test_every_sample_has_the_machine_also_where_it_was_not_read_again() -> None
     assert first["system.memory.used"] == between["system.memory.used"] > 0
     assert between["system.cpu.busy_cores"] >= 0.0, "its CPUs are read each time"
     assert all({"system.memory.limit", "system.threads.count"} <= one.keys() for one in (first, between, later))
+
+
+LISTENS = """
+import socket, sys
+family, address, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+one = socket.socket(family)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+one.bind((address, port)); one.listen()
+print(one.getsockname()[1], flush=True)
+accepted = one.accept()
+print("accepted", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def listening(family: int, address: str, port: int) -> Iterator[tuple[int, int]]:
+    """A service with one connection; its pid and its port."""
+    words = [sys.executable, "-c", LISTENS, str(int(family)), address, str(port)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)):
+            process.stdout.readline()
+            yield process.pid, port
+        process.stdin.close()
+
+
+def test_connections_are_counted_where_a_service_listens_after_its_restart() -> None:
+    """One to `::` is in another table of the kernel than one to 127.0.0.1, and only one table is looked through."""
+    with listening(socket.AF_INET, "127.0.0.1", 0) as (pid, port):
+        find = {**how_to_find(pid), "listen": ["", port]}
+        reader = RealReader(WatchPlan("", "", find=find, load="target.connections", interval_s=10.0))
+        counts = [reader.read(at_s)[0].get("target.connections") for at_s in (100.0, 200.0)]
+    with listening(socket.AF_INET6, "::", port) as (second, _):
+        values, there = reader.read(300.0)
+        assert there and reader.pids() == (second,)
+        counts.append(values["target.connections"])
+    reader.close()
+    assert counts == [1.0, 1.0, 1.0]
+
+
+def test_a_limit_of_open_files_that_was_changed_is_read_again() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        service, found = Service(), []
+        for most in (100, 90):
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, 100))
+            service.follow((process.pid,))
+            gauges: dict[str, float] = {}
+            assert service.look(gauges, {})
+            found.append(gauges["target.open_files.limit"])
+        process.kill()
+        process.wait()
+        assert not service.look({}, {})
+        service.follow((process.pid,))
+        assert not service.look({}, {}), "its files are gone, whatever has its number later"
+        service.close()
+    assert found == [100.0, 90.0]

@@ -141,6 +141,14 @@ class RealReader:
         except (OSError, IndexError):
             return None
 
+    def close(self) -> None:
+        """Let go of the files, sockets and connections that stay open from one look to the next."""
+        self._machine.close()
+        self._service.close()
+        self._asking.close()
+        for source in self._sources:
+            source.close()
+
     def _look_for(self) -> bool:
         told = next((pid for one in self._sources if (pid := one.pid()) is not None), None)
         pids = self._finder.pids(told)
@@ -336,6 +344,7 @@ def run(plan: WatchPlan, signals: Signals) -> int:
         ended = watcher.run()
     finally:
         children.close()
+        reader.close()
         journal.close()
     return _tell(plan, watcher, ended)
 
