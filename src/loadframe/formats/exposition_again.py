@@ -83,17 +83,12 @@ def _parted(data: bytes) -> tuple[list[str], list[str]]:
 
 
 def _numbered(heads: list[str]) -> list[str]:
-    """The same lines with their numbers as values; none where one has more than a name, or may be too long."""
-    lines = []
-    for number, head in enumerate(heads):
-        if head.startswith("#") or not head:
-            lines.append(head)
-            continue
-        alone = head.endswith("}") if "{" in head else not any(one.isspace() for one in head)
-        if not alone or " # " in head or len(head) > LONGEST_LINE - LONGEST_VALUE:
-            return []
-        lines.append(f"{head} {FIRST + number}")
-    return lines
+    """The same lines with their numbers as values; none where one may be too long. What stands behind a value, such as
+    a time, takes the number's place, and the reader then tells the value."""
+    if any(len(head) > LONGEST_LINE - LONGEST_VALUE for head in heads):
+        return []
+    said = ((head, head.startswith("#") or not head) for head in heads)
+    return [head if alone else f"{head} {FIRST + number}" for number, (head, alone) in enumerate(said)]
 
 
 def _values(lines: dict[str, int], tails: list[str]) -> dict[str, float] | None:
