@@ -4,7 +4,8 @@ busy        CPUs that are used up are the cause, else none is named
 a pool      the same; otherwise, where throughput is flat, it is a pool (service.parallelism)
 first knob  the same; otherwise, where throughput is flat, raise the first declared setting
 
-Of a MariaDB or MySQL there are other rules, on what the server counts at the highest level:
+These are for services and MySQL Clusters. Of a MariaDB or MySQL there are others, on what the server
+counts at the highest level:
 
 the pool    where the CPUs are not used up, the buffer pool is too small: what advice on these servers begins with
 the tuner   the first of MySQLTuner's thresholds that is broken; that of the redo log is ours, after its advice
@@ -60,10 +61,11 @@ def first_knob(planted: Any, curve: Curve, steps: Sequence[Step]) -> bool:
 
 
 RIVALLED = ("service", "ndb", "ndb-sql")
+"""Kinds for the first three rules."""
 FAMILY = ("mariadb", "mysql")
 USED, HITS, EFFICIENCY, OF_POOL = 0.85, 0.20, 0.90, 0.20
-"""MySQLTuner's: connections used at once, hits of the table cache, pages found in the buffer pool. The last, redo log to
-pool, is ours: a lower end of its advice, which was not looked up."""
+"""MySQLTuner's: connections used at once, hits of the table cache, pages found in the buffer pool. The last, redo log
+to pool, is ours: a lower end of its advice, which was not looked up."""
 
 
 def the_pool(planted: Any, curve: Curve, steps: Sequence[Step]) -> bool:
