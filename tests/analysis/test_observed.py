@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadframe.analysis.observed import TooLittleError, learn
+from loadframe.analysis.observed import learn
 from loadframe.analysis.observed_blocks import autocorrelation_time, blocks
+from loadframe.analysis.observed_rows import TooLittleError
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned
 

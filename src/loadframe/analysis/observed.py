@@ -1,5 +1,6 @@
 """What production data say: rows in time order in, curve, demands, bends and changes out.
 
+    observed_rows       which rows count, and whether they are enough
     observed_blocks     how long rows resemble one another, and blocks of time that do not
     observed_regimes    when the system changed: only what came after the last change is learnt from
     observed_levels     the rows as levels and blocks of a curve
@@ -36,6 +37,7 @@ from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_curves import Ahead
 from loadframe.analysis.observed_levels import Level
+from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Rows, named, use_of
 from loadframe.analysis.watched import bend
 from loadframe.model import (
     Apart,
@@ -54,12 +56,6 @@ from loadframe.model import (
 )
 from loadframe.model.observed import Driver
 
-FEWEST_ROWS = 40
-"""Used rows. Fewer are a handful of measurements: `curve` takes them as such, if they have levels."""
-
-LEAST_RANGE = 1.3
-"""The load must vary by this factor (its 1st to 99th percentile) or nothing can be told of what it does."""
-
 NEAR = 0.7
 """With a use from here on, at the highest level, nothing is said to be far from its end."""
 
@@ -69,21 +65,14 @@ AFTER_CHANGE = 0.15
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
 
-MOST_ZERO = 0.5
-"""Of the rows with a load: with more of them the middle of a level is 0."""
-
 LONG_MEMORY = 1.0
 """Blocks of fewer than this many autocorrelation times are too short to be independent."""
-
-
-class TooLittleError(ValueError):
-    """What is missing, in words."""
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
     """Everything that the rows say. Raises TooLittleError where they say nothing: few rows, a load that does not vary,
     nothing but the load."""
-    rows, notes_of_rows = _Rows.of(observed).counted()
+    rows, notes_of_rows = Rows.of(observed).counted()
     rows.check(observed)
     missing = in_blocks.missing(rows.time_s)
     changes = observed_regimes.changes(rows.time_s, rows.load, rows.relations())
@@ -97,7 +86,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
             f"{in_blocks.FEWEST_BLOCKS}th of what was observed: the intervals are too narrow."
         )
     drivers = {
-        name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[_use(name)]) for name in observed.use
+        name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[use_of(name)]) for name in observed.use
     }  # of all rows: a batch of an hour may be no more than outliers
     near_end, growing = _apart(rows, observed), _growing(rows, observed, changes)
     rows = rows.without(residuals)
@@ -130,100 +119,13 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     )
 
 
-class _Rows:
-    """The used rows: those with a load and anything beside it, in time order."""
-
-    def __init__(self, time_s: Floats, load: Floats, columns: dict[str, Floats], uses: frozenset[str]) -> None:
-        self.time_s, self.load, self.columns, self.uses = time_s, load, columns, uses
-
-    @classmethod
-    def of(cls, observed: Observed) -> _Rows:
-        """From the record; throughput and response under these names, each resource under its own."""
-        columns: dict[str, Floats] = {}
-        if observed.throughput is not None:
-            columns["throughput"] = np.array(observed.throughput, dtype=np.float64)
-        if observed.response_s is not None:
-            columns["response"] = np.array(observed.response_s, dtype=np.float64)
-        columns |= {_use(name): np.array(values, dtype=np.float64) for name, values in observed.use.items()}
-        time_s, load = np.array(observed.time_s, dtype=np.float64), np.array(observed.load, dtype=np.float64)
-        order = np.argsort(time_s, kind="stable")
-        rows = cls(time_s, load, columns, frozenset(_use(name) for name in observed.use)).at(order)
-        anything = np.zeros(len(rows.load), dtype=np.bool_)
-        for values in rows.columns.values():
-            anything |= np.isfinite(values)
-        return rows.at(np.flatnonzero(np.isfinite(rows.load) & (rows.load >= 0) & anything))
-
-    def at(self, indices: np.ndarray) -> _Rows:
-        """Some of them."""
-        picked = {name: values[indices] for name, values in self.columns.items()}
-        return _Rows(self.time_s[indices], self.load[indices], picked, self.uses)
-
-    def counted(self) -> tuple[_Rows, list[str]]:
-        """Without a throughput that is 0 in most rows that have a load: a level's middle would be 0, whatever is
-        served."""
-        served = self.columns.get("throughput")
-        if served is None:
-            return self, []
-        known = np.isfinite(served) & (self.load > 0)
-        share = float((served[known] == 0).mean()) if known.any() else 0.0
-        if share <= MOST_ZERO:
-            return self, []
-        often = "all rows" if share == 1 else f"{100 * share:.0f} % of the rows"
-        columns = {name: values for name, values in self.columns.items() if name != "throughput"}
-        note = f"The throughput is 0 in {often} with a load: hardly anything is counted, and it was left out."
-        return _Rows(self.time_s, self.load, columns, self.uses), [note]
-
-    def check(self, observed: Observed) -> None:
-        """TooLittleError where nothing can be learnt from them."""
-        if not self.columns:
-            raise TooLittleError("there is a load, and nothing beside it: no throughput, no response time, no use")
-        if len(self.load) < FEWEST_ROWS:
-            raise TooLittleError(
-                f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything beside it; at least "
-                f"{FEWEST_ROWS} are needed"
-            )
-        above = self.load[self.load > 0]
-        if not len(above):
-            raise TooLittleError("every load is 0")
-        low, high = (float(end) for end in np.quantile(above, (0.01, 0.99)))
-        if high < LEAST_RANGE * low:
-            raise TooLittleError(
-                f"the load hardly varies: 98 % of the rows lie from {low:g} to {high:g}, less than a factor of "
-                f"{LEAST_RANGE:g}"
-            )
-
-    def without(self, residuals: list[Floats]) -> _Rows:
-        """Outliers as missing cells."""
-        columns = {
-            name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
-            for (name, values), away in zip(self.columns.items(), residuals, strict=True)
-        }
-        return _Rows(self.time_s, self.load, columns, self.uses)
-
-    def relations(self) -> dict[str, Floats]:
-        """The columns that a change of the system shows in, as words name them."""
-        return {_named(name): values for name, values in self.columns.items()}
-
-    def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """As levels and blocks of a curve."""
-        return observed_levels.levels(self.load, self.columns, blocks.label, ahead=ahead, by_mean=self.uses)
-
-
-def _use(name: str) -> str:
-    return f"use.{name}"
-
-
-def _named(column: str) -> str:
-    return f"the use of {column.removeprefix('use.')}" if column.startswith("use.") else f"the {column}"
-
-
-def _span(rows: _Rows, count: float) -> str:
+def _span(rows: Rows, count: float) -> str:
     usual, _ = in_blocks.pauses(rows.time_s)
     seconds = count * usual
     return span(seconds) if seconds >= 120 else f"{seconds:.3g} s"
 
 
-def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows, list[str]]:
+def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
     """What came after the last change that leaves enough rows; what a reader must know of it."""
     if not changes:
         return rows, []
@@ -239,7 +141,7 @@ def _last_regime(rows: _Rows, changes: tuple[RegimeChange, ...]) -> tuple[_Rows,
     return rows, ["Too few rows follow the last change: all rows were learnt from, and they mix several systems."]
 
 
-def _of_late(rows: _Rows) -> list[str]:
+def _of_late(rows: Rows) -> list[str]:
     """What has changed so late that what follows cannot be learnt from: all that is told is of before."""
     changed = observed_regimes.recent(rows.time_s, rows.load, rows.relations())
     if not changed:
@@ -257,18 +159,18 @@ def _way(change: RegimeChange) -> str:
     return "higher" if change.ratio > 1 else "lower"
 
 
-def _apart(rows: _Rows, observed: Observed) -> tuple[Apart, ...]:
+def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
     """Of all rows: in the curve an hour of each night is no more than outliers."""
     response = rows.columns.get("response")
-    each = (apart(name, rows.time_s, rows.load, rows.columns[_use(name)], response) for name in observed.use)
+    each = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
     return tuple(one for one in each if one is not None)
 
 
-def _growing(rows: _Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
+def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
     """Not of a use that has changed at one moment: a step looks like growth."""
     changed = {one.what for one in changes}
-    names = [name for name in observed.use if _named(_use(name)) not in changed]
-    each = (by_itself.grows(name, rows.time_s, rows.load, rows.columns[_use(name)]) for name in names)
+    names = [name for name in observed.use if named(use_of(name)) not in changed]
+    each = (by_itself.grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
     return tuple(one for one in each if one is not None)
 
 
@@ -279,7 +181,7 @@ def _either(demands: Sequence[ObservedDemand]) -> list[str]:
 
 
 def _curve(
-    levels: tuple[Level, ...], column: str, observed: Observed, rows: _Rows, within_ms: float | None
+    levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
     """The curve of the throughput, or of 1 / response time: what one requester would get. None without the column."""
     if column not in rows.columns:
@@ -317,7 +219,7 @@ def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
     return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
 
 
-def _longer(rows: _Rows) -> LoadInterval | None:
+def _longer(rows: Rows) -> LoadInterval | None:
     """The load from which on the response time is watched.BENT times that at low loads: a smooth curve has no bend, but
     such a load."""
     response = rows.columns.get("response")
@@ -335,9 +237,9 @@ def _said(warning: str) -> str:
 
 
 def _demand(
-    resource: str, rows: _Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
+    resource: str, rows: Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
 ) -> ObservedDemand:
-    column = _use(resource)
+    column = use_of(resource)
     use, weight = in_blocks.means(rows.columns[column], blocks.label, blocks.count)
     load, _ = in_blocks.means(
         np.where(np.isfinite(rows.columns[column]), rows.load, np.nan), blocks.label, blocks.count
@@ -384,7 +286,7 @@ def _demand(
 
 
 def _beyond(
-    straight: LoadInterval | None, rows: _Rows, column: str, seen: list[tuple[float, float]], near: float | None
+    straight: LoadInterval | None, rows: Rows, column: str, seen: list[tuple[float, float]], near: float | None
 ) -> Ahead:
     """Where it would be full; by its curve where that is proven, unless it was seen full: that needs no line."""
     if any(use >= SEEN_FULL for use, _ in seen):
@@ -414,12 +316,12 @@ def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> Loa
     return LoadInterval(load, min(low, max(crossing.low, low / 2)), max(high, min(crossing.high, above), load))
 
 
-def _ahead(rows: _Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
+def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
     """The rows as a forecast takes them; None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     levels = rows.levels(blocks, ahead=True)
-    resources = {name: _use(name) for name in observed.use}
+    resources = {name: use_of(name) for name in observed.use}
     found = observed_levels.observations(levels, observed.name, observed.axis, resources, observed.servers)
     found = replace(
         found,
@@ -434,7 +336,7 @@ def _mean(row: Observation) -> Observation:
 
 
 def _data(
-    observed: Observed, rows: _Rows, blocks: Blocks, residuals: list[Floats], missing: MissingRows
+    observed: Observed, rows: Rows, blocks: Blocks, residuals: list[Floats], missing: MissingRows
 ) -> ObservedData:
     usual, gaps = in_blocks.pauses(rows.time_s)
     away = np.stack(residuals)

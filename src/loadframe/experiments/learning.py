@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.analysis import observed as analysis
+from loadframe.analysis.observed_rows import TooLittleError
 from loadframe.errors import SampleError
 from loadframe.experiments.forecasting import predict
 from loadframe.model import Forecast, Learned, Observed
@@ -30,7 +31,7 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         )
     try:
         found = analysis.learn(observed, within_latency_p95_ms=within_latency_p95_ms)
-    except analysis.TooLittleError as error:
+    except TooLittleError as error:
         raise SampleError(f"{observed.name} says too little: {error}", remedy=LONGER) from None
     return replace(found, notes=(*observed.notes, *found.notes))
 
