@@ -149,6 +149,8 @@ CLOSED = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """With the worker of a nanny, which would start another one for the one that has ended."""
+    if process.poll() is not None:
+        return
     process.send_signal(signal.SIGSTOP)
     for each in [*psutil.Process(process.pid).children(recursive=True), process]:
         each.kill()
