@@ -69,7 +69,9 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
 def _check_loads(study: Study, workload: Workload) -> None:
     """That the workload can load the target, and on the axis that is asked for."""
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
-    if _loads(workload, study.target.kind, study.target.form):
+    if study.target.attach is not None and targets.kind_named(study.target.kind).one_system:
+        form = f"sharded {study.target.kind}"  # a whole one, of which the study does not say how many pieces it has
+    if _loads(workload, study.target.kind, form):
         return
     known = {name: workload_of(study, axis=name) for name in sorted(workloads.axes(kind))}
     others = [name for name, other in known.items() if _loads(other, study.target.kind, form)]

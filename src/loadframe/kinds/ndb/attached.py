@@ -237,7 +237,7 @@ class AttachedCluster(Attached):
         return replace(first, fronts=(first, *others)) if others else first
 
     def version(self) -> str:
-        return f"MySQL Cluster, SQL node {self._nodes[0].version()}"
+        return f"MySQL Cluster, {self._nodes[0].version()}"
 
     def describe(self) -> str:
         """The addresses of its SQL nodes, as they are named."""
