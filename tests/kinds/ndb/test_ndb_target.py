@@ -89,7 +89,7 @@ def test_requests_of_a_driver_and_the_cpu_of_threads_are_counted(target: NdbTarg
 def test_data_memory_fills_and_its_end_is_an_error(target: NdbTarget) -> None:
     """Error 827: Out of memory in Ndb Kernel, table data (increase DataMemory)."""
     empty = told(target).counters
-    assert empty["data_memory"] == 20 * 2**20
+    assert 0.9 * 20 * 2**20 < empty["data_memory"] <= 20 * 2**20
     assert points(target, "50000").returncode == 0
     half = told(target).counters
     assert empty["data_memory_used"] + 50000 * 100 < half["data_memory_used"] < half["data_memory"]
@@ -136,5 +136,5 @@ def test_the_redo_log_fills_and_its_end_is_an_error(lease: Lease) -> None:
 def test_at_this_moment_the_newest_of_each_counter_is_told_however_often_it_is_asked(target: NdbTarget) -> None:
     first, second = target.exposure.now(), target.exposure.now()
     assert first.keys() == second.keys()
-    assert second["data_memory"] == 20 * 2**20
+    assert 0.9 * 20 * 2**20 < second["data_memory"] <= 20 * 2**20
     assert 0 < second["data_memory_used"] < second["data_memory"]

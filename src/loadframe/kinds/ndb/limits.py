@@ -14,8 +14,9 @@ LIMITS: tuple[LimitRule, ...] = (
         ceiling="ndb.data_memory",
         unit="bytes",
         loud=True,
-        source=f"{MANUAL}, DataMemory; ndbinfo.resources, DATA_MEMORY; when it is full, error 827 (out of memory in "
-        "Ndb Kernel, table data); near: 80 %, where the node itself first writes it into the cluster log",
+        source=f"{MANUAL}, DataMemory; ndbinfo.resources, DATA_MEMORY, less its spare pages; when it is full, "
+        "error 827 (out of memory in Ndb Kernel, table data); near: 80 %, where the node itself "
+        "first writes it into the cluster log",
         configured="DataMemory",
         errors="workload.errors",
         chain=("cgroup.memory", "system.memory"),

@@ -35,7 +35,7 @@ ndb.recv_cpu                      | s/s   | CPU time of a receive thread, averag
 ndb.send_cpu                      | s/s   | CPU time of a send thread, average over all of them
 ndb.io_cpu                        | s/s   | CPU time of an I/O thread, average over all of them
 ndb.data_memory_used              | bytes | DataMemory in use, of the fullest data node
-ndb.data_memory                   | bytes | DataMemory (effective)
+ndb.data_memory                   | bytes | DataMemory (effective), less what is kept for restarts
 ndb.redo_log_used                 | bytes | redo log that is still needed, of the fullest part
 ndb.redo_log                      | bytes | redo log of a part, less what it never uses
 ndb.redo_buffer_used              | bytes | redo log that is not written yet, of the fullest part

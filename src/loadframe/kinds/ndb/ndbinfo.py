@@ -183,10 +183,11 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
     found = {"data_nodes": float(len({row["node_id"] for row in block["threadstat"]}))}
     resources = block.get("resources", ())
     for name, number in (("data_memory", DATA_MEMORY), ("send_buffers", TRANSPORTER_BUFFERS)):
-        found |= _fullest(name, ((row["used"], row["max"]) for row in resources if row["resource_id"] == number), PAGE)
+        rows = [row for row in resources if row["resource_id"] == number]
+        found |= _fullest(name, ((row["used"], str(int(row["max"]) - int(row["spare"]))) for row in rows), PAGE)
     for name, table in (("redo_log", "logspaces"), ("redo_buffer", "logbuffers")):
-        rows = block.get(table, ())
-        found |= _fullest(name, ((row["used"], row["total"]) for row in rows if row["log_type"] == REDO), 1)
+        parts = block.get(table, ())
+        found |= _fullest(name, ((row["used"], row["total"]) for row in parts if row["log_type"] == REDO), 1)
     if "redo_log" in found:
         found["redo_log"] = max(1.0, found["redo_log"] - REDO_KEPT)
     if links := block.get("transporters", ()):
