@@ -35,9 +35,10 @@ STUDY = """
 name = "beside-trials"
 question = "What goes on beside the trials?"
 [target]
-kind = "sqlite"
+kind = "service"
+command = ["true", "{port}"]
 [workload]
-kind = "job-queue"
+kind = "http"
 [load]
 axis = "concurrency"
 levels = [1]
