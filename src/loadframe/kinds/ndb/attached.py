@@ -264,8 +264,10 @@ def each_of(address: str) -> list[str]:
 def host_of(address: str, option_file: Path | None) -> str:
     """Of these SQL nodes the first host that is another machine, else the first; "" for sockets. Raises as
     mysql_attached.host_of."""
-    hosts = [host for one in each_of(address) if (host := host_of_one(one, option_file))]
-    return next((host for host in hosts if not is_here(host, afresh=True)), hosts[0] if hosts else "")
+    hosts = list(dict.fromkeys(host for one in each_of(address) if (host := host_of_one(one, option_file))))
+    if len(hosts) < 2:
+        return hosts[0] if hosts else ""
+    return next((host for host in hosts if not is_here(host, afresh=True)), hosts[0])
 
 
 def _host(uri: str) -> str:
