@@ -49,7 +49,7 @@ def test_what_does_not_fit_together_is_refused(kind: str, workload: str, shards:
 
 
 def test_what_stands_in_front_of_shards_has_metrics_and_rules_of_its_own() -> None:
-    in_front = {name for kind in KINDS.values() for name in kind.before}
+    in_front = {name for kind in KINDS.values() for name in (*kind.before, *kind.more_before)}
     assert in_front == set(IN_FRONT)
     for name in in_front:
         assert f"{name}.cage.cpu.utilization" in METRICS
