@@ -127,7 +127,7 @@ class DaskEngine:
         names = ", ".join(self.hosts)
         boots = {place.boot for place in self._places.values()}
         together = ("Some of them run on one kernel.",) if len(boots) < len(self._places) else ()
-        return (f"Trials ran side by side on the hosts {names} of the fleet {self._about.name}.", *together)
+        return (f"The hosts {names} of the fleet {self._about.name} took the trials.", *together)
 
     def present(self) -> frozenset[str]:
         """See Engine. A worker that has returned is looked at as at first, also where it has its old address."""
