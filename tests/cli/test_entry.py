@@ -43,6 +43,20 @@ main.run = run"""
     assert (process.returncode, out, err) == (130, "", "Stopped.\n")
 
 
+def test_ctrl_c_that_a_library_makes_an_error_of_its_own_is_no_fault_of_ours() -> None:
+    """pydantic does, where it comes while a model is built: with each command that begins."""
+    body = """
+def run(_):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as stopped:
+        raise RuntimeError("cannot build the validator") from stopped
+main.run = run"""
+    process = program(body)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (130, "", "Stopped.\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_that_is_ignored_from_outside_stays_ignored(number: signal.Signals) -> None:
     """nohup, and a shell's &."""

@@ -100,7 +100,9 @@ def _run() -> int:
 
         keep_signals()
         return run(sys.argv[1:])
-    except Exception as error:  # noqa: BLE001 - nothing above reports it
+    except Exception as error:
+        if any(signal.getsignal(number) == ignore for number in STOPPING):  # pydantic's builder makes Ctrl-C its error
+            raise KeyboardInterrupt from error
         told = faults.in_words(error)
         terminal.say(str(told))
         if terminal.wants_json(sys.argv[1:]):
