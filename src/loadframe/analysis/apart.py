@@ -25,7 +25,7 @@ FEWEST_DAYS = 3
 """Two days with the same hour may be chance."""
 
 MOST_OF, WINDOW_S = 0.9, 4 * 3600.0
-"""So large a share of the rows within so many hours of the day: then it comes at these hours."""
+"""Where nine in ten rows lie within the same four hours of the day, those hours are told."""
 
 FEWEST_RESPONSES = 10
 SINCE_1970, DAY_S = 1e8, 86400.0
