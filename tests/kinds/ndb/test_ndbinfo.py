@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from loadframe.kinds.ndb.ndbinfo import COLUMNS as ASKED
 from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Ceilings, Totals, blocks, ceilings_of, read_block
 from loadframe.metrics import METRICS
 
@@ -131,6 +132,16 @@ def test_what_cannot_be_seen_is_not_told_as_none_of_it() -> None:
     assert read is not None
     unseen = {"transactions_open", "operations_open", "largest_transaction", "most_changes", "transaction_memory"}
     assert not unseen & read[1].keys()
+
+
+def test_the_columns_that_are_asked_for_over_sql_are_all_that_is_read() -> None:
+    """A cluster that runs already is asked for these alone."""
+    (block,), _ = blocks(printed(ROWS))
+    asked_for = {table: [{name: row[name] for name in names} for row in block[table]] for table, names in ASKED.items()}
+    assert ASKED.keys() == set(TABLES[:-1])
+    effective = {"SharedGlobalMemory": 1 << 20}
+    given = (API, Totals(), ceilings_of(effective))
+    assert read_block(asked_for, *given) == read_block(block, API, Totals(), ceilings_of(effective))
 
 
 def test_what_is_told_is_known() -> None:

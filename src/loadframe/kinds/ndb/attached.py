@@ -7,7 +7,7 @@ tells nothing that ndbinfo does not: the SQL nodes say which one they have their
 from __future__ import annotations
 
 import socket as sockets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql_attached import host_of as host_of_one
 from loadframe.kinds.ndb.full_config import canonical
-from loadframe.kinds.ndb.ndbinfo import SPECS, Row, Totals, read_block
+from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
 from loadframe.kinds.ndb.own_settings import setting_or_none
 from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
@@ -40,17 +40,6 @@ CONFIGURED = (
     "SELECT p.param_name, v.config_value FROM ndbinfo.config_values v"
     " JOIN ndbinfo.config_params p ON p.param_number = v.config_param ORDER BY v.node_id DESC"
 )
-COLUMNS: Mapping[str, Sequence[str]] = {
-    "counters": ("node_id", "block_number", "block_instance", "counter_id", "val"),
-    "resources": ("node_id", "resource_id", "used", "max"),
-    "logspaces": ("node_id", "log_type", "total", "used"),
-    "logbuffers": ("node_id", "log_type", "total", "used"),
-    "transporters": (
-        "node_id", "remote_node_id", "connection_status", "bytes_sent", "overload_count", "slowdown_count",
-    ),
-    "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_now"),
-}  # fmt: skip
-"""What `read_block` reads of the base tables of ndbinfo."""
 API_NODES = "SELECT node_id FROM ndbinfo.config_nodes WHERE node_type = 'API'"
 PROCESSES = "SELECT process_id, service_URI FROM ndbinfo.processes"
 
@@ -120,6 +109,7 @@ class AttachedCluster(Attached):
         self._totals = Totals()
         self._why_not = ""
         self._api = self._api_nodes()
+        self._ceilings = ceilings_of(dict(self._of_data_nodes()))
 
     def _one_cluster(self) -> str:
         """Its management server. TargetError where a SQL node has no cluster, or another one."""
@@ -155,7 +145,7 @@ class AttachedCluster(Attached):
         found = added_up([node.counters() for node in self._nodes])
         try:
             tables = {name: self._nodes[0].table(name) for name in COLUMNS}
-            told = read_block(tables, self._api, self._totals)
+            told = read_block(tables, self._api, self._totals, self._ceilings)
         except TargetError as error:
             self._why_not = error.fact
             return found

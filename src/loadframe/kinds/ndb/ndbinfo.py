@@ -64,6 +64,19 @@ SPECS = (
     *(CounterSpec(name, f"ndb.{name}", cumulative=True) for name in COUNTED),
     *(CounterSpec(name, f"ndb.{name}", cumulative=False) for name in GAUGES),
 )
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "counters": ("node_id", "block_number", "block_instance", "counter_id", "val"),
+    "resources": ("node_id", "resource_id", "reserved", "used", "max", "spare"),
+    "logspaces": ("node_id", "log_type", "total", "used"),
+    "logbuffers": ("node_id", "log_type", "total", "used"),
+    "transporters": (
+        "node_id", "remote_node_id", "connection_status", "bytes_sent", "overload_count", "slowdown_count",
+    ),
+    "transactions": ("node_id", "c_ops"),
+    "frag_locks": ("node_id", "table_id", "fragment_num", *LOCKS_WAITED, *LOCKS_TIMED),
+    "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
+}  # fmt: skip
+"""All that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
 Row = Mapping[str, str]
 Block = Mapping[str, Sequence[Row]]
 US, MS = 1e6, 1e3
