@@ -89,7 +89,7 @@ def test_without_the_counter_of_waits_nothing_is_said_of_the_pool(make_step: Ste
         ({"ndb.lock_waits": 900.0, "ndb.lock_wait": 6.0}, "ndb.row_locks"),
         ({"ndb.redo_fill": 0.9, "ndb.writes": 4000.0}, "ndb.redo_log"),
         ({"ndb.preemptions": 9000.0, "target.cpu.run_delay": 2.0}, "ndb.threads_share_cpu"),
-        ({"sql1.cpu.utilization": 0.97}, "ndb.sql_node"),
+        ({"ndb.sql.cpu": 0.97}, "ndb.sql_node"),
     ],
 )
 def test_what_the_counters_show_is_named_and_busy_cpus_are_another_cause(

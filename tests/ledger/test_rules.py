@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadframe.experiments.limits_now import SOURCES
 from loadframe.kinds.mariadb.counters import COUNTERS as MARIADB
 from loadframe.kinds.mysql.counters import COUNTERS as MYSQL
+from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
 from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.target import NginxTarget
@@ -71,5 +72,7 @@ def test_what_is_derived_is_registered_and_read() -> None:
         assert one.metric in METRICS
         for need in one.needs:
             assert need in METRICS
-            of_steps = need.startswith(("system.", "target.cage.", "target.runtime."))
+            of_steps = need.startswith(
+                ("system.", "target.cage.", "target.runtime.", *(f"{name}." for name in SQL_NODES))
+            )
             assert of_steps or need in read | {other.metric for other in DERIVED}, one.metric

@@ -19,7 +19,7 @@ from loadframe.ledger.derived import derive
 def test_the_sql_nodes_own_thread_is_no_client_and_each_connection_has_its_share(
     wait: float, pool: float, receive_from: float, shared_by: float, slots: float
 ) -> None:
-    told = {"ndb.sql.wait": wait, "ndb.sql.pool": pool, "ndb.sql.receive_from": receive_from}
+    told = {"ndb.sql.nodes": 1.0, "ndb.sql.wait": wait, "ndb.sql.pool": pool, "ndb.sql.receive_from": receive_from}
     found, _ = derive(told, {})
     assert found["ndb.sql.shared_by"] == pytest.approx(shared_by)
     assert found["ndb.sql.waiting"] == pytest.approx(max(0.0, wait - 1.0))

@@ -20,6 +20,7 @@ from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.kinds.ndb.sums import added_up
 from loadframe.kinds.ndb.with_sql import NdbSqlTarget
 from loadframe.kinds.registry import components, kind_named
+from loadframe.ledger.derived import derive
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
 from loadframe.workloads import registry as workloads
@@ -90,10 +91,29 @@ def test_a_study_has_as_many_sql_nodes_as_it_says() -> None:
 
 def test_counters_of_several_are_those_of_all_and_the_worst_connected_one_counts() -> None:
     each = [
-        {"Questions": 10.0, "Ndb_number_of_ready_data_nodes": 2.0, "Only_here": 1.0},
-        {"Questions": 5.0, "Ndb_number_of_ready_data_nodes": 1.0},
+        {
+            "Questions": 10.0,
+            "Ndb_number_of_ready_data_nodes": 2.0,
+            "ndb_cluster_connection_pool": 4.0,
+            "Only_here": 1.0,
+        },
+        {"Questions": 5.0, "Ndb_number_of_ready_data_nodes": 1.0, "ndb_cluster_connection_pool": 4.0},
     ]
-    assert added_up(each) == {"Questions": 15.0, "Ndb_number_of_ready_data_nodes": 1.0}
+    both = {"Questions": 15.0, "Ndb_number_of_ready_data_nodes": 1.0, "ndb_cluster_connection_pool": 8.0}
+    assert added_up(each) == both
+
+
+def test_threads_of_several_sql_nodes_wait_on_the_connections_of_all_of_them() -> None:
+    """Four on each of two connections, and each node's own; two nodes with one connection have two."""
+    found, _ = derive(
+        {"ndb.sql.wait": 10.0, "ndb.sql.nodes": 2.0, "ndb.sql.pool": 2.0, "ndb.sql.receive_from": 8.0}, {}
+    )
+    assert (found["ndb.sql.waiting"], found["ndb.sql.shared_by"], found["ndb.sql.receive_slots"]) == (8.0, 4.0, 16.0)
+
+
+def test_of_several_sql_nodes_the_busiest_tells_whether_their_cpus_are_used_up() -> None:
+    found, _ = derive({"sql1.cpu.utilization": 0.4, "sql2.cpu.utilization": 0.95, "sql2.cpu.cores": 0.95}, {})
+    assert (found["ndb.sql.cpu"], found["ndb.sql.cores"]) == (0.95, 0.95)
 
 
 STUDY = """
@@ -204,7 +224,7 @@ def test_what_takes_no_restart_of_the_sql_node_restarts_nothing_and_its_end_is_t
     os.kill(sql, 9)
     os.waitid(os.P_PID, sql, os.WEXITED | os.WNOWAIT)
     assert not target.healthy()
-    with pytest.raises(TargetError, match="SQL node died"):
+    with pytest.raises(TargetError, match="SQL node sql1 died"):
         target.counters()
 
 

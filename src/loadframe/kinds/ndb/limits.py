@@ -124,7 +124,7 @@ LIMITS: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="ndb.sql_pool",
-        title="threads that wait for data nodes, against the connections of the SQL node",
+        title="threads that wait for data nodes, against the connections of the SQL nodes",
         use="ndb.sql.waiting",
         ceiling="ndb.sql.receive_slots",
         source=f"{MANUAL}, ndb_cluster_connection_pool and ndb_recv_thread_activation_threshold: from as many waiting "

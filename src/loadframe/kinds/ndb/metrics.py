@@ -8,7 +8,8 @@ from loadframe.knowledge.metric import Derived, connections, requests
 
 THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv", "send", "io")
 """The kinds of a data node's threads, as ndbinfo calls them."""
-IN_FRONT = ("management", "sql1", "sql2", "sql3", "sql4")
+SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
+IN_FRONT = ("management", *SQL_NODES)
 
 ROWS = """
 ndb.transactions                  | 1/s   | transactions begun
@@ -54,40 +55,43 @@ ndb.send_buffers                  | bytes | send buffers of a data node
 ndb.api_nodes                     | count | API nodes connected, Loadframe's own included
 ndb.api_slots                     | count | API nodes that the configuration has
 ndb.data_nodes                    | count | data nodes that answer
-ndb.sql.statements                | 1/s   | statements that the SQL node was given
-ndb.sql.connections               | count | client connections of the SQL node
-ndb.sql.max_connections           | count | client connections that the SQL node allows (effective)
-ndb.sql.threads_running           | count | threads of the SQL node that work on a statement
-ndb.sql.data_nodes                | count | data nodes that the SQL node is connected to
-ndb.sql.pool                      | count | connections of the SQL node to the cluster (effective)
+ndb.sql.nodes                     | count | SQL nodes that are read
+ndb.sql.cpu                       | share | CPUs that a SQL node may use, in use; of the busiest one
+ndb.sql.cores                     | cores | CPU time of all SQL nodes
+ndb.sql.statements                | 1/s   | statements that the SQL nodes were given
+ndb.sql.connections               | count | client connections of the SQL nodes
+ndb.sql.max_connections           | count | client connections that the SQL nodes allow (effective)
+ndb.sql.threads_running           | count | threads of the SQL nodes that work on a statement
+ndb.sql.data_nodes                | count | data nodes that a SQL node is connected to; of the one with fewest
+ndb.sql.pool                      | count | connections of the SQL nodes to the cluster (effective)
 ndb.sql.receive_from              | count | waiting threads of a connection from which on one thread receives for them
 ndb.sql.shared_by                 | count | threads that wait for data nodes on each connection
 ndb.sql.receive_slots             | count | threads that the connections serve before one receives for all on each
-ndb.sql.wait                      | s/s   | threads of the SQL node that wait for data nodes, its own included
+ndb.sql.wait                      | s/s   | threads of the SQL nodes that wait for data nodes, their own included
 ndb.sql.waiting                   | s/s   | threads that serve clients and wait for data nodes
-ndb.sql.waits_for_operations      | 1/s   | times a thread of the SQL node waited for operations on rows
-ndb.sql.waits_for_scans           | 1/s   | times a thread of the SQL node waited for rows of a scan
-ndb.sql.bytes_sent                | bytes/s | bytes that the SQL node sent to data nodes
-ndb.sql.bytes_received            | bytes/s | bytes that the SQL node received from data nodes
-ndb.sql.commits                   | 1/s   | transactions that the SQL node committed in the cluster
-ndb.sql.aborts                    | 1/s   | transactions that the SQL node aborted in the cluster
-ndb.sql.reads_by_key              | 1/s   | operations by primary key of the SQL node
-ndb.sql.range_scans               | 1/s   | scans of ordered indexes by the SQL node
-ndb.sql.sends_forced              | 1/s   | sends of the SQL node at once
-ndb.sql.sends_deferred            | 1/s   | sends that the SQL node left to a later moment
+ndb.sql.waits_for_operations      | 1/s   | times a thread of a SQL node waited for operations on rows
+ndb.sql.waits_for_scans           | 1/s   | times a thread of a SQL node waited for rows of a scan
+ndb.sql.bytes_sent                | bytes/s | bytes that SQL nodes sent to data nodes
+ndb.sql.bytes_received            | bytes/s | bytes that SQL nodes received from data nodes
+ndb.sql.commits                   | 1/s   | transactions that SQL nodes committed in the cluster
+ndb.sql.aborts                    | 1/s   | transactions that SQL nodes aborted in the cluster
+ndb.sql.reads_by_key              | 1/s   | operations by primary key of the SQL nodes
+ndb.sql.range_scans               | 1/s   | scans of ordered indexes by SQL nodes
+ndb.sql.sends_forced              | 1/s   | sends of SQL nodes at once
+ndb.sql.sends_deferred            | 1/s   | sends that SQL nodes left to a later moment
 """
 """name | unit | what."""
 
 OWN_WAITS = 1.0
-"""Without any client 1.003 threads waited on average in a SQL node of 9.7.4: its ndb_binlog thread always does."""
+"""Of each SQL node: without any client 1.003 threads waited on average in one of 9.7.4, its ndb_binlog always."""
 
 
-def _clients_alone(wait: float) -> float:
-    return max(0.0, wait - OWN_WAITS)
+def _clients_alone(wait: float, nodes: float) -> float:
+    return max(0.0, wait - nodes * OWN_WAITS)
 
 
-def _on_each(wait: float, pool: float) -> float:
-    return _clients_alone(wait) / pool
+def _on_each(wait: float, nodes: float, pool: float) -> float:
+    return _clients_alone(wait, nodes) / pool
 
 
 def _slots(pool: float, receive_from: float) -> float:
@@ -97,9 +101,11 @@ def _slots(pool: float, receive_from: float) -> float:
 
 DERIVED = (
     Derived("ndb.redo_fill", ("ndb.redo_log_used", "ndb.redo_log"), truediv),
-    Derived("ndb.sql.waiting", ("ndb.sql.wait",), _clients_alone),
-    Derived("ndb.sql.shared_by", ("ndb.sql.wait", "ndb.sql.pool"), _on_each),
+    Derived("ndb.sql.waiting", ("ndb.sql.wait", "ndb.sql.nodes"), _clients_alone),
+    Derived("ndb.sql.shared_by", ("ndb.sql.wait", "ndb.sql.nodes", "ndb.sql.pool"), _on_each),
     Derived("ndb.sql.receive_slots", ("ndb.sql.pool", "ndb.sql.receive_from"), _slots),
+    Derived("ndb.sql.cpu", tuple(f"{name}.cpu.utilization" for name in SQL_NODES), max, either=True),
+    Derived("ndb.sql.cores", tuple(f"{name}.cpu.cores" for name in SQL_NODES), sum, either=True),
 )
 
 AGREEMENTS = (

@@ -52,7 +52,7 @@ SIGNATURES = (
     Signature(
         id="ndb.sql_pool",
         rank=Rank.WORKERS,
-        title="many threads of the SQL node wait on each of its connections to the cluster",
+        title="many threads of a SQL node wait on each of its connections to the cluster",
         present=(
             Condition(
                 "ndb.sql.shared_by",
@@ -116,13 +116,13 @@ SIGNATURES = (
     Signature(
         id="ndb.sql_node",
         rank=Rank.CPU,
-        title="the SQL node has used up its CPUs before the data nodes have theirs",
-        present=(Condition("sql1.cpu.utilization", ">=", HOT, "USE method: a resource at 90 % and above has queues"),),
+        title="a SQL node has used up its CPUs before the data nodes have theirs",
+        present=(Condition("ndb.sql.cpu", ">=", HOT, "USE method: a resource at 90 % and above has queues"),),
         absent=(
             HOT_THREAD,
             *(Condition(f"ndb.{kind}_cpu", ">=", HOT, "a data node's threads are full") for kind in WHAT),
         ),
-        explanation="The data nodes could do more; a second SQL node, or more CPUs for this one, gives it to them.",
+        explanation="The data nodes could do more; another SQL node, or more CPUs for this one, gives it to them.",
         explains=("cpu.saturated",),
     ),
 )
@@ -132,5 +132,5 @@ TRACES: Mapping[str, Trace] = {
     **{f"ndb.{kind}_threads": Trace("target.cpu.cores", "spread") for kind in WHAT},
     "ndb.threads_share_cpu": Trace("target.cpu.run_delay", "waiting"),
     "ndb.redo_log": Trace("workload.errors", price=False),
-    "ndb.sql_node": Trace("sql1.cpu.cores", "spread"),
+    "ndb.sql_node": Trace("ndb.sql.cores", "spread"),
 }

@@ -60,7 +60,9 @@ VARIABLES = (
     _gauge("ndb_recv_thread_activation_threshold", "sql.receive_from"),
     _gauge("max_connections", "sql.max_connections"),
 )
-COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES)
+ITSELF = "sql_nodes"
+"""One, of each; added up, how many there are."""
+COUNTERS: tuple[CounterSpec, ...] = (*STATUS, *VARIABLES, _gauge(ITSELF, "sql.nodes"))
 
 
 def _with_ndb(name: str) -> str | None:
@@ -176,7 +178,7 @@ def read_counters(control: Control) -> dict[str, float]:
     told = control.pairs("SHOW GLOBAL STATUS", [spec.name for spec in STATUS])
     told |= control.pairs("SHOW GLOBAL VARIABLES", [spec.name for spec in VARIABLES])
     found = {name: number for name, text in told.items() if (number := finite(text)) is not None}
-    return found | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
+    return {ITSELF: 1.0, **found} | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
 
 
 def _connected(control: Control) -> Callable[[], bool]:

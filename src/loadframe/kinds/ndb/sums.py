@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-LEAST = frozenset({"Ndb_number_of_ready_data_nodes", "ndb_cluster_connection_pool"})
-"""Of which the worst connected SQL node's counts: it is the one that waits."""
+LEAST = frozenset({"Ndb_number_of_ready_data_nodes", "ndb_recv_thread_activation_threshold"})
+"""Which are not added up: the worst connected SQL node's counts, and the one that first receives for all."""
 
 
 def added_up(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
