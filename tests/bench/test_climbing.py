@@ -187,3 +187,10 @@ def test_of_two_states_each_comes_first_as_often() -> None:
     drawn = [[name for name, _ in order] for order in islice(grouped_orders(random.Random(2), groups, [1.0]), 400)]
     for one, other in (("A", "B"), ("A", "C"), ("B", "E")):
         assert sum(names.index(one) < names.index(other) for names in drawn) == pytest.approx(200, abs=20)
+
+
+def test_a_budget_that_two_blocks_of_each_change_exceed_is_said(simulated: Simulated) -> None:
+    said = climbed(simulated(gains, CHANGES, ONE_LEVEL, "measure.budget=10s", "measure.blocks={min=2,max=2}")).missing[
+        -1
+    ]
+    assert said.startswith("It took 24 s, and the budget is 10 s: each change has 2 blocks at least")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis import comparison
 from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.budget import Budget
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
 from loadframe.experiments.sizing import UNFIT
@@ -18,6 +19,8 @@ from loadframe.study.declaration import ChangeTable
 
 CLIMB_SHARE = 0.7
 """Of the budget for trying the changes, each as much as any other; the rest is for the ladder as a whole."""
+OVERRUN = 0.1
+"""Of the budget; more is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,13 @@ def climb(
     keep_all: every change is kept, so none has to be tried first. note: told of every rung, so that nothing that was
     proved is lost. Raises as Bench.take_step does where the target fails in a state that worked before.
     """
+    climbed = _measured_within(book, states, keep_all, note)
+    return replace(climbed, missing=(*climbed.missing, *_overrun(book.budget)))
+
+
+def _measured_within(
+    book: Bookkeeping, states: LadderStates, keep_all: bool, note: Callable[[Climbed], None]
+) -> Climbed:
     climbed = Climbed(_all_kept(book, states)) if keep_all else _try_all(book, states, note)
     note(climbed)
     if not climbed.kept:
@@ -50,6 +60,14 @@ def climb(
     climbed = _taken_apart(book, states, climbed)
     note(climbed)
     return _with_partners(book, states, climbed)
+
+
+def _overrun(budget: Budget) -> Iterator[str]:
+    if budget.spent_s() > (1 + OVERRUN) * budget.total_s:
+        yield (
+            f"It took {budget.spent_s():.0f} s, and the budget is {budget.total_s:.0f} s: each change has "
+            f"{FEWEST_BLOCKS} blocks at least, with the restarts that it needs. Fewer levels or changes take less."
+        )
 
 
 # --- one change after the other ---------------------------------------------------------------------------------------
