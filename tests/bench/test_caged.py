@@ -149,3 +149,39 @@ def test_a_machine_that_cannot_cage_says_so_before_anything_starts(
     with pytest.raises(CageError, match="memory") as caught:
         check_study(parse(STUDY.format(kind="sqlite", workload="job-queue")))
     assert "Delegate=yes" in caught.value.remedy
+
+
+class Forgetful(Target):
+    """Loses its data with every other state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = 0
+
+    def endpoint(self) -> str:
+        return "here"
+
+    def has_lost_data(self) -> bool:
+        before, self.seen = self.seen, len(self.states)
+        return before > 0 and self.seen > before
+
+
+class Load:
+    """Remembers where it made its data."""
+
+    def __init__(self) -> None:
+        self.made: list[object] = []
+
+    def install(self, endpoint: object) -> None:
+        self.made.append(endpoint)
+
+
+def test_what_a_target_has_lost_is_made_again() -> None:
+    caged, load = CagedTarget(Forgetful(), Cage()), Load()  # type: ignore[arg-type]
+    caged.start(STATE)
+    caged.install(load)  # type: ignore[arg-type]
+    assert load.made == ["here"]
+    caged.apply(TargetState({"table_open_cache": 128}))
+    assert load.made == ["here", "here"]
+    caged.start(STATE)
+    assert len(load.made) == 3

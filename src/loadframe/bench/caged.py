@@ -16,7 +16,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.own_user import User
 from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.base import Cache, Exposing, Listening, Noting, PrintsStages, Target
+from loadframe.kinds.base import Cache, Exposing, Listening, Losing, Noting, PrintsStages, Target
 from loadframe.kinds.exposed import Exposure
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
@@ -41,6 +41,7 @@ class CagedTarget:
         self._target = target
         self._cpus = cpus
         self._bound = False
+        self._workload: Workload | None = None
         self._groups = {"": cages, **{f"{cage.component}.": (cage,) for cage in beside}}
         self.cages = (*beside, *cages)
         self.kind = target.kind
@@ -65,6 +66,7 @@ class CagedTarget:
 
     def install(self, workload: Workload) -> None:
         """The workload's data."""
+        self._workload = workload
         workload.install(self.endpoint())
 
     def abandon(self) -> list[ChangeRecord]:
@@ -85,6 +87,7 @@ class CagedTarget:
             self._target.start(own)
         self._bound = False
         self._bind(state)
+        self._install_again()
 
     def apply(self, state: TargetState) -> None:
         """The cage first: what the target is to have must be there when it asks for it."""
@@ -96,6 +99,7 @@ class CagedTarget:
         with self._explained():
             self._target.apply(own)
         self._bind(state)
+        self._install_again()
 
     def reset(self) -> None:
         with self._explained():
@@ -177,6 +181,10 @@ class CagedTarget:
     def notes(self) -> tuple[str, ...]:
         """What it has found out that the report has to say."""
         return self._target.notes() if isinstance(self._target, Noting) else ()
+
+    def _install_again(self) -> None:
+        if isinstance(self._target, Losing) and self._target.has_lost_data() and self._workload is not None:
+            self.install(self._workload)
 
     def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
         """What the target itself has to do, and the limits of its cages by what their names begin with."""

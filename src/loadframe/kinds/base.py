@@ -95,6 +95,14 @@ class Listening(Protocol):
 
 
 @runtime_checkable
+class Losing(Protocol):
+    """A private target that loses its data where it is brought to a state that has no room for them."""
+
+    def has_lost_data(self) -> bool:
+        """Whether it has since the last call: then the workload has to make its data again."""
+
+
+@runtime_checkable
 class Noting(Protocol):
     """A target that finds out something that the report of a run has to say."""
 

@@ -138,3 +138,22 @@ def test_at_this_moment_the_newest_of_each_counter_is_told_however_often_it_is_a
     assert first.keys() == second.keys()
     assert 0.9 * 20 * 2**20 < second["data_memory"] <= 20 * 2**20
     assert 0 < second["data_memory_used"] < second["data_memory"]
+
+
+@pytest.mark.ndb
+def test_rows_that_do_not_fit_any_more_are_lost_and_said_and_it_goes_on(target: NdbTarget) -> None:
+    """200,000 rows of 100 bytes need more than 20 MiB."""
+    larger, smaller = TargetState({**SMALL, "DataMemory": "80M"}), TargetState(SMALL)
+    target.apply(larger)
+    done = points(target, "200000", "0", seconds="1")
+    assert done.returncode == 0, done.stderr
+    assert told(target).counters["data_memory_used"] > 21 << 20
+    assert not target.has_lost_data()
+    target.apply(smaller)
+    assert target.healthy()
+    assert target.effective()["DataMemory"] == 20 << 20
+    assert [target.has_lost_data(), target.has_lost_data()] == [True, False]
+    assert "began once with empty file systems" in target.notes()[-1]
+    assert points(target, "check").returncode == 3, "the table is gone"
+    target.apply(larger)
+    assert not target.has_lost_data(), "there is room for what is there"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from loadframe.errors import StudyError, TargetError
@@ -15,7 +16,7 @@ from loadframe.kinds.ndb.full_config import read_full_config
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text
 from loadframe.kinds.ndb.programs import PACKAGE
-from loadframe.kinds.ndb.restarts import stages
+from loadframe.kinds.ndb.restarts import Stage, stages
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S
 from loadframe.kinds.private_target import run_by
 from loadframe.model import SettingValue, TargetState
@@ -44,6 +45,9 @@ class PrivateCluster:
         }
         self._settings: Settings | None = None
         self._has_data = False
+        self._grown = 0
+        self.lost_data = 0
+        """How often the data nodes began with empty file systems, as their rows did not fit."""
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -72,26 +76,19 @@ class PrivateCluster:
         if self._settings is not None:
             raise TargetError("The cluster is running already", remedy="Use apply, or stop it first.")
         self._settings = wanted
-        self._start_management()
-        self._start_data(self.data, initial=not self._has_data)
+        with self._room_or_nothing(wanted):
+            self._start_management()
+            self._start_data(self.data, initial=not self._has_data)
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
         """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
-        where the settings allow it. TargetError, before anything is restarted, where they would be lost."""
+        where the settings allow it. TargetError, before anything is restarted, where they would be lost; but rows that
+        more DataMemory had room for are lost where there is too little for them now, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
-        for stage in stages(old, wanted, self.replicas(old)):
-            self._settings = stage.settings
-            if stage.restart == "system":
-                self._stop_all()
-                self._start_management()
-                self._start_data(self.data)
-                continue
-            self.management.kill()
-            self._start_management()
-            self._await(self.data, "died")  # it commands no node before it is in touch with it again
-            for name in self.data:
-                self._restart_one(name, initial=stage.restart == "rolling, initial")
+        ways = stages(old, wanted, self.replicas(old))
+        with self._room_or_nothing(wanted):
+            self._go(ways)
         self._settings = wanted
 
     def heal(self) -> tuple[str, ...]:
@@ -218,6 +215,39 @@ class PrivateCluster:
             self.data[name].start(self.management, self._allowances[name], initial=initial)
         self._await(names, "would not start")
 
+    def _go(self, ways: Iterable[Stage]) -> None:
+        for stage in ways:
+            self._settings = stage.settings
+            if stage.restart == "system":
+                self._stop_all()
+                self._start_management()
+                self._start_data(self.data)
+                continue
+            self.management.kill()
+            self._start_management()
+            self._await(self.data, "died")  # it commands no node before it is in touch with it again
+            for name in self.data:
+                self._restart_one(name, initial=stage.restart == "rolling, initial")
+
+    @contextmanager
+    def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
+        """Starts data nodes with these settings. Where they fail, and had more DataMemory before, they begin again
+        without rows: a data node ends with error 625 where its memory is full before all of them are loaded."""
+        memory = _bytes(wanted)
+        try:
+            yield
+        except TargetError:
+            if not self._has_data or memory >= self._grown:
+                raise
+            for node in (*self.data.values(), self.management):
+                node.kill()
+            self._settings = wanted
+            self._start_management()
+            self._start_data(self.data, initial=True)
+            self.lost_data += 1
+            self._grown = 0
+        self._grown = max(self._grown, memory)
+
     def _restart_one(self, name: str, *, initial: bool) -> None:
         """The others go on meanwhile."""
         node = self.data[name]
@@ -253,6 +283,12 @@ class PrivateCluster:
         self.management.kill()
         if errors:
             raise errors[0]
+
+
+def _bytes(settings: Settings) -> int:
+    """DataMemory."""
+    value = settings.get("DataMemory", CATALOGUE.known("DataMemory").default)
+    return value if isinstance(value, int) else 0
 
 
 def _each(actions: Iterable[Callable[[], None]]) -> list[TargetError]:

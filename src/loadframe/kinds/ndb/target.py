@@ -47,6 +47,7 @@ class NdbTarget:
         self._state = TargetState()
         self._effective: dict[str, SettingValue] = {}
         self._lost: list[str] = []
+        self._told_lost = 0
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -143,6 +144,18 @@ class NdbTarget:
 
     def notes(self) -> tuple[str, ...]:
         """See kinds.base.Noting."""
+        emptied = (
+            f"The data nodes began {_times(self._cluster.lost_data)} with empty file systems, and the load made its "
+            "data again: with more DataMemory there were more rows than fit into less.",
+        )
+        return (*self._notes_of_nodes(), *(emptied if self._cluster.lost_data else ()))
+
+    def has_lost_data(self) -> bool:
+        """See kinds.base.Losing."""
+        before, self._told_lost = self._told_lost, self._cluster.lost_data
+        return self._told_lost > before
+
+    def _notes_of_nodes(self) -> tuple[str, ...]:
         return tuple(
             f"Data node {name} ended {times} in a step while the cluster went on, and was started again after it: "
             "requests that failed meanwhile are counted as errors, and the step is flagged part-lost."
