@@ -115,7 +115,7 @@ FULL = {
 def test_what_is_full_is_a_cause_where_requests_fail_and_none_where_they_do_not(
     make_step: StepMaker, limit: str
 ) -> None:
-    """Since MySQL Cluster 8.0 more operations than MaxNoOfConcurrentOperations take other memory: that is no error."""
+    """Use is seen once a second, and more transactions than are reserved take other memory: full alone is no cause."""
     use, ceiling = FULL[limit]
     past = {use: 32.0, ceiling: 32.0, "workload.errors": 400.0}
     below = {use: 8.0, ceiling: 32.0, "workload.errors": 0.0}

@@ -43,6 +43,7 @@ ROWS = {
         "2 1 4096 2147680260 1 4203520 7 0 12 1 0",
         "3 1 4097 2147680260 2 4203520 7 0 3 0 0",
         "3 1 4098 2147680260 3 4203520 7 0 11 0 0",
+        "3 2 4099 2147680260 4 4203520 7 0 5 0 0",
     ],
     "frag_locks": ["2 1 10 0 900 890 8 2 50 49 1 0 1500 500", "3 1 10 1 10 10 0 0 0 0 0 0 0 0"],
     "threadstat": [
@@ -103,8 +104,8 @@ def test_what_is_under_way_is_told_of_the_data_node_that_has_most_beside_what_it
     read = read_block(block, API, Totals(), ceilings_of(effective))
     assert read is not None
     found = read[1]
-    assert (found["transactions_open"], found["most_transactions"]) == (2, 4096), "of node 3"
-    assert (found["operations_open"], found["most_operations"]) == (14, 32768), "of node 3"
+    assert (found["transactions_open"], found["most_transactions"]) == (3, 4096), "of node 3"
+    assert (found["operations_open"], found["most_operations"]) == (14, 32768), "of its first coordinator"
     assert (found["largest_transaction"], found["most_changes"]) == (12, 32768), "of node 2; no number of its own"
     assert (found["transaction_memory_used"], found["transaction_memory"]) == (497 * 32768, (3493 + 32) * 32768)
     assert (found["lock_waits"], found["lock_wait"]) == (11, 2.0), "of both nodes; in seconds"

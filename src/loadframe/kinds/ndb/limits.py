@@ -85,13 +85,13 @@ LIMITS: tuple[LimitRule, ...] = (
     ),
     LimitRule(
         id="ndb.operations",
-        title="the operations of a data node at once (MaxNoOfConcurrentOperations)",
+        title="the operations of a transaction coordinator at once (MaxNoOfConcurrentOperations)",
         use="ndb.operations_open",
         ceiling="ndb.most_operations",
         loud=True,
-        source=f"{MANUAL}, MaxNoOfConcurrentOperations; ndbinfo.cluster_transactions, count_operations, once a second. "
-        "Since 8.0 memory is reserved for this many, and more take SharedGlobalMemory: it is an error only where "
-        "requests fail; near: 80 %, our choice",
+        source=f"{MANUAL}, MaxNoOfConcurrentOperations; ndbinfo.cluster_transactions, count_operations, once a second, "
+        "of each transaction coordinator thread: it refuses more that change or lock rows with error 234 "
+        "(Dbtc::execTCKEYREQ in DbtcMain.cpp; seen in 9.7.2); near: 80 %, our choice",
         configured="MaxNoOfConcurrentOperations",
         errors="workload.errors",
         chain=("ndb.transaction_memory",),

@@ -46,7 +46,7 @@ ndb.transaction_memory_used       | bytes | memory for what is in work, in use, 
 ndb.transaction_memory            | bytes | memory that this may take, SharedGlobalMemory included
 ndb.transactions_open             | count | transactions under way, of the data node that has most
 ndb.most_transactions             | count | MaxNoOfConcurrentTransactions (effective)
-ndb.operations_open               | count | operations of these, of the data node that has most
+ndb.operations_open               | count | operations of these, of the transaction coordinator that has most
 ndb.most_operations               | count | MaxNoOfConcurrentOperations (effective)
 ndb.largest_transaction           | count | operations of the largest transaction under way
 ndb.most_changes                  | count | rows that one transaction may change (effective)
@@ -109,7 +109,7 @@ DERIVED = (
 )
 
 AGREEMENTS = (
-    requests("ndb.transactions", also=("ndb.",)),
+    requests("ndb.transactions", "ndb.table_scans", "ndb.range_scans", also=("ndb.",)),
     requests("ndb.sql.statements", also=("ndb.sql.",)),
     connections("ndb.sql.connections"),
 )

@@ -7,6 +7,7 @@ Information Database".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -72,7 +73,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "transporters": (
         "node_id", "remote_node_id", "connection_status", "bytes_sent", "overload_count", "slowdown_count",
     ),
-    "transactions": ("node_id", "c_ops"),
+    "transactions": ("node_id", "block_instance", "c_ops"),
     "frag_locks": ("node_id", "table_id", "fragment_num", *LOCKS_WAITED, *LOCKS_TIMED),
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
@@ -218,12 +219,13 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
         most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
         found |= _fullest("transaction_memory", most, PAGE)
     if "transactions" in block:
-        sizes: dict[str, list[int]] = {}
+        of_nodes, of_coordinators = Counter[str](), Counter[tuple[str, str]]()
         for row in block["transactions"]:
-            sizes.setdefault(row["node_id"], []).append(int(row["c_ops"]))
-        found["transactions_open"] = float(max((len(each) for each in sizes.values()), default=0))
-        found["operations_open"] = float(max((sum(each) for each in sizes.values()), default=0))
-        found["largest_transaction"] = float(max((max(each) for each in sizes.values()), default=0))
+            of_nodes[row["node_id"]] += 1
+            of_coordinators[row["node_id"], row["block_instance"]] += int(row["c_ops"])
+        found["transactions_open"] = float(max(of_nodes.values(), default=0))
+        found["operations_open"] = float(max(of_coordinators.values(), default=0))
+        found["largest_transaction"] = float(max((int(row["c_ops"]) for row in block["transactions"]), default=0))
     allowed = {
         "most_transactions": ceilings.transactions,
         "most_operations": ceilings.operations,
