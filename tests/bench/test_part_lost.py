@@ -18,6 +18,7 @@ from loadframe.errors import TargetError
 from loadframe.host import identity
 from loadframe.model import PART_LOST, Step
 from loadframe.runs.folder import RunFolder
+from loadframe.study import parse
 
 STUDY = """
 [study]
@@ -51,6 +52,39 @@ blocks = {{ min = 3, max = 3 }}
 """
 
 
+OVER_SQL = """
+[study]
+name = "cluster"
+question = "What becomes of a step in which a data node dies behind SQL nodes?"
+[target]
+kind = "ndb-sql"
+shards = 2
+sql_nodes = 2
+[target.settings]
+NoOfReplicas = 2
+DataMemory = "80M"
+NoOfFragmentLogFiles = 4
+FragmentLogFileSize = "4M"
+SharedGlobalMemory = "32M"
+LongMessageBuffer = "8M"
+TimeBetweenGlobalCheckpoints = 200
+[workload]
+kind = "sysbench"
+[workload.options]
+script = "oltp_point_select"
+tables = 1
+table_size = 1000
+[load]
+axis = "threads"
+levels = [2]
+[measure]
+window = "4s"
+warmup = "1s"
+budget = "150s"
+blocks = { min = 3, max = 3 }
+"""
+
+
 def arguments(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
@@ -66,14 +100,14 @@ def of_ours(program: str, argument: str = "") -> list[int]:
 
 
 @contextmanager
-def killed_in_step(number: int) -> Iterator[list[int]]:
+def killed_in_step(number: int, driver: str = "ndb_points", argument: str = "") -> Iterator[list[int]]:
     """The second data node, 2 s after the driver of this step has begun; the process that it was."""
     over, done = threading.Event(), list[int]()
 
     def wait() -> None:
         drivers: set[int] = set()
         while not over.is_set():
-            drivers.update(of_ours("ndb_points"))
+            drivers.update(of_ours(driver, argument))
             if len(drivers) == number:
                 over.wait(2)
                 done.extend(of_ours("ndbmtd", "--ndb-nodeid=3"))
@@ -131,3 +165,19 @@ def test_with_one_copy_it_says_so_and_ends_and_finished_steps_are_kept(tmp_path:
     (step,) = steps_of(tmp_path / "runs")
     assert PART_LOST not in step.flags
     assert of_ours("ndbmtd") == of_ours("ndb_mgmd") == of_ours("ndbinfo_select_all") == []
+
+
+@pytest.mark.ndb
+@pytest.mark.sqlnode
+def test_behind_sql_nodes_the_clients_go_on_too(tmp_path: Path) -> None:
+    """sysbench would end at the first error that it does not know."""
+    with killed_in_step(2, "sysbench", "run") as killed:
+        found = loadframe.measure(parse(OVER_SQL), tmp_path / "runs")
+    assert len(killed) == 1
+    first, lost, after = steps_of(tmp_path / "runs")[:3]
+    assert [PART_LOST in step.flags for step in (first, lost, after)] == [False, True, False]
+    assert lost.requests > 0
+    assert ("errors" in lost.flags) is (lost.errors > 0)
+    assert (first.errors, after.errors) == (0, 0)
+    assert after.metrics["ndb.data_nodes"] == 2
+    assert any("shard2 ended once" in warning for warning in found.warnings)

@@ -114,9 +114,15 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
             rate=self.rate(level),
             folder=folder,
             duration_s=duration_s,
-            options={**self._given, "seconds": repr(float(duration_s))},
+            options={**self._given, **_asked_again(endpoint), "seconds": repr(float(duration_s))},
             environment={"LOADFRAME_SCRIPT": str(installed(self.options.script).script)},
         )
+
+
+def _asked_again(endpoint: Endpoint) -> dict[str, str]:
+    """Errors of the server that end a request and not its client, besides those of sysbench's own list."""
+    more = endpoint.options.get("request_errors")
+    return {} if more is None else {"mysql-ignore-errors": f"1213,1020,1205,{more}"}
 
 
 class SysbenchAtRate(AtRate, Sysbench):

@@ -30,7 +30,10 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SQL_NODE = "sql1"
 """The first one's name."""
-ENGINE = "ndbcluster"
+ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
+"""What a driver is told, among its endpoint's options: what tables have to name, where they name one, and errors that
+end a request and not its client. In MySQL's numbers: of NDB "table is full" (827), a temporary error (a data node
+that ended, logs or buffers that are full), and any other (a transaction that is too large)."""
 WAITS_S = 60
 """For the cluster, before it takes clients."""
 READY = "Ndb_number_of_ready_data_nodes"
@@ -101,7 +104,7 @@ class SqlServer(Server):
             f"--ndb-connectstring={self._management.address}",
             f"--ndb-wait-connected={WAITS_S}",
             f"--ndb-wait-setup={WAITS_S}",
-            f"--default-storage-engine={ENGINE}",
+            f"--default-storage-engine={ENGINE['storage_engine']}",
         ]
 
     def workload_grants(self) -> Sequence[str]:
@@ -156,9 +159,8 @@ class SqlNode(FamilyTarget):
         return read_counters(self._talk())
 
     def endpoint(self) -> Endpoint:
-        """storage_engine: what tables have to name, where they name one."""
         found = super().endpoint()
-        return replace(found, options={**found.options, "storage_engine": ENGINE})
+        return replace(found, options={**found.options, **ENGINE})
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
