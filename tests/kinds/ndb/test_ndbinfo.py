@@ -3,6 +3,8 @@ transactions of a driver, a few rows of each table."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from loadframe.kinds.ndb.ndbinfo import COLUMNS as ASKED
@@ -20,6 +22,9 @@ COLUMNS = {
     "transactions": "node_id block_instance objid apiref transid0 transid1 state flags c_ops outstanding timer",
     "frag_locks": "node_id block_instance table_id fragment_num ex_req ex_imm_ok ex_wait_ok ex_wait_fail sh_req "
     "sh_imm_ok sh_wait_ok sh_wait_fail wait_ok_millis wait_fail_millis",
+    "threads": "node_id thr_no thread_name thread_description",
+    "cpustat": "node_id thr_no OS_user OS_system OS_idle thread_exec thread_sleeping thread_spinning thread_send "
+    "thread_buffer_full elapsed_time",
     "threadstat": "node_id thr_no thr_nm c_loop c_exec c_wait c_l_sent_prioa c_l_sent_priob c_r_sent_prioa "
     "c_r_sent_priob os_tid os_now os_ru_utime os_ru_stime os_ru_minflt os_ru_majflt os_ru_nvcsw os_ru_nivcsw",
     "nodes": "node_id uptime status start_phase config_generation",
@@ -46,6 +51,12 @@ ROWS = {
         "3 2 4099 2147680260 4 4203520 7 0 5 0 0",
     ],
     "frag_locks": ["2 1 10 0 900 890 8 2 50 49 1 0 1500 500", "3 1 10 1 10 10 0 0 0 0 0 0 0 0"],
+    "threads": ["2 0 main main", "2 3 send send", "3 3 send send"],
+    "cpustat": [
+        "2 0 9 9 82 20 80 0 1 0 1000123",
+        "2 3 30 20 50 40 60 0 40 0 1000123",
+        "3 3 10 20 70 40 60 0 40 0 1000123",
+    ],
     "threadstat": [
         "2 0 main 81534 48797 15398 15824 30976 0 0 29160 39048746 184808 260620 20112 0 15566 15966",
         "2 2 ldm 73330 70146 16052 4402 39564 0 0 29162 39048746 116188 220746 14120 0 16054 9477",
@@ -90,6 +101,7 @@ def test_what_a_block_says_is_of_its_own_time_and_of_the_fullest() -> None:
     assert (found["api_nodes"], found["api_slots"], found["data_nodes"]) == (1, 2, 2)
     assert found["send_overloads"] == 3
     assert found["ldm_cpu"] == pytest.approx((0.336934 + 0.358999) / 2)
+    assert found["send_cpu"] == pytest.approx(0.4), "of the last second, of both"
     assert "tc_cpu" not in found, "there is no such thread"
 
 
@@ -170,3 +182,23 @@ def test_a_table_that_could_not_be_read_is_passed_over() -> None:
     text = printed(ROWS).replace("== threadstat ==", "== threadstat ==\nFailed to open: threadstat, res: 4009\n== x ==")
     (block,), _ = blocks(text)
     assert read_block(block, API, Totals()) is None
+
+
+def test_threads_that_there_were_in_another_state_take_nothing_from_those_that_there_are() -> None:
+    """One data thread, then four, then one again: each has what was added to it."""
+    (block,), _ = blocks(printed(ROWS))
+    totals, read = Totals(), []
+    for threads, seconds in ((1, 1), (4, 1), (1, 3)):
+        rows = [
+            {
+                **block["threadstat"][1],
+                "thr_no": str(2 + number),
+                "os_ru_utime": str(seconds * 10**6),
+                "os_ru_stime": "0",
+            }
+            for number in range(threads)
+        ]
+        told = read_block({**block, "threadstat": rows}, API, totals)
+        assert told is not None
+        read.append(told[1]["ldm_cpu"])
+    assert [now - before for before, now in pairwise(read)] == [pytest.approx(0.75), pytest.approx(2.0)]

@@ -6,8 +6,8 @@ from operator import truediv
 
 from loadframe.knowledge.metric import Derived, connections, requests
 
-THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv", "send", "io")
-"""The kinds of a data node's threads, as ndbinfo calls them."""
+THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv")
+"""The kinds of a data node's threads whose time threadstat counts, as ndbinfo calls them."""
 SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 
@@ -34,7 +34,6 @@ ndb.query_cpu                     | s/s   | CPU time of a query thread, average 
 ndb.recover_cpu                   | s/s   | CPU time of a recovery thread, average over all of them
 ndb.recv_cpu                      | s/s   | CPU time of a receive thread, average over all of them
 ndb.send_cpu                      | s/s   | CPU time of a send thread, average over all of them
-ndb.io_cpu                        | s/s   | CPU time of an I/O thread, average over all of them
 ndb.data_memory_used              | bytes | DataMemory in use, of the fullest data node
 ndb.data_memory                   | bytes | DataMemory (effective), less what is kept for restarts
 ndb.redo_log_used                 | bytes | redo log that is still needed, of the fullest part

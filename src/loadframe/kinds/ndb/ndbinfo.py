@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from loadframe.kinds.ndb.metrics import THREADS
 from loadframe.model import CounterSpec
 
 TABLES = (
-    "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threadstat",
-    "nodes",
+    "counters", "resources", "logspaces", "logbuffers", "transporters", "transactions", "frag_locks", "threads",
+    "cpustat", "threadstat", "nodes",
 )  # fmt: skip
 """In the order in which they are asked for. The last one tells nothing that is used: where it begins, those before it
 are complete."""
@@ -50,7 +51,7 @@ GAUGES = (
     "data_memory_used", "data_memory", "redo_log_used", "redo_log", "redo_buffer_used", "redo_buffer",
     "send_buffers_used", "send_buffers", "api_nodes", "api_slots", "data_nodes", "transaction_memory_used",
     "transaction_memory", "transactions_open", "most_transactions", "operations_open", "most_operations",
-    "largest_transaction", "most_changes",
+    "largest_transaction", "most_changes", "send_cpu",
 )  # fmt: skip
 COUNTED = (
     *COUNTERS,
@@ -75,6 +76,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     ),
     "transactions": ("node_id", "block_instance", "c_ops"),
     "frag_locks": ("node_id", "table_id", "fragment_num", *LOCKS_WAITED, *LOCKS_TIMED),
+    "threads": ("node_id", "thr_no", "thread_name"),
+    "cpustat": ("node_id", "thr_no", "OS_user", "OS_system"),
     "threadstat": ("node_id", "thr_no", "thr_nm", "os_ru_utime", "os_ru_stime", "os_ru_nivcsw", "os_now"),
 }  # fmt: skip
 """All that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
@@ -114,6 +117,7 @@ class Totals:
     is there again."""
 
     known: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
+    _shares: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, name: str, who: Iterable[str], value: float) -> None:
         before, last = self.known.get((name, *who), (0.0, 0.0))
@@ -122,9 +126,13 @@ class Totals:
     def of(self, name: str) -> float:
         return sum(before + last for (known, *_), (before, last) in self.known.items() if known == name)
 
-    def each(self, name: str) -> int:
-        """How many there are of it."""
-        return sum(known == name for known, *_ in self.known)
+    def share(self, name: str, among: int) -> float:
+        """What each of them has on average, where there are so many now; there may have been more before."""
+        share, counted = self._shares.get(name, (0.0, 0.0))
+        now = self.of(name)
+        share += (now - counted) / among
+        self._shares[name] = share, now
+        return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +171,11 @@ def read_block(
         return None
     _count(block, totals)
     found = {name: totals.of(name) for name in COUNTED}
+    threads = Counter(row["thr_nm"] for row in stats)
     for kind in THREADS:
-        if threads := totals.each(f"{kind}_cpu"):
-            found[f"{kind}_cpu"] /= threads
-        else:
-            del found[f"{kind}_cpu"]
+        del found[f"{kind}_cpu"]
+        if threads[kind]:
+            found[f"{kind}_cpu"] = totals.share(f"{kind}_cpu", threads[kind])
     found |= _gauges(block, api) | _in_work(block, ceilings or Ceilings())
     return max(float(row["os_now"]) for row in stats) / MS, found
 
@@ -204,10 +212,23 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
         found |= _fullest(name, ((row["used"], row["total"]) for row in parts if row["log_type"] == REDO), 1)
     if "redo_log" in found:
         found["redo_log"] = max(1.0, found["redo_log"] - REDO_KEPT)
+    found |= _sending(block)
     if links := block.get("transporters", ()):
         there = {int(row["remote_node_id"]) for row in links if row["connection_status"] == CONNECTED}
         found |= {"api_nodes": float(len(there & api)), "api_slots": float(len(api))}
     return found
+
+
+def _sending(block: Block) -> Iterator[tuple[str, float]]:
+    """threadstat leaves out send threads: their share of the last second, in whole per cent."""
+    sends = {(row["node_id"], row["thr_no"]) for row in block.get("threads", ()) if row["thread_name"] == "send"}
+    shares = [
+        (float(row["OS_user"]) + float(row["OS_system"])) / 100
+        for row in block.get("cpustat", ())
+        if (row["node_id"], row["thr_no"]) in sends
+    ]
+    if shares:
+        yield "send_cpu", fmean(shares)
 
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:

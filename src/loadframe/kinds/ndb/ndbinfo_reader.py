@@ -78,7 +78,7 @@ class NdbinfoExposure(Exposure):
     def begin(self, ceilings: Ceilings) -> None:
         """The program has been started again, with these settings in effect: what it had begun to print is not ended
         any more."""
-        self._rest = ""
+        self._rest, self._newest, self._told = "", {}, False
         self._ceilings = ceilings
 
     @contextmanager
