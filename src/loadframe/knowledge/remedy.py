@@ -61,13 +61,15 @@ def enlarged(
     documentation: str,
     factor: int = ENLARGE,
     on_disk: bool = False,
+    pieces: int = 1,
 ) -> Remedy | None:
     """Several times as much of a setting in bytes, within half of the memory that the machine or the cage has, or
-    (on_disk) of what is free on the disk. documentation: whose page on the setting is the source."""
+    (on_disk) of what is free on the disk. documentation: whose page on the setting is the source. pieces: how many
+    there are of that size."""
     size = whole(situation.effective, setting, 0)
     if situation.target_kind != kind or not size:
         return None
-    most = _room_on_disk(situation, size) if on_disk else _room_in_memory(situation)
+    most = _room_on_disk(situation, size) if on_disk else _room_in_memory(situation) / pieces
     after = int(min(factor * size, most)) >> 20 << 20
     if after <= size:
         return None

@@ -36,9 +36,17 @@ CEILINGS = {
 }
 
 
-def situation(kind: str = "ndb-sql", *, cpus: float = 4.0, demands: Any = None, **other: SettingValue) -> Situation:
-    ceilings = {**CEILINGS, "cpu.saturated": cpus}
-    return Situation(kind, TargetState(), {**EFFECTIVE, **other}, demands or {}, ceilings)
+def situation(
+    kind: str = "ndb-sql",
+    *,
+    cpus: float = 4.0,
+    demands: Any = None,
+    given: Mapping[str, SettingValue] | None = None,
+    **other: SettingValue,
+) -> Situation:
+    """given: by the study; all others are in effect without it."""
+    ceilings, state = {**CEILINGS, "cpu.saturated": cpus}, given or {}
+    return Situation(kind, TargetState(state), {**EFFECTIVE, **other, **state}, demands or {}, ceilings)
 
 
 def remedies(cause: str, there: Situation) -> list[Remedy]:
@@ -54,13 +62,11 @@ def changed(cause: str, there: Situation) -> Mapping[str, SettingValue]:
     [
         ("ndb.sql_pool", "sql_ndb_cluster_connection_pool", 8),
         ("ndb.ldm_threads", "MaxNoOfExecutionThreads", 4),
-        ("ndb.threads_share_cpu", "LockExecuteThreadToCPU", "0-3"),
         ("ndb.send_buffers", "tcp_SendBufferMemory", 16 * MIB),
         ("ndb.data_memory", "DataMemory", 80 * MIB),
         ("ndb.redo_buffer", "RedoBuffer", 128 * MIB),
         ("ndb.operations", "MaxNoOfConcurrentOperations", 130),
         ("ndb.transaction_size", "MaxNoOfConcurrentOperations", 130),
-        ("ndb.transactions", "MaxNoOfConcurrentTransactions", 130),
         ("ndb.transaction_memory", "SharedGlobalMemory", 128 * MIB),
     ],
 )
@@ -110,19 +116,50 @@ def test_no_more_data_threads_than_cpus_are_made() -> None:
         ("main,ldm={count=1},recv,rep", "main,ldm={count=2},recv,rep"),
         ("main,ldm,recv,rep", "main,ldm={count=2},recv,rep"),
         ("main,recv,rep", "main,recv,rep,ldm={count=2}"),
+        ("main, ldm, ldm={count = 1}, recv", "main,ldm={count=4}, recv"),
         ("main,ldm={count=4},recv,rep", None),
         ("main,ldm={count=1,cpubind=1},recv,rep", None),
     ],
 )
 def test_threads_that_are_written_down_are_changed_there(before: str, after: str | None) -> None:
     """Not where they are more than the CPUs, nor where they are bound: which CPUs others have is not known."""
-    assert changed("ndb.ldm_threads", situation(ThreadConfig=before)) == ({"ThreadConfig": after} if after else {})
+    there = situation(given={"ThreadConfig": before})
+    assert changed("ndb.ldm_threads", there) == ({"ThreadConfig": after} if after else {})
+
+
+def test_what_ndb_mgmd_writes_of_a_number_of_threads_is_not_taken_as_given() -> None:
+    """It prints a ThreadConfig whatever the study says, and 0 where it gives no number."""
+    there = situation(MaxNoOfExecutionThreads=0, ThreadConfig="main,ldm,recv,rep")
+    assert changed("ndb.ldm_threads", there) == {"MaxNoOfExecutionThreads": 4}
+
+
+def test_numbers_that_may_not_be_more_than_others_are_raised_with_them() -> None:
+    both = {"MaxNoOfConcurrentOperations": 130, "MaxNoOfConcurrentTransactions": 130}
+    assert changed("ndb.transactions", situation()) == both
+    enough = situation(MaxNoOfConcurrentOperations=32768)
+    assert changed("ndb.transactions", enough) == {"MaxNoOfConcurrentTransactions": 130}
+    own = situation(MaxNoOfConcurrentOperations=32768, MaxDMLOperationsPerTransaction=32)
+    assert changed("ndb.transaction_size", own) == {"MaxDMLOperationsPerTransaction": 130}, "never less operations"
+
+
+def test_memory_of_each_link_and_each_part_of_the_log_counts() -> None:
+    (buffers,) = remedies("ndb.send_buffers", situation())
+    assert "for each of its 18 links" in buffers.price.note
+    small = {**CEILINGS, "system.memory": 0.25 * GIB}
+    there = Situation("ndb", TargetState(), EFFECTIVE, {}, small)
+    assert changed("ndb.send_buffers", there) == {"tcp_SendBufferMemory": 7 * MIB}, "an eighteenth of half of it"
+    assert changed("ndb.redo_buffer", there) == {}, "32 MiB for each of four parts are more than half already"
+
+
+def test_threads_that_share_a_cpu_may_have_all_but_not_where_each_of_two_nodes_would_bind_its_own_there() -> None:
+    assert changed("ndb.threads_share_cpu", situation(NoOfReplicas=1)) == {"LockExecuteThreadToCPU": "0-3"}
+    assert not remedies("ndb.threads_share_cpu", situation())
 
 
 def test_threads_that_have_all_cpus_are_not_unbound() -> None:
-    assert not remedies("ndb.threads_share_cpu", situation(LockExecuteThreadToCPU="0-3"))
-    assert not remedies("ndb.threads_share_cpu", situation(LockExecuteThreadToCPU=""))
-    assert not remedies("ndb.threads_share_cpu", situation(cpus=1.0))
+    assert not remedies("ndb.threads_share_cpu", situation(NoOfReplicas=1, LockExecuteThreadToCPU="0-3"))
+    assert not remedies("ndb.threads_share_cpu", situation(NoOfReplicas=1, LockExecuteThreadToCPU=""))
+    assert not remedies("ndb.threads_share_cpu", situation(NoOfReplicas=1, cpus=1.0))
 
 
 def test_what_the_highest_level_needs_and_a_fifth_more_is_asked_for() -> None:

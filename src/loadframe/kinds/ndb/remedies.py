@@ -56,8 +56,9 @@ def _more_threads(kind: str) -> Builder:
     def build(situation: Situation) -> Remedy | None:
         if situation.target_kind not in KINDS:
             return None
-        name = CONFIG if text(situation.effective, CONFIG) else EXECUTION
-        after = _config(situation, kind) if name == CONFIG else _number(situation, kind)
+        given = text(situation.state.settings, CONFIG)
+        name = CONFIG if given else EXECUTION
+        after = _config(given, situation, kind) if given else _number(situation, kind)
         if after is None:
             return None
         return Remedy(
@@ -72,29 +73,29 @@ def _more_threads(kind: str) -> Builder:
     return build
 
 
-def _config(situation: Situation, kind: str) -> str | None:
+def _config(before: str, situation: Situation, kind: str) -> str | None:
     """ThreadConfig with twice as many of a kind. None where it binds them, or where ndbmtd would not take it, or where
     there are fewer CPUs."""
-    before = str(situation.effective[CONFIG])
-    entry = re.search(rf"\b{kind}\b(?:\s*=\s*\{{([^}}]*)\}})?", before)
-    given = entry[1] if entry is not None and entry[1] else "count=1"
-    count = re.fullmatch(r"\s*count\s*=\s*(\d+)\s*", given)
-    if count is None:
+    entries = re.split(r",(?![^{]*\})", before)
+    own = [entry for entry in entries if entry.partition("=")[0].strip() == kind]
+    counts = [re.fullmatch(r"\w+(?:=\{count=(\d+)\})?", re.sub(r"\s", "", entry)) for entry in own]
+    if None in counts:
         return None
-    more = f"{kind}={{count={2 * max(int(count[1]), 1)}}}"
-    after = f"{before},{more}" if entry is None else before[: entry.start()] + more + before[entry.end() :]
+    wanted = 2 * max(sum(int(count[1] or 1) for count in counts if count is not None), 1)
+    more = f"{kind}={{count={wanted}}}"
+    place = entries.index(own[0]) if own else len(entries)
+    after = ",".join((*(one for one in entries[:place]), more, *(one for one in entries[place:] if one not in own)))
     try:
-        groups = by_config(after)
+        by_config(after)
     except ValueError:
         return None
-    wanted = sum(group.count for group in groups if group.kind == kind)
     return after if wanted <= situation.ceilings.get(CPUS, wanted) else None
 
 
 def _number(situation: Situation, kind: str) -> int | None:
     """The number of execution threads from which on there are twice as many data threads; it makes none of the other
     kinds more without them."""
-    now = whole(situation.effective, EXECUTION, 2)
+    now = max(2, whole(situation.effective, EXECUTION, 2))
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if now >= start)
     if kind != "ldm" or 2 * ldm > situation.ceilings.get(CPUS, 2 * ldm):
         return None
@@ -102,17 +103,18 @@ def _number(situation: Situation, kind: str) -> int | None:
 
 
 def _unbind(situation: Situation) -> Remedy | None:
-    """Threads that are bound to fewer CPUs than there are may have all of them."""
+    """Threads that share CPUs may have all that there are. Each of several data nodes would bind its threads to
+    the same ones."""
     cpus = int(situation.ceilings.get(CPUS, 0))
     before = text(situation.effective, LOCKED)
     if situation.target_kind not in KINDS or not before or cpus < 2:
         return None
     after = f"0-{cpus - 1}"
-    if before == after:
+    if before == after or whole(situation.effective, "NoOfReplicas", FEWER_COPIES) > FEWER_COPIES:
         return None
     return Remedy(
         id="ndb.threads_share_cpu.spread",
-        title=f"let the execution threads of the data nodes have CPUs {after}",
+        title=f"bind the execution threads of the data node to CPUs {after}",
         addresses=("ndb.threads_share_cpu",),
         changes=(server_change(situation, LOCKED, after, "several of them take turns on one CPU"),),
         price=Price(note=f"the SQL node and the load driver have these CPUs in common with them; {restart_of(LOCKED)}"),
@@ -120,18 +122,19 @@ def _unbind(situation: Situation) -> Remedy | None:
     )
 
 
-def _raised(cause: str, setting: str, title: str, why: str) -> Builder:
-    """A number that takes some memory."""
+def _raised(cause: str, title: str, why: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
+    """Numbers that take some memory. wanted: by the name of each, the one that lifts the cause last."""
 
     def build(situation: Situation) -> Remedy | None:
-        size = raised(situation, cause, setting)
-        if situation.target_kind not in KINDS or size is None:
+        sizes = wanted(situation) if situation.target_kind in KINDS else None
+        if not sizes:
             return None
+        setting, size = list(sizes.items())[-1]
         return Remedy(
             id=f"{cause}.raise",
             title=title.format(f"{size:,}"),
             addresses=(cause,),
-            changes=(server_change(situation, setting, size, why),),
+            changes=tuple(server_change(situation, name, value, why) for name, value in sizes.items()),
             price=Price(note=f"{size * ROOM >> 20:,} MiB of memory in each data node; {restart_of(setting)}"),
             source=f"{MANUAL}{setting}",
         )
@@ -139,20 +142,63 @@ def _raised(cause: str, setting: str, title: str, why: str) -> Builder:
     return build
 
 
-def _enlarged(cause: str, setting: str, title: str, why: str, factor: int) -> Builder:
-    """A setting in bytes, within the memory that there is."""
+def _operations(situation: Situation) -> Mapping[str, int] | None:
+    size = raised(situation, "ndb.operations", OPERATIONS)
+    return None if size is None else {OPERATIONS: size}
+
+
+def _changes(situation: Situation) -> Mapping[str, int] | None:
+    """The number of its own, where there is one, and where that has no room the operations too: it may not be more."""
+    size = raised(situation, "ndb.transaction_size", OPERATIONS)
+    operations = whole(situation.effective, OPERATIONS, 0)
+    if size is None:
+        return None
+    more = {OPERATIONS: size} if size > operations else {}
+    return {**more, CHANGES: size} if whole(situation.effective, CHANGES, operations) < operations else more
+
+
+def _transactions(situation: Situation) -> Mapping[str, int] | None:
+    """There may not be more of them than operations."""
+    size = raised(situation, "ndb.transactions", TRANSACTIONS)
+    if size is None:
+        return None
+    return {**({OPERATIONS: size} if size > whole(situation.effective, OPERATIONS, size) else {}), TRANSACTIONS: size}
+
+
+def _enlarged(
+    cause: str,
+    setting: str,
+    title: str,
+    why: str,
+    factor: int,
+    pieces: Callable[[Situation], int] = lambda situation: 1,
+    of: str = "",
+) -> Builder:
+    """A setting in bytes, within the memory that there is. pieces: how many of that size a data node has. of: in words,
+    with a place for the number."""
 
     def build(situation: Situation) -> Remedy | None:
+        many = pieces(situation)
         found = (
             enlarged(
-                situation, setting, cause, title, why, f"this much memory in each data node; {restart_of(setting)}",
-                kind=kind, documentation=MANUAL, factor=factor,
+                situation, setting, cause, title, why,
+                f"this much memory in each data node{of.format(many)}; {restart_of(setting)}",
+                kind=kind, documentation=MANUAL, factor=factor, pieces=many,
             )
             for kind in KINDS
         )  # fmt: skip
         return next((one for one in found if one is not None), None)
 
     return build
+
+
+def _links(situation: Situation) -> int:
+    """Of a data node: to each API slot, and to the management server and the other data nodes, which are few."""
+    return int(situation.ceilings.get("ndb.api_slots", SLOTS)) + 2
+
+
+def _parts(situation: Situation) -> int:
+    return whole(situation.effective, "NoOfFragmentLogParts", PARTS)
 
 
 def _longer_redo_log(situation: Situation) -> Remedy | None:
@@ -190,7 +236,12 @@ SOONEST = 6
 _SPREADING: Mapping[str, Callable[[Situation], Remedy | None]] = {
     f"ndb.{kind}_threads": _more_threads(kind) for kind in ("ldm", "tc", "recv", "send")
 }
-OPERATIONS = "MaxNoOfConcurrentOperations"
+OPERATIONS, TRANSACTIONS, CHANGES = (
+    "MaxNoOfConcurrentOperations", "MaxNoOfConcurrentTransactions", "MaxDMLOperationsPerTransaction",
+)  # fmt: skip
+SLOTS, PARTS = 16, 4
+"""API slots where they are not told; parts of the redo log, the default."""
+NEEDED = "what the highest level needs, and a fifth more"
 BUILDERS: Builders = {
     "ndb.sql_pool": (_more_connections,),
     **{cause: (build,) for cause, build in _SPREADING.items()},
@@ -202,6 +253,8 @@ BUILDERS: Builders = {
             "send buffers of {} for each link",
             "more may wait to be sent",
             8,
+            _links,
+            ", for each of its {} links",
         ),
     ),
     "ndb.data_memory": (
@@ -209,29 +262,19 @@ BUILDERS: Builders = {
     ),
     "ndb.redo_log": (_longer_redo_log, _sooner_checkpoints),
     "ndb.redo_buffer": (
-        _enlarged("ndb.redo_buffer", "RedoBuffer", "{} of redo buffer", "more may wait to be written", 4),
-    ),
-    "ndb.operations": (
-        _raised(
-            "ndb.operations", OPERATIONS, "{} operations at once", "what the highest level needs, and a fifth more"
+        _enlarged(
+            "ndb.redo_buffer",
+            "RedoBuffer",
+            "{} of redo buffer",
+            "more may wait to be written",
+            4,
+            _parts,
+            ", for each of {} parts of the log",
         ),
     ),
-    "ndb.transaction_size": (
-        _raised(
-            "ndb.transaction_size",
-            OPERATIONS,
-            "{} operations at once, and as many changes in one transaction",
-            "a transaction may change as many rows as there may be operations",
-        ),
-    ),
-    "ndb.transactions": (
-        _raised(
-            "ndb.transactions",
-            "MaxNoOfConcurrentTransactions",
-            "{} transactions at once",
-            "what the highest level needs, and a fifth more",
-        ),
-    ),
+    "ndb.operations": (_raised("ndb.operations", "{} operations at once", NEEDED, _operations),),
+    "ndb.transaction_size": (_raised("ndb.transaction_size", "{} changes in one transaction", NEEDED, _changes),),
+    "ndb.transactions": (_raised("ndb.transactions", "{} transactions at once", NEEDED, _transactions),),
     "ndb.transaction_memory": (
         _enlarged(
             "ndb.transaction_memory", "SharedGlobalMemory", "{} of memory that all share", "operations take it", 4
