@@ -61,6 +61,9 @@ def vary(
         if row.name not in effective:
             left_out[name] = "the target does not report the value in use"
             continue
+        if ended := [other for other in row.without_effect if other in study.target.settings]:
+            left_out[name] = f"it has no effect where {ended[0]} is given"
+            continue
         if study.target.is_running and study.target.config is None and not is_dynamic(known, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
             continue

@@ -21,7 +21,8 @@ class Tunable:
 
     high: None is half of the memory that there is. relaxed: values that give durability up; they belong to the space
     only where the study allows that. unit_bytes: memory that each unit of the value takes, for the server or for each
-    connection; 0 where it takes none to speak of.
+    connection; 0 where it takes none to speak of. without_effect: given with one of these settings,
+    it has none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Tunable:
     relaxed: tuple[SettingValue, ...] = ()
     unit_bytes: float = 0
     per: Per = "server"
+    without_effect: tuple[str, ...] = ()
 
 
 SWITCH = (False, True)

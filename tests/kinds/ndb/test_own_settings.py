@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError
+from loadframe.experiments.tuning_space import vary
 from loadframe.kinds.ndb.case import Case, Hosts
 from loadframe.kinds.ndb.cluster import cluster_of
 from loadframe.kinds.ndb.config import read_config
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
 from loadframe.kinds.ndb.rules import check
 from loadframe.model import SettingValue
+from loadframe.study import parse
 
 TWO = Shape(data=(2, 3), api=(4, 5))
 
@@ -106,3 +108,27 @@ def test_what_a_value_gives_up_is_known_in_both_directions() -> None:
     assert not spec.weakens(100)
     assert CATALOGUE.known("NoOfReplicas").weakens(1)
     assert not CATALOGUE.known("NoOfReplicas").weakens(2)
+
+
+def test_what_has_no_effect_beside_a_given_setting_is_not_varied() -> None:
+    study = """
+[study]
+name = "cluster"
+question = "Which settings are better?"
+[target]
+kind = "ndb"
+shards = 1
+{settings}
+[workload]
+kind = "command"
+command = ["true"]
+[load]
+axis = "threads"
+levels = [1]
+"""
+    effective: dict[str, SettingValue] = {"MaxNoOfExecutionThreads": 2, "SchedulerSpinTimer": 0}
+    given = 'settings = { ThreadConfig = "main,ldm,recv,rep" }'
+    free, bound = (vary(parse(study.format(settings=text)), effective, 8e9, []) for text in ("", given))
+    assert [one.name for one in free.space.dimensions] == ["MaxNoOfExecutionThreads", "SchedulerSpinTimer"]
+    assert [one.name for one in bound.space.dimensions] == ["SchedulerSpinTimer"]
+    assert bound.left_out["MaxNoOfExecutionThreads"] == "it has no effect where ThreadConfig is given"

@@ -31,7 +31,7 @@ from loadframe.kinds.ndb.sums import added_up
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 DATA_PROGRAMS = ("ndbmtd", "ndbd")
-FROM_HOST, FROM_PORT = "Ndb_config_from_host", "Ndb_config_from_port"
+NAME, FROM_HOST, FROM_PORT = "Ndb_system_name", "Ndb_config_from_host", "Ndb_config_from_port"
 SAME = "SELECT @@server_uuid"
 """Of the same server alone: its node number is another one by each connection of its pool."""
 NO_CHANGE = "A MySQL Cluster that Loadframe did not start is read and loaded, and not changed"
@@ -55,9 +55,9 @@ class AttachedSqlNode(AttachedMysql):
         return read_counters(self._control)
 
     def endpoint(self) -> Endpoint:
-        """storage_engine: what tables have to name, so that they are in the cluster and all SQL nodes have them."""
+        """With the engine, so that tables are in the cluster and all SQL nodes have them."""
         found = super().endpoint()
-        return replace(found, options={**found.options, "storage_engine": ENGINE})
+        return replace(found, options={**found.options, **ENGINE})
 
     def told(self, *names: str) -> dict[str, str]:
         """Of its status."""
@@ -112,11 +112,12 @@ class AttachedCluster(Attached):
         self._ceilings = ceilings_of(dict(self._of_data_nodes()))
 
     def _one_cluster(self) -> str:
-        """Its management server. TargetError where a SQL node has no cluster, or another one."""
-        found: dict[tuple[str, str], AttachedSqlNode] = {}
+        """The management server that the first SQL node has its configuration from. TargetError where a SQL node has no
+        cluster, or another one: a cluster has a name, and may have two management servers."""
+        found: dict[str, AttachedSqlNode] = {}
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
-            told = node.told(READY, FROM_HOST, FROM_PORT)
+            told = node.told(READY, NAME)
             if not told.get(READY, "0").isdecimal() or int(told.get(READY, "0")) < 1:
                 raise TargetError(
                     f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
@@ -128,15 +129,16 @@ class AttachedCluster(Attached):
                     f"{other.describe()} and {node.describe()} are one SQL node",
                     remedy="Name it once.",
                 )
-            found.setdefault((told.get(FROM_HOST, ""), told.get(FROM_PORT, "")), node)
+            found.setdefault(told.get(NAME, ""), node)
         if len(found) > 1:
-            each = [f"{node.describe()} of {words(host)}:{words(port)}" for (host, port), node in found.items()]
+            each = [f"{node.describe()} of {words(name)}" for name, node in found.items()]
             raise TargetError(
-                f"These SQL nodes have their configuration from different management servers: {', '.join(each)}",
-                remedy="Name SQL nodes of one cluster that have the same ndb_connectstring.",
+                f"These SQL nodes are of different clusters (Ndb_system_name): {', '.join(each)}",
+                remedy="Name SQL nodes of one cluster.",
             )
-        ((host, port),) = found
-        return joined(words(host), int(port) if port.isdecimal() else 0)
+        told = self._nodes[0].told(FROM_HOST, FROM_PORT)
+        port = told.get(FROM_PORT, "")
+        return joined(words(told.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
 
     # --- what it is and does now ------------------------------------------------------------------------------------
 

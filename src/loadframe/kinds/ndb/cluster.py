@@ -9,7 +9,7 @@ from itertools import count
 from loadframe.kinds.ndb import threads
 from loadframe.kinds.ndb.config import Config, Entry, Section
 from loadframe.kinds.ndb.setting import NodeValue, read_cpus
-from loadframe.kinds.ndb.settings import MEMORY, PER_LDM, SETTINGS
+from loadframe.kinds.ndb.settings import MEMORY, PER_PART, SETTINGS
 from loadframe.model import NdbThreads
 
 NODES = ("ndbd", "ndb_mgmd", "mysqld")
@@ -90,7 +90,7 @@ class Node:
     def memory_bytes(self) -> int:
         """What its settings take at least: see MEMORY."""
         plain = sum(self.number(name) * size for name, size in MEMORY.items())
-        return plain + self.number(PER_LDM) * self.ldm_threads()
+        return plain + self.number(PER_PART) * self.number("NoOfFragmentLogParts")
 
     def redo_bytes(self) -> int:
         """Its redo log on disk."""

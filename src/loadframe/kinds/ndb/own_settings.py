@@ -80,12 +80,14 @@ CATALOGUE = Catalogue(
     "settings of data nodes have the names of config.ini; those of API nodes and connections begin with api_ and tcp_",
 )
 
+LINKS, PARTS = 50, 4
+"""Of a data node, each with memory of its own: its links, with the API slots of one SQL node; parts of its redo log."""
 TUNABLES = (
-    Tunable("MaxNoOfExecutionThreads", values=(2, 4, 8)),
+    Tunable("MaxNoOfExecutionThreads", values=(2, 4, 8), without_effect=("ThreadConfig", "AutomaticThreadConfig")),
     Tunable("SchedulerSpinTimer", values=(0, 50, 200)),
     Tunable("SchedulerResponsiveness", values=(0, 5, 10)),
-    Tunable("tcp_SendBufferMemory", low=MB // 4, high=16 * MB),
-    Tunable("RedoBuffer", low=8 * MB, high=128 * MB, unit_bytes=1),
+    Tunable("tcp_SendBufferMemory", low=MB // 4, high=16 * MB, unit_bytes=LINKS),
+    Tunable("RedoBuffer", low=8 * MB, high=128 * MB, unit_bytes=PARTS),
 )
 """What a search may vary. Not what needs data nodes with an empty file system: with one copy of the data it is refused.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,10 @@ from loadframe.model import SettingValue, TargetState
 MANAGER = "management"
 LOOK_EVERY_S = 0.1
 """Each look starts a program, ndb_mgm, that takes 10 ms of CPU."""
+NO_ROOM = re.compile(r"\berror: (625|827)\b")
+"""What a data node says before it ends while it loads rows (restore.cpp): its DataMemory is full."""
+TOLD_BEFORE = 60
+"""Lines of its log after that: a stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
 
@@ -231,13 +236,13 @@ class PrivateCluster:
 
     @contextmanager
     def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
-        """Starts data nodes with these settings. Where they fail, and had more DataMemory before, they begin again
-        without rows: a data node ends with error 625 where its memory is full before all of them are loaded."""
+        """Starts data nodes with these settings. Where they had more DataMemory before, and one ends because its memory
+        is full before all rows are loaded, they begin again without rows."""
         memory = _bytes(wanted)
         try:
             yield
         except TargetError:
-            if not self._has_data or memory >= self._grown:
+            if not self._has_data or memory >= self._grown or not NO_ROOM.search(self.log_tail(TOLD_BEFORE)):
                 raise
             for node in (*self.data.values(), self.management):
                 node.kill()
@@ -275,10 +280,14 @@ class PrivateCluster:
             time.sleep(LOOK_EVERY_S)
 
     def _stop_all(self) -> None:
-        """All data nodes together, so that nothing that was committed is lost; then the management server."""
+        """All data nodes together, so that nothing that was committed is lost; then the management server.
+        Nodes that it cannot tell to end are killed."""
         living = [node for node in self.data.values() if node.died() is None]
-        if living and self.management.died() is None:
-            self.management.tell("SHUTDOWN")
+        try:
+            if living and self.management.died() is None:
+                self.management.tell("SHUTDOWN")
+        except TargetError:
+            living = []
         errors = _each(node.ended if node in living else node.kill for node in self.data.values())
         self.management.kill()
         if errors:

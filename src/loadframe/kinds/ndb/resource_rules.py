@@ -23,7 +23,13 @@ def api_slots(case: Case) -> Iterator[Found]:
         yield Found("error", None, fact, remedy, OPTIONS)
     elif case.servers and wanted == slots:
         fact = f"the servers take all {slots} API slots ({_sum(case)}); tools such as ndb_restore need one, too"
-        yield Found("warning", None, fact, "Add a section [mysqld]: an unused one costs nothing.", STARTING)
+        yield Found(
+            "warning",
+            None,
+            fact,
+            "Add a section [mysqld]: an unused one takes its send buffer in each data node.",
+            STARTING,
+        )
     for server in case.servers:
         yield from _server(server, case)
 

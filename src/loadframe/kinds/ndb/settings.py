@@ -44,14 +44,14 @@ MEMORY = {
     "MaxNoOfAttributes": 200,
 }
 """Bytes of memory that one of each takes in a data node ("about", says the manual of records and objects)."""
-PER_LDM = "RedoBuffer"
-"""Bytes for each LDM thread."""
+PER_PART = "RedoBuffer"
+"""Bytes for each part of the redo log (ndbd.cpp)."""
 
 TAKES = {
     **{name: "this much memory" for name, size in MEMORY.items() if size == 1},
     **{name: f"{size:,} bytes of memory each" for name, size in MEMORY.items() if size > 1},
     "DataMemory": "this much memory, all of it at the start",
-    PER_LDM: "this much memory for each LDM thread",
+    PER_PART: "this much memory for each part of the redo log",
     "MaxNoOfSubscriptions": "108 bytes of memory each",
     "MaxNoOfSubscribers": "16 bytes of memory each",
     "NoOfFragmentLogFiles": "number of files of FragmentLogFileSize on disk, for each of NoOfFragmentLogParts",

@@ -17,6 +17,9 @@ WHAT: Mapping[str, str] = {
     "main": "the main threads of the data nodes",
 }
 """By the kind of thread, in words."""
+MORE: Mapping[str, str] = {
+    "main": " It coordinates transactions where these have no threads of their own (up to eight execution threads)."
+}
 
 
 def _hot(kind: str) -> Signature:
@@ -28,7 +31,7 @@ def _hot(kind: str) -> Signature:
             Condition(f"ndb.{kind}_cpu", ">=", HOT, "a thread can use one CPU at most; less a tenth, our choice"),
         ),
         absent=(OWN_CPU_BUSY,),
-        explanation="The other threads wait for them, and idle CPUs cannot help.",
+        explanation=f"The other threads wait for them, and idle CPUs cannot help.{MORE.get(kind, '')}",
         explains=("cpu.hot_thread",),
     )
 

@@ -25,8 +25,8 @@ class NdbSqlTarget(NdbTarget):
     """See targets.base.Target. Its components are "management", "sql1", "sql2", ... and the data nodes.
 
     All SQL nodes have the same settings. They are started after the data nodes and end before them. They restart where
-    their own settings need it, one after the other, and with every restart of data nodes: they would find other nodes
-    than they know, some of them with errors for their clients.
+    their own settings need it, one after the other, and with data nodes that restart for theirs: they would find other
+    nodes than they know, some of them with errors for their clients.
     """
 
     kind = KIND
