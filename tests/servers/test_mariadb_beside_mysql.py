@@ -40,6 +40,8 @@ def test_each_side_is_measured_and_named(tmp_path: Path) -> None:
         assert long in shorter
         shorter = shorter.replace(long, short)
     found = loadframe.compare(parse(shorter), tmp_path)
-    assert {one.name for one in found.alternatives} == {"mysql", "mysql-without-binary-log"}
-    page = Path(found.report).read_text()
-    assert "MariaDB" in page and "MySQL" in page
+    assert {one.after for one in found} == {"mysql", "mysql-without-binary-log"}
+    run = loadframe.open_run(Path(found[0].run))
+    assert {one.kind for one in run.treatments().values()} == {"mariadb", "mysql"}
+    assert {step.treatment for step in run.steps() if step.counts} == run.treatments().keys()
+    assert all("mysql" in loadframe.render_comparison(one) for one in found)

@@ -196,6 +196,7 @@ def test_a_data_node_that_dies_comes_back_and_the_other_one_goes_on(cluster: Pri
     cluster.start(SMALL)
     assert cluster.heal() == ()
     before = pids(cluster)
+    time.sleep(3)  # until an arbitrator is chosen, the other one ends with it
     die(before["shard1"])
     assert not cluster.healthy()
     assert cluster.heal() == ("shard1",)

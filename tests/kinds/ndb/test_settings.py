@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.kinds.ndb.setting import Setting, read_cpus
-from loadframe.kinds.ndb.settings import FIRST, GIVES_UP, MEMORY, PER_LDM, RESTARTS, SETTINGS, TAKES
+from loadframe.kinds.ndb.settings import FIRST, GIVES_UP, MEMORY, PER_PART, RESTARTS, SETTINGS, TAKES
 
 ALL = [setting for table in SETTINGS.values() for setting in table.values()]
 NDBD = SETTINGS["ndbd"]
@@ -24,7 +24,7 @@ def test_each_setting_has_a_source_and_takes_its_own_default_and_bounds(setting:
 
 
 def test_what_is_known_of_settings_belongs_to_settings() -> None:
-    for table in (MEMORY, TAKES, GIVES_UP, FIRST, [PER_LDM]):
+    for table in (MEMORY, TAKES, GIVES_UP, FIRST, [PER_PART]):
         assert {name.lower() for name in table} <= NDBD.keys()
 
 
