@@ -424,6 +424,7 @@ def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> No
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:
         raise MissingTool(
-            f"this study needs {', '.join(requirement.what for requirement in missing)}, which is not installed",
-            remedy="Install: " + "; ".join(dict.fromkeys(requirement.how_to_get_it for requirement in missing)),
+            f"this study needs {', '.join(requirement.what for requirement in missing)}, which "
+            f"{'is' if len(missing) == 1 else 'are'} not installed",
+            remedy="Install: " + "; and ".join(dict.fromkeys(requirement.how_to_get_it for requirement in missing)),
         )

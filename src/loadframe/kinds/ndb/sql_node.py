@@ -78,7 +78,7 @@ PACKAGE = Package(
     "MySQL",
     ("mysqld",),
     "MySQL's own package mysql-cluster-community-server (MariaDB's and mysql-community-server have no NDB), or "
-    "scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH; Debian 12 has no package",
+    "scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH (Debian 12 has no package)",
     MYSQL.asked,
     MYSQL.told,
     _with_ndb,
