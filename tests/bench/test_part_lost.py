@@ -20,6 +20,11 @@ from loadframe.model import PART_LOST, Step
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
+SMALL = """NoOfFragmentLogFiles = 4
+FragmentLogFileSize = "4M"
+SharedGlobalMemory = "32M"
+LongMessageBuffer = "8M"
+TimeBetweenGlobalCheckpoints = 200"""
 STUDY = """
 [study]
 name = "cluster"
@@ -30,11 +35,7 @@ shards = 2
 [target.settings]
 NoOfReplicas = {replicas}
 DataMemory = "80M"
-NoOfFragmentLogFiles = 4
-FragmentLogFileSize = "4M"
-SharedGlobalMemory = "32M"
-LongMessageBuffer = "8M"
-TimeBetweenGlobalCheckpoints = 200
+{small}
 [workload]
 kind = "command"
 command = ["{program}", "1000", "20"]
@@ -63,11 +64,7 @@ sql_nodes = 2
 [target.settings]
 NoOfReplicas = 2
 DataMemory = "80M"
-NoOfFragmentLogFiles = 4
-FragmentLogFileSize = "4M"
-SharedGlobalMemory = "32M"
-LongMessageBuffer = "8M"
-TimeBetweenGlobalCheckpoints = 200
+{small}
 [workload]
 kind = "sysbench"
 [workload.options]
@@ -81,7 +78,7 @@ levels = [2]
 window = "4s"
 warmup = "1s"
 budget = "150s"
-blocks = { min = 3, max = 3 }
+blocks = {{ min = 3, max = 3 }}
 """
 
 
@@ -132,7 +129,7 @@ def steps_of(runs: Path) -> list[Step]:
 
 def study(tmp_path: Path, replicas: int) -> loadframe.Study:
     path = tmp_path / "study.toml"
-    path.write_text(STUDY.format(replicas=replicas, program=shutil.which("ndb_points")))
+    path.write_text(STUDY.format(small=SMALL, replicas=replicas, program=shutil.which("ndb_points")))
     return loadframe.load_study(path)
 
 
@@ -172,7 +169,7 @@ def test_with_one_copy_it_says_so_and_ends_and_finished_steps_are_kept(tmp_path:
 def test_behind_sql_nodes_the_clients_go_on_too(tmp_path: Path) -> None:
     """sysbench would end at the first error that it does not know."""
     with killed_in_step(2, "sysbench", "run") as killed:
-        found = loadframe.measure(parse(OVER_SQL), tmp_path / "runs")
+        found = loadframe.measure(parse(OVER_SQL.format(small=SMALL)), tmp_path / "runs")
     assert len(killed) == 1
     first, lost, after = steps_of(tmp_path / "runs")[:3]
     assert [PART_LOST in step.flags for step in (first, lost, after)] == [False, True, False]

@@ -127,7 +127,7 @@ class Totals:
         return sum(before + last for (known, *_), (before, last) in self.known.items() if known == name)
 
     def share(self, name: str, among: int) -> float:
-        """What each of them has on average, where there are so many now; there may have been more before."""
+        """The average of those that there are now (among); in another state there may have been more of them."""
         share, counted = self._shares.get(name, (0.0, 0.0))
         now = self.of(name)
         share += (now - counted) / among
