@@ -40,6 +40,7 @@ def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...
         ({"system.clock.step": 0.5}, "clock-step"),
         ({"system.cpu.frequency_drop": 0.2}, "frequency"),
         ({"system.cpu.throttles": 2.0}, "frequency"),
+        ({"system.disk.stall_ms": 120.0}, "disk-stalled"),
         ({"driver.saturation": 0.97}, "driver-limited"),
         ({"target.parts_lost": 1.0}, "part-lost"),
         ({"driver.cpu.beside": 0.6, "target.cpus.busy": 0.97, "target.cpus.wait": 0.4}, "driver-beside"),
@@ -52,7 +53,8 @@ def test_each_disturbance_has_its_flag(metrics: Mapping[str, float], flag: str) 
 
 
 def test_a_quiet_step_has_none_and_a_gap_is_one() -> None:
-    assert flags({"system.cpu.frequency_drop": 0.05, "workload.driver_lag": 0.1}) == ()
+    calm = {"system.cpu.frequency_drop": 0.05, "workload.driver_lag": 0.1, "system.disk.stall_ms": 50.0}
+    assert flags(calm) == ()
     assert flags({}, late=True) == ("recorder-late",)
 
 

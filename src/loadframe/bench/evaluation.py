@@ -33,6 +33,8 @@ STRANGER = 0.20
 
 FREQUENCY_DROP = 0.10
 """What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
+DISK_STALL = 0.10
+"""Of the window: as for the speed of the CPUs."""
 DRIVER_LAG = 0.20
 """A fifth of the latency was the driver waiting for a CPU, not the target."""
 FEWEST_WORKING = 0.5
@@ -214,6 +216,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tuple[str, ...]:
     """What spoils the step, of model.FLAGS. late: the recorder missed ticks in its window."""
+    length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
     seen = {
@@ -227,6 +230,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
         "clock-step": metrics.get("system.clock.step", 0.0) > 0,
         PART_LOST: metrics.get("target.parts_lost", 0.0) > 0,
         "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
+        "disk-stalled": metrics.get("system.disk.stall_ms", 0.0) >= DISK_STALL * 1000 * length_s,
         "recorder-late": late,
     }
     return tuple(flag for flag, present in seen.items() if present)

@@ -49,6 +49,7 @@ system.disk.read_bytes            | bytes/s | disk bytes read
 system.disk.write_bytes           | bytes/s | disk bytes written
 system.disk.flushes               | 1/s   | cache flushes the disk completed (one or more per fsync)
 system.disk.flush_ms              | ms    | time per cache flush
+system.disk.stall_ms              | ms    | longest time in which the disk had requests and ended none
 system.disk.flushes_per_request   | count | disk cache flushes per request of the workload
 system.pressure.cpu.some          | share | time in which some task waited for a CPU
 system.pressure.memory.some       | share | time in which some task waited for memory

@@ -127,6 +127,7 @@ FLAGS: Mapping[str, str] = {
     "stranger": "processes outside the study used the CPU",
     "clock-step": "the wall clock was set",
     "frequency": "the CPUs changed their speed",
+    "disk-stalled": "the disk had requests and ended none of them for a tenth of the window",
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
     WHOLE_SECONDS: "the load driver counted whole seconds: what happened within one is not known",
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
@@ -137,7 +138,7 @@ FLAGS: Mapping[str, str] = {
 }
 """The closed list of flags that a step can carry."""
 
-DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "recorder-late"})
+DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "disk-stalled", "recorder-late"})
 """Flags that say that something outside the study disturbed the step."""
 
 RATE_AXES = frozenset({"rate"})

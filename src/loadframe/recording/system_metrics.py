@@ -9,6 +9,7 @@ from itertools import pairwise
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Derivation, Metrics, gather, growth
+from loadframe.recording.disk_stalls import disk_stall
 from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
 from loadframe.recording.windows import Window, derive
 
@@ -307,7 +308,9 @@ MACHINE: tuple[Derivation, ...] = (
 
 def system_metrics(window: Window) -> Metrics:
     """All `system.` metrics that this window has, but system.cpu.foreign and system.disk.flushes_per_request."""
-    return derive(window, MACHINE) | gather([partial(_clock, window), partial(_frequency_drop, window)])
+    return derive(window, MACHINE) | gather(
+        [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
+    )
 
 
 def busy_cores(window: Window) -> float:
