@@ -7,7 +7,10 @@ from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.checking_running import check_running_service
+from loadframe.bench.checking_states import check_alternatives, check_changes, check_nice
 from loadframe.bench.declared import workload_of
+from loadframe.bench.loadable import loaded_by, loads
+from loadframe.bench.rig import kinds_of
 from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
@@ -18,11 +21,10 @@ from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.study import Study
-from loadframe.study.cage_tables import ChangeCage
 from loadframe.units import show
 from loadframe.workloads import databases
 from loadframe.workloads import registry as workloads
-from loadframe.workloads.base import AsksForObjects, HasUsers, SendsRequests, Workload
+from loadframe.workloads.base import HasUsers, SendsRequests, Workload
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
@@ -57,13 +59,13 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
             f"target.limit {first.name} speaks of {first.use}, and nothing says where the service tells that.",
             remedy="Declare its counters: [[target.metrics]], with prometheus, json or command.",
         )
-    _check_alternatives(study, workload)
-    _check_changes(study)
-    _check_programs(study, target_here=target_here, driver_here=driver_here)
+    check_alternatives(study, workload)
+    check_changes(study)
     for level in study.levels:
         workload.check_level(level)
     _check_cages(study, target_here=target_here)
     check_host(study)
+    _check_programs(study, target_here=target_here, driver_here=driver_here)
 
 
 def _check_loads(study: Study, workload: Workload) -> None:
@@ -71,30 +73,15 @@ def _check_loads(study: Study, workload: Workload) -> None:
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
     if study.target.attach is not None and targets.kind_named(study.target.kind).one_system:
         form = f"sharded {study.target.kind}"  # a whole one, of which the study does not say how many pieces it has
-    if _loads(workload, study.target.kind, form):
+    if loads(workload, study.target.kind, form):
         return
     known = {name: workload_of(study, axis=name) for name in sorted(workloads.axes(kind))}
-    others = [name for name, other in known.items() if _loads(other, study.target.kind, form)]
+    others = [name for name, other in known.items() if loads(other, study.target.kind, form)]
     raise StudyError(
         f"workload {kind!r} cannot load a target of kind {form!r}" + (f" on the axis {axis!r}" if others else ""),
         remedy=(f"On these axes it can: {', '.join(others)}. On {axis} it" if others else "It")
-        + f" loads: {', '.join(sorted(_loaded_by(workload)))}.",
+        + f" loads: {', '.join(sorted(loaded_by(workload)))}.",
     )
-
-
-def _loads(workload: Workload, kind: str, form: str) -> bool:
-    """Whether it loads a target: it names its form, or the kind names it; a kind that is never in one piece means its
-    shards."""
-    if form in workload.target_kinds:
-        return True
-    row = targets.KINDS.get(kind)
-    return row is not None and workload.kind in row.loaded_by and (form == kind) is not bool(row.before)
-
-
-def _loaded_by(workload: Workload) -> frozenset[str]:
-    """All that it loads, for advice."""
-    naming = {kind: row for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
-    return workload.target_kinds | {f"sharded {kind}" if row.before else kind for kind, row in naming.items()}
 
 
 def _check_times(study: Study, workload: Workload) -> None:
@@ -130,13 +117,15 @@ def _check_think(study: Study, workload: Workload) -> None:
 def _check_cages(study: Study, *, target_here: bool) -> None:
     """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
-    parts = targets.components(kind, study.target.shards, study.target.sql_nodes) if sharded else ()
+    each = [study.around(kind).target for kind in kinds_of(study)]
+    pieces = [one for one in each if one.shards is not None]
+    parts = [name for one in pieces for name in targets.components(one.kind, one.shards, one.sql_nodes)]
     known = {"driver", *("shard" if name.startswith("shard") else name for name in parts)}
     if unknown := sorted(study.cage.components.keys() - known):
         raise StudyError(
-            f"cage.{unknown[0]}: {kind} has no component {unknown[0]!r}",
+            f"cage.{unknown[0]}: {' and '.join(kinds_of(study))} has no component {unknown[0]!r}",
             remedy=f"There may be {', '.join(f'[cage.{name}]' for name in sorted(known))}."
-            if sharded
+            if parts
             else "Its cage is [cage] itself, the load driver's is [cage.driver].",
         )
     if sharded and (study.cage.cpus or study.cage.group_limits() or study.cage.process_limits()):
@@ -144,7 +133,7 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
             f"cage: a {kind} in several pieces has no cage of its own",
             remedy="Put these limits into [cage.shard]; each shard has them.",
         )
-    _check_nice(study, "cage", study.cage.nice)
+    check_nice(study, "cage", study.cage.nice)
     driver = study.cage.driver
     if targets.kind_named(kind).embedded and (driver.group_limits() or driver.process_limits()):
         raise StudyError(
@@ -320,100 +309,6 @@ def _unchecked(study: Study) -> tuple[str, ...]:
         return ()
     told = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
     return (told,) if told else ()
-
-
-def _check_alternatives(study: Study, workload: Workload) -> None:
-    if study.measure.cold:
-        _check_cold(study, workload)
-    for alternative in study.alternative:
-        kind = alternative.target.kind or study.target.kind
-        if kind != study.target.kind:
-            _check_other_kind(study, workload, alternative.name, kind)
-        own = study.target.settings if kind == study.target.kind else {}
-        targets.of_study(study, kind).check_settings({**own, **alternative.target.settings})
-        _check_cage_of(study, kind, f"alternative {alternative.name!r}", alternative.cage)
-
-
-def _check_cold(study: Study, workload: Workload) -> None:
-    """All that are measured must be caches that are asked for objects."""
-    kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
-    if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
-        raise StudyError(
-            f"measure.cold: a {others[0]} is not a cache, so it is never cold",
-            remedy="Omit it, or compare caches: "
-            f"{', '.join(kind for kind, row in sorted(targets.KINDS.items()) if row.cache)}.",
-        )
-    if not study.alternative or not isinstance(workload, AsksForObjects):
-        raise StudyError(
-            "measure.cold: it is alternatives that are compared cold, on the axis working_set",
-            remedy='Omit it, or add an [[alternative]] and set load.axis = "working_set".',
-        )
-
-
-def _check_changes(study: Study) -> None:
-    """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
-    kind, row = study.target.kind, targets.of_study(study)
-    settings = row.check_settings(study.target.settings)
-    limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
-    for change in study.change:
-        after = row.check_settings({**settings, **change.target.settings})
-        others = {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}, {**host, **change.host.settings}
-        if (after, *others) == (settings, limits, cpus, host):
-            raise StudyError(
-                f"change {change.name!r} changes nothing: the state before it has these values already",
-                remedy="Omit it, or give it other values.",
-            )
-        _check_cage_of(study, kind, f"change {change.name!r}", change.cage)
-        given_up = row.gives_up(change.target.settings)
-        if given_up is not None and study.remedies.durability == "keep":
-            raise StudyError(
-                f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
-                remedy='Omit it, or set remedies.durability = "relax".',
-            )
-        settings, (limits, cpus, host) = after, others
-
-
-def _check_cage_of(study: Study, kind: str, whose: str, cage: ChangeCage) -> None:
-    """That a target of this kind can have what a change or an alternative gives it."""
-    if targets.kind_named(kind).by_address is not None:
-        raise StudyError(
-            f"{whose}: a running server cannot be changed", remedy="Change it yourself, and compare two runs."
-        )
-    embedded = targets.kind_named(kind).embedded
-    if ((cage.limits or cage.bound) and embedded) or ("cage.cpus" in cage.bound and study.target.shards is not None):
-        what = "runs inside the driver's processes" if embedded else "is made of several pieces"
-        named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
-        raise StudyError(
-            f"{whose} changes {named} of {kind}, which {what}",
-            remedy="Change settings of the target only.",
-        )
-    for cpus in cage.bound.values():
-        available_cpus(cpus)
-    _check_nice(study, whose, cage.nice)
-
-
-def _check_nice(study: Study, whose: str, nice: int | None) -> None:
-    if nice is not None and not study.target.is_running:
-        raise StudyError(
-            f"{whose}: nice = {nice} is for a running server (target.attach)",
-            remedy="Omit it: a server of our own has what [cage] allows.",
-        )
-
-
-def _check_other_kind(study: Study, workload: Workload, name: str, kind: str) -> None:
-    """Both are there at once, each in a cage of its own."""
-    if not _loads(workload, kind, kind):
-        raise StudyError(
-            f"alternative {name!r}: workload {study.workload.kind!r} cannot load a target of kind {kind!r}",
-            remedy=f"It loads: {', '.join(sorted(_loaded_by(workload)))}.",
-        )
-    alone = [each for each in (study.target.kind, kind) if targets.kind_named(each).embedded]
-    if alone or study.target.shards is not None:
-        what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
-        raise StudyError(
-            f"alternative {name!r}: {what} cannot be measured side by side with another kind of target",
-            remedy="Give each a study of its own, and compare the two runs.",
-        )
 
 
 def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:

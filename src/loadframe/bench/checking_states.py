@@ -1,0 +1,133 @@
+"""Whether a study's alternatives and the changes of its ladder can be had, beside its target or on top of it."""
+
+from __future__ import annotations
+
+from loadframe.bench.loadable import loaded_by, loads
+from loadframe.errors import StudyError
+from loadframe.host.processes import available_cpus
+from loadframe.kinds import registry as targets
+from loadframe.study import Study
+from loadframe.study.cage_tables import ChangeCage
+from loadframe.study.declaration import AlternativeTarget
+from loadframe.workloads.base import AsksForObjects, Workload
+
+
+def check_alternatives(study: Study, workload: Workload) -> None:
+    if study.measure.cold:
+        _check_cold(study, workload)
+    for alternative in study.alternative:
+        whose, kind = f"alternative {alternative.name!r}", alternative.target.kind or study.target.kind
+        if kind != study.target.kind:
+            _check_other_kind(study, workload, whose, alternative.target)
+        elif alternative.target.shards is not None or alternative.target.sql_nodes is not None:
+            raise StudyError(
+                f"{whose} has a number of pieces, and is of the study's own kind, {kind}: how many there are is fixed",
+                remedy="Leave out its target.shards and target.sql_nodes, or give it a study of its own.",
+            )
+        own = study.target.settings if kind == study.target.kind else {}
+        targets.of_study(study.around(kind)).check_settings({**own, **alternative.target.settings})
+        _check_cage_of(study.around(kind), whose, alternative.cage)
+
+
+def _check_cold(study: Study, workload: Workload) -> None:
+    """All that are measured must be caches that are asked for objects."""
+    kinds = (study.target.kind, *(each.target.kind or study.target.kind for each in study.alternative))
+    if others := [kind for kind in kinds if not targets.kind_named(kind).cache]:
+        raise StudyError(
+            f"measure.cold: a {others[0]} is not a cache, so it is never cold",
+            remedy="Omit it, or compare caches: "
+            f"{', '.join(kind for kind, row in sorted(targets.KINDS.items()) if row.cache)}.",
+        )
+    if not study.alternative or not isinstance(workload, AsksForObjects):
+        raise StudyError(
+            "measure.cold: it is alternatives that are compared cold, on the axis working_set",
+            remedy='Omit it, or add an [[alternative]] and set load.axis = "working_set".',
+        )
+
+
+def check_changes(study: Study) -> None:
+    """That each change of a ladder can be made on top of all before it, is one, and gives up only what may be given."""
+    row = targets.of_study(study)
+    settings = row.check_settings(study.target.settings)
+    limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
+    for change in study.change:
+        after = row.check_settings({**settings, **change.target.settings})
+        others = {**limits, **change.cage.limits}, {**cpus, **change.cage.bound}, {**host, **change.host.settings}
+        if (after, *others) == (settings, limits, cpus, host):
+            raise StudyError(
+                f"change {change.name!r} changes nothing: the state before it has these values already",
+                remedy="Omit it, or give it other values.",
+            )
+        _check_cage_of(study, f"change {change.name!r}", change.cage)
+        given_up = row.gives_up(change.target.settings)
+        if given_up is not None and study.remedies.durability == "keep":
+            raise StudyError(
+                f'change {change.name!r} gives up durability ({given_up}), and the study says durability = "keep"',
+                remedy='Omit it, or set remedies.durability = "relax".',
+            )
+        settings, (limits, cpus, host) = after, others
+
+
+def _check_cage_of(study: Study, whose: str, cage: ChangeCage) -> None:
+    """That the study's target can have what a change or an alternative gives it."""
+    kind = study.target.kind
+    if targets.kind_named(kind).by_address is not None:
+        raise StudyError(
+            f"{whose}: a running server cannot be changed", remedy="Change it yourself, and compare two runs."
+        )
+    embedded = targets.kind_named(kind).embedded
+    if ((cage.limits or cage.bound) and embedded) or ("cage.cpus" in cage.bound and study.target.shards is not None):
+        what = "runs inside the driver's processes" if embedded else "is made of several pieces"
+        named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
+        raise StudyError(
+            f"{whose} changes {named} of {kind}, which {what}",
+            remedy="Change settings of the target only.",
+        )
+    for cpus in cage.bound.values():
+        available_cpus(cpus)
+    check_nice(study, whose, cage.nice)
+
+
+def check_nice(study: Study, whose: str, nice: int | None) -> None:
+    if nice is not None and not study.target.is_running:
+        raise StudyError(
+            f"{whose}: nice = {nice} is for a running server (target.attach)",
+            remedy="Omit it: a server of our own has what [cage] allows.",
+        )
+
+
+def _check_other_kind(study: Study, workload: Workload, whose: str, target: AlternativeTarget) -> None:
+    """Both are there at once, each in a cage of its own, or in one for each of its pieces."""
+    kind = target.kind or study.target.kind
+    around = study.around(kind)
+    row = targets.KINDS.get(kind)
+    if row is not None and row.before and target.shards is None:
+        raise StudyError(
+            f"{whose}: a {kind} is made of several pieces, and the study does not say how many",
+            remedy="Add target.shards to the alternative.",
+        )
+    if not loads(workload, kind, around.target.form):
+        raise StudyError(
+            f"{whose}: workload {study.workload.kind!r} cannot load a target of kind {around.target.form!r}",
+            remedy=f"It loads: {', '.join(sorted(loaded_by(workload)))}.",
+        )
+    alone = [each for each in (study.target.kind, kind) if targets.kind_named(each).embedded]
+    if alone or study.target.shards is not None:
+        what = f"{alone[0]}, which runs inside the driver's processes," if alone else "a target in several pieces"
+        raise StudyError(
+            f"{whose}: {what} cannot be measured side by side with another kind of target",
+            remedy="Give each a study of its own, and compare the two runs."
+            if alone
+            else f"Make {kind} the study's target, and {study.target.kind} its alternative.",
+        )
+    if (target.shards, target.sql_nodes) != (around.target.shards, around.target.sql_nodes):
+        raise StudyError(
+            f"{whose}: another alternative of kind {kind} has another number of pieces",
+            remedy="Give all of a kind the same target.shards and target.sql_nodes: they are one, in several states.",
+        )
+    cage = study.cage
+    if target.shards is not None and (cage.cpus or cage.group_limits()) and "shard" not in cage.components:
+        raise StudyError(
+            f"{whose}: [cage] limits the study's target, and a {kind} has a cage for each of its pieces",
+            remedy="Say in [cage.shard] what each may have; the limits of [cage] are not shared out.",
+        )
