@@ -92,3 +92,65 @@ def test_another_kind_has_to_fit(
     monkeypatch.setattr(Oltp, "target_kinds", Oltp.target_kinds | {"sharded postgres"})
     with pytest.raises(StudyError, match=words):
         check_study(parse(BESIDE.format(kind=kind, shards=shards, other=other)))
+
+
+CLUSTER = """\
+[study]
+name = "three"
+question = "Which?"
+[target]
+kind = "mariadb"
+{cage}
+[workload]
+kind = "sysbench"
+[load]
+axis = "threads"
+levels = [1]
+"""
+OTHER = '[[alternative]]\nname = "{name}"\ntarget = {{ kind = "{kind}"{pieces} }}\n'
+
+
+def test_a_cluster_beside_a_server_is_caged_in_pieces() -> None:
+    cage = '[cage]\nopen_files = 500\ncpu_quota = 1.0\n[cage.shard]\ncpu_quota = 0.5\n[cage.sql2]\nmemory = "1GiB"'
+    text = CLUSTER.format(cage=cage) + OTHER.format(
+        name="cluster", kind="ndb-sql", pieces=", shards = 2, sql_nodes = 2"
+    )
+    study = parse(text)
+    assert parse(study.as_toml()) == study
+    assert study.around("mariadb") is study
+    around = study.around("ndb-sql")
+    assert (around.target.shards, around.target.sql_nodes, around.target.settings) == (2, 2, {})
+    assert around.target_limits == {"cpu.max": 50_000, "sql2.memory.max": 1 << 30}
+    assert study.target_limits == {"RLIMIT_NOFILE": 500, "cpu.max": 100_000}
+
+
+def clustered(cage: str, *pieces: str, kind: str = "ndb-sql") -> str:
+    """A study with an alternative of a kind for each of these numbers of pieces."""
+    others = (OTHER.format(name=f"other{number}", kind=kind, pieces=each) for number, each in enumerate(pieces))
+    return CLUSTER.format(cage=cage) + "".join(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (clustered("", ""), "made of several pieces.*does not say how many"),
+        (clustered("", ", shards = 1", ", shards = 2"), "another number of pieces"),
+        (clustered("", ", shards = 2", kind="postgres"), "cannot load a target of kind 'sharded postgres'"),
+        (clustered("", ", shards = 2", kind="mariadb"), "of the study's own kind, mariadb"),
+        (clustered("", ", sql_nodes = 2", kind="mysql"), "target.sql_nodes is for a target of kind ndb-sql"),
+        (clustered("[cage]\ncpu_quota = 1.0\n", ", shards = 1"), "limits the study's target"),
+        (clustered("[cage.sql2]\ncpu_quota = 1.0\n", ", shards = 1"), "no component 'sql2'"),
+        (clustered("", ", shards = 1").replace('"mariadb"', '"ndb-sql"\nshards = 1'), "number of pieces"),
+        (
+            clustered("", "", kind="mariadb").replace('kind = "mariadb"', 'kind = "ndb-sql"\nshards = 1', 1),
+            "a target in several pieces",
+        ),
+        (
+            clustered("", ", shards = 1") + 'cage = { cpus = "0" }\n',
+            "ndb-sql, which is made of several pieces",
+        ),
+    ],
+)
+def test_what_of_a_cluster_does_not_fit_is_refused(text: str, words: str) -> None:
+    with pytest.raises(StudyError, match=words):
+        check_study(parse(text))

@@ -269,14 +269,23 @@ class RealBench:
     def use(self, name: str) -> dict[str, SettingValue]:
         """Bring the target to a declared state and answer what it really uses."""
         treatment = self._treatments[name]
-        if self._rigs[treatment.kind] is not self._rig:
-            self._rig = self._rigs[treatment.kind]
-            self._follow_cages()
+        self._turn_to(treatment.kind)
         around = self._surroundings.bring(name, treatment.state.host)
         asked = self._options.bring(name, treatment.state.options)
         self.workload = self._loading.workload = self._options.now
         own = replace(treatment.state, host={}, options={})
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
+
+    def _turn_to(self, kind: str) -> None:
+        """What is done and recorded from now on is of the target of this kind. The others go on, idle: what their
+        components do belongs to no step."""
+        left, self._rig = self._rig, self._rigs[kind]
+        if left is self._rig:
+            return
+        for cage in left.target.cages:
+            self._recorder.follow(cage.component, ())
+            self._recorder.follow_cgroup(cage.component, ())
+        self._follow_cages()
 
     @property
     def kind(self) -> str:
@@ -464,7 +473,8 @@ class RealBench:
         purpose: Purpose,
     ) -> Step:
         summary = loaded.summary
-        seen, late = self._seen(loaded, pinned(self.study, self._treatments[treatment].state))
+        of = self._treatments[treatment]
+        seen, late = self._seen(loaded, pinned(self.study.around(of.kind), of.state))
         spoilt = flags(summary, seen.metrics, late=late)
         return Step(
             number=self._steps,

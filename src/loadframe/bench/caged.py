@@ -221,7 +221,9 @@ def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> C
     """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
     several pieces, each in its own. driver: the user who runs the load driver, and what is a part of it: an embedded
     target, and what stands before shards. CageError, StudyError."""
-    shards, of = study.target.shards, kind if kind != study.target.kind else ""
+    of = kind if kind != study.target.kind else ""
+    study = study.around(kind)
+    shards = study.target.shards
     names = targets.components(kind, shards, study.target.sql_nodes)
     cages = [make_cage(name, study.allowed(name), lease, of) for name in names]
     if shards is None:

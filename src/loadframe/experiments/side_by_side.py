@@ -78,7 +78,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
     """The state of an alternative, and the kind of target that is brought to it."""
     study, start = bench.study, bench.start_state
     kind = alternative.target.kind or study.target.kind
-    own = start if kind == study.target.kind else replace(start, settings={})
+    own = start if kind == study.target.kind else replace(start, settings={}, limits=study.around(kind).target_limits)
     return changed(own, alternative, host_settings(alternative.host)), kind
 
 

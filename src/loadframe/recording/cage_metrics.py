@@ -201,8 +201,8 @@ HELD = frozenset(name for row in CAGE for name in row.beside)
 
 
 def caged_components(window: Window) -> list[str]:
-    """The components whose control groups were followed."""
-    names = {name for tick in window.around for name in tick.entries if ":cgroup:" in name}
+    """The components whose control groups were followed in the window."""
+    names = {name for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
     return sorted({name.partition(":cgroup:")[0] for name in names})
 
 

@@ -144,6 +144,15 @@ class AlternativeTarget(StateTarget):
     kind: str | None = Field(
         None, description="another kind of target, measured in the same cage as the study's target"
     )
+    shards: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_SHARDS,
+        description="of another kind: number of servers side by side, each in its own cage: [cage.shard]",
+    )
+    sql_nodes: int | None = Field(
+        None, ge=1, le=MOST_SQL_NODES, description="kind ndb-sql: as target.sql_nodes; default 1"
+    )
 
 
 class AlternativeTable(StateTable):
@@ -191,6 +200,15 @@ class Study(Table):
                 raise ValueError(f"two {info.field_name}s are called {name!r}; each needs a name of its own")
         return tables
 
+    def around(self, kind: str) -> Study:
+        """The same study with a target of this kind in place of its own: one that an alternative names, in as many
+        pieces as the first of these says, or its own."""
+        if kind == self.target.kind:
+            return self
+        named = next(each.target for each in self.alternative if each.target.kind == kind)
+        target = TargetTable(kind=kind, shards=named.shards, sql_nodes=named.sql_nodes)
+        return self.model_copy(update={"target": target})
+
     @property
     def target_cage(self) -> ComponentCage:
         """What the target is allowed; of several pieces, each of them."""
@@ -206,7 +224,8 @@ class Study(Table):
     def target_limits(self) -> dict[str, int]:
         """The limits of the target's processes and of its control groups, by their names; of a component in front of
         its shards with that component's name before ("loader.cpu.max")."""
-        in_front = {name: cage for name, cage in self.cage.components.items() if name not in ("driver", "shard")}
+        others = {} if self.target.shards is None else self.cage.components  # else they are an alternative's
+        in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         return {
             **self.target_cage.process_limits(),
             **({} if self.cage.nice is None else {"nice": self.cage.nice}),
