@@ -55,6 +55,28 @@ def test_the_answer_in_words(beside: Investigation) -> None:
     assert said in " ".join(render_text(beside).split())
 
 
+def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    unproved = replace(one, verdict=verdict(1.1, 0.9, 1.4, 5, 10))
+    equal = replace(unproved, name="copy", by_level=(verdict(1.0, 0.9, 1.1, 5),))
+    assert alternatives.lead(replace(beside, alternatives=())) == ""
+    assert alternatives.lead(beside) == "Postgres serves 1.6 times what mariadb serves over all loads (1.3 to 2.0)."
+    several = replace(beside, alternatives=(one, unproved, equal, replace(equal, name="sham", version="sham 3.1")))
+    assert alternatives.lead(several).endswith(
+        "Postgres serves 2.5 times what mariadb serves at 10 active jobs (2.1 to 3.0). "
+        "No difference from mariadb is proven for copy and sham."
+    )
+    found = alternatives.lead(replace(several, alternatives=several.alternatives[:1]))
+    assert render_text(beside).replace("\n", " ").startswith(f"{found} Of mariadb: ")
+    page = render_page(several)
+    assert page.index('id="chart-alternatives"') < page.index('id="chart-proof"') < page.index('id="environment"')
+    assert "Alternative: sham</dt><dd>sham 3.1<" in page
+    assert 'id="chart-side-by-side-1"' in page and '<a href="#side-by-side-1">Side by side</a>' in page
+    single = render_page(beside)
+    assert single.index('id="chart-side-by-side-1"') < single.index('id="chart-proof"')
+    assert single.count('id="chart-side-by-side-1"') == 1 and 'id="chart-alternatives"' not in single
+
+
 def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:
     (one,) = beside.alternatives
     early = replace(one, divergence=LoadInterval(5.0, 4.9999999999, 9.12))

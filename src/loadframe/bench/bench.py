@@ -72,6 +72,8 @@ class RealBench:
         self._say = say
         self.workload: Workload = self._make_workload(Allowance())
         self.version = ""
+        self.versions: dict[str, str] = {}
+        """Of each kind of target, where there are several."""
         self.put_back: list[ChangeRecord] = []
         """Once it is left: what became of the settings that outlive it."""
         self._what = f"{study.target.kind} for study {study.study.name}"
@@ -148,6 +150,8 @@ class RealBench:
                 within=study.objective.within,
             )
             self.version = self._target.version()
+            if len(self._rigs) > 1:
+                self.versions = {kind: rig.target.version() for kind, rig in self._rigs.items()}
             self._stack = stack.pop_all()
         return self
 

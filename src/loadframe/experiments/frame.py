@@ -94,7 +94,15 @@ def bare_bench(
     bench = make(study, run, told.say)
     try:
         with bench:
-            facts = BenchFacts(bench.version, bench.axis_unit, seed, distributions(study), bench.notes, bench.work_unit)
+            facts = BenchFacts(
+                bench.version,
+                bench.axis_unit,
+                seed,
+                distributions(study),
+                bench.notes,
+                bench.work_unit,
+                versions=bench.versions,
+            )
             run.write_record("bench.json", "bench", facts)
             _note_driver(run, bench, told)
             book = Bookkeeping(bench, budget, told, random.Random(seed))

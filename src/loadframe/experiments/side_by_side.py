@@ -163,6 +163,7 @@ def _alternative(
         cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
         divergence=divergence(before, after),
         witnesses=_witnesses(steps, treatment.name, highest, shown),
+        version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
     )
 
 

@@ -54,7 +54,8 @@ class Alternative:
     """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
     state, curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once.
     divergence: the load at which the ratio of the two begins to change; None where it does not. witnesses: metrics
-    that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken."""
+    that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken.
+    version: of another kind of target; empty for other settings of the study's own."""
 
     name: str
     target_kind: str
@@ -64,6 +65,7 @@ class Alternative:
     divergence: LoadInterval | None = field(metadata={"alias": "parting"})
     witnesses: tuple[Witness, ...] = ()
     cold: tuple[Verdict, ...] = ()
+    version: str = ""
 
 
 Ending = Literal["a clean stop", "SIGKILL"]

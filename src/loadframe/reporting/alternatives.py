@@ -18,12 +18,18 @@ TINY = 1e-9
 """A place that was worked out from the logarithm of a level is that level, but for this share."""
 
 
-def sentences(inv: Investigation, one: Alternative) -> list[str]:
-    """The answer: over all loads, at the lowest, at the highest, where they part, and what only one suffers from."""
+def sentence(inv: Investigation, one: Alternative) -> str:
+    """Over all loads, at the lowest and at the highest."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
     told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
-    said = [f"{one.name} against {inv.study.target_kind}: {'; '.join(told)}."]
+    return f"{'; '.join(told)}."
+
+
+def sentences(inv: Investigation, one: Alternative) -> list[str]:
+    """The answer: over all loads, at the lowest, at the highest, where they part, and what only one suffers from."""
+    unit = words.axis_unit(inv)
+    said = [f"{one.name} against {inv.study.target_kind}: {sentence(inv, one)}"]
     if one.divergence is not None:
         what = "They diverge" if differ(one) else "Their ratio changes"
         said.append(f"{what} {place_of(one.divergence, one, unit)}.")
@@ -35,6 +41,27 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
         if alone := [cause for known, cause in own.items() if known not in others]:
             said.append(f"Only in {name}: {'; '.join(alone)}.")
     return said
+
+
+def lead(inv: Investigation) -> str:
+    """The comparison in a sentence or two: those that are proven to differ, each with its ratio, over all loads or at
+    the highest at which it is proven; then those that are not. Empty without alternatives."""
+    unit, target = words.axis_unit(inv), inv.study.target_kind
+    proven = {one.name: told for one in inv.alternatives if (told := _proven(one)) is not None}
+    said = [
+        f"{name} serves {verdict_words.ratio(told)} times what {target} serves "
+        f"{_at(told, unit) if len(told.levels) == 1 else 'over all loads'} ({verdict_words.ratio_interval(told)})"
+        for name, told in proven.items()
+    ]
+    if equal := [one.name for one in inv.alternatives if one.name not in proven]:
+        others = f"{', '.join(equal[:-1])} and {equal[-1]}" if len(equal) > 1 else equal[0]
+        said.append(f"no difference from {target} is proven for {others}")
+    return "".join(f"{words.sentence(each)} " for each in said).rstrip()
+
+
+def _proven(one: Alternative) -> Verdict | None:
+    verdicts = (one.verdict, *reversed(one.by_level))
+    return next((each for each in verdicts if each.decision != "no-proven-difference"), None)
 
 
 def differ(one: Alternative) -> bool:

@@ -14,18 +14,20 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.progress import counted
-from loadframe.reporting import change_words, facts, reaching, rounding, verdict_words, words
+from loadframe.reporting import alternatives, change_words, facts, reaching, rounding, verdict_words, words
 
 
 def answer(inv: Investigation) -> str:
     """The investigation in one to three sentences, honest for every kind of outcome."""
     disturbed = facts.disturbed_steps(inv)
+    compared = alternatives.lead(inv)
+    found = f"{compared} Of {inv.study.target_kind}: {_answer(inv)}" if compared else _answer(inv)
     if inv.gain is not None or disturbed <= inv.quality.steps / 2:
-        return _answer(inv)
+        return found
     caution = (
         f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: repeat the run on a quieter machine."
     )
-    return f"{_answer(inv)} {caution}"
+    return f"{found} {caution}"
 
 
 def _answer(inv: Investigation) -> str:

@@ -79,8 +79,8 @@ class Draft:
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name: proof, latency, percentiles, blocks, evidence-N, stages,
-    waits, limits, gains, footprint-N, ladder."""
+    """Every chart that the record has data for, by name: proof, alternatives, side-by-side-N, latency, percentiles,
+    blocks, evidence-N, stages, waits, limits, gains, footprint-N, ladder."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
@@ -104,6 +104,10 @@ def _drafts(inv: Investigation) -> Iterator[Draft]:
     yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     drawing = partial(latencies.percentiles, inv)
     yield from _draft("percentiles", latencies.title(inv), latencies.note(inv), drawing, WIDE, NARROW)
+    if len(inv.alternatives) > 1:
+        drawing = partial(plots.alternatives_together, inv)
+        title = f"{inv.study.target_kind} and its alternatives by load"
+        yield from _draft("alternatives", title, "Shaded bands: 95 % intervals.", drawing, WIDE, NARROW)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
         note = "Shaded bands: 95 % intervals."

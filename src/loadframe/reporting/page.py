@@ -173,6 +173,7 @@ def _places(inv: Investigation) -> list[tuple[str, str, bool]]:
     last = inv.rounds[-1] if inv.rounds else None
     return [
         ("curves", "Curves", bool(inv.rounds)),
+        ("side-by-side-1", "Side by side", bool(inv.alternatives)),
         ("finding", "Cause and evidence", bool(facts.findings_and_ruled_out(inv))),
         ("changes", "Changes and proof", any(one.tried for one in inv.rounds)),
         ("next", "Limits", bool(last and last.limits)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from loadframe.model import NOT_RECOVERED, WORK, AnswersCompared, Round, SettingValue, Step, Stop, TargetState
 
@@ -33,7 +33,8 @@ class BenchFacts:
     """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words. seed: of the
     random order. distributions: the others that registered the study's kinds of target, or its workload. notes: what
     its targets have found out, and what of a recorded load is sent, in sentences; of a run that was killed only the
-    latter. answers: of the target beside programs that tell the same; none of a run that was killed."""
+    latter. answers: of the target beside programs that tell the same; none of a run that was killed. versions: of all
+    kinds of target, where the study names several."""
 
     version: str = ""
     axis_unit: str = ""
@@ -42,6 +43,7 @@ class BenchFacts:
     notes: tuple[str, ...] = ()
     work_unit: str = WORK
     answers: tuple[AnswersCompared, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
