@@ -18,9 +18,10 @@ from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
-from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, flags, is_late
+from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.on_bench import OnBench
+from loadframe.bench.profiling import Profiles
 from loadframe.bench.rig import Rig, kinds_of, prefix_of
 from loadframe.bench.running import running
 from loadframe.bench.surroundings import Surroundings, host_settings
@@ -35,7 +36,6 @@ from loadframe.host.processes import Allowance
 from loadframe.host.signals import undisturbed
 from loadframe.kinds import registry as targets
 from loadframe.model import (
-    NO_LATENCIES,
     WORK,
     AnswersCompared,
     ChangeRecord,
@@ -53,7 +53,6 @@ from loadframe.model import (
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
-from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
@@ -80,8 +79,8 @@ class RealBench:
         self._durable = self._make_journal()
         self._start_host = host_settings(study.host)  # before anything is changed
         self._stack = ExitStack()
-        self._steps = self._profiled = 0
-        self._may_sample: Permission | None = None
+        self._steps = 0
+        self._profiles = Profiles(run)
         self._rigs: dict[str, Rig] = {}
         self._served: dict[str, tuple[int, ...]] = {}
         self._treatments: dict[str, Treatment] = {}
@@ -376,7 +375,13 @@ class RealBench:
         seconds = duration_s(self.study.measure, window_s, warmup_s)
         asked = self._asked(f"step-{self._steps:05d}", treatment, level, seconds)
         loaded = self._load(replace(asked, most_waiting=most_waiting, warmup_s=warmup_s))
-        step = self._step(loaded, round_number, block, treatment, level, purpose)
+        of = self._treatments[treatment]
+        seen, late = self._seen(loaded, pinned(self.study.around(of.kind), of.state))
+        think_s = self.workload.think_s() if isinstance(self.workload, HasUsers) else 0.0
+        step = step_of(
+            loaded, seen, late=late, number=self._steps, round_number=round_number, block=block, treatment=treatment,
+            level=level, purpose=purpose, think_s=think_s,
+        )  # fmt: skip
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
         tell_cost(self.run, self._recorder)
@@ -385,38 +390,12 @@ class RealBench:
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
         """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. On the disk
         when this returns. Raises as take_step does."""
-        self._profiled += 1
-        name = f"{self._profiled:02d}-{treatment}-{place}"
-        scratch = self._lease.folder / f"profile-{name}"
-        scratch.mkdir(mode=0o700)
-        profiler = Profiler(self._permission(), scratch)
+        name = self._profiles.next_name(treatment, place)
         seconds = duration_s(self.study.measure, window_s)
-        try:
-            summary = self._load(self._asked(f"profiled-{name}", treatment, level, seconds), profiler).summary
-        finally:
-            profiler.stop()
-        start_s, end_s = summary.window_start_s, summary.window_end_s
-        sources = profiler.write(start_s, end_s, name, self.run.add_stacks)
-        shutil.rmtree(scratch)
-        done = ProfiledStep(
-            place=place,
-            treatment=treatment,
-            level=level,
-            seconds=end_s - start_s,
-            requests=summary.requests,
-            throughput=summary.throughput,
-            sources=sources,
-            missing=tuple(profiler.missing),
-        )
-        self.run.add_profiled(done)
+        asked = self._asked(f"profiled-{name}", treatment, level, seconds)
+        done = self._profiles.take(name, place, asked, self._load, self._lease.folder)
         self.workload.after_step(self.endpoint)
         return done
-
-    def _permission(self) -> Permission:
-        """What perf may sample here; asked once."""
-        if self._may_sample is None:
-            self._may_sample = permission()
-        return self._may_sample
 
     def _asked(self, name: str, treatment: str, level: float, seconds: float) -> Load:
         of = self._treatments[treatment]
@@ -465,42 +444,4 @@ class RealBench:
             one_lock=self.workload.one_lock,
             stages=self._loading.stage_specs,
             work=self.work_unit,
-        )
-
-    def _step(
-        self,
-        loaded: Loaded,
-        round_number: int | None,
-        block: int | None,
-        treatment: str,
-        level: float,
-        purpose: Purpose,
-    ) -> Step:
-        summary = loaded.summary
-        of = self._treatments[treatment]
-        seen, late = self._seen(loaded, pinned(self.study.around(of.kind), of.state))
-        spoilt = flags(summary, seen.metrics, late=late)
-        return Step(
-            number=self._steps,
-            round=round_number,
-            block=block,
-            treatment=treatment,
-            level=level,
-            started_s=summary.started_s,
-            ended_s=summary.ended_s,
-            window_start_s=summary.window_start_s,
-            window_end_s=summary.window_end_s,
-            requests=summary.requests,
-            errors=summary.errors,
-            throughput=summary.throughput,
-            batches=summary.batches,
-            latency=summary.latency,
-            waiting_share=summary.waiting_share,
-            operations=summary.operations if NO_LATENCIES not in loaded.marks else (),
-            metrics=seen.metrics,
-            flags=(*spoilt, *loaded.marks, *(("ended-early",) if loaded.ended_early else ())),
-            closed_loop=loaded.offered is None,
-            blind=seen.blind,
-            purpose=purpose,
-            think_s=self.workload.think_s() if isinstance(self.workload, HasUsers) else 0.0,
         )

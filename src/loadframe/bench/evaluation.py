@@ -18,7 +18,17 @@ from loadframe.kinds import registry as targets
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
-from loadframe.model import NO_LATENCIES, PART_LOST, UNSETTLED, WHOLE_SECONDS, WORK, Blind, CounterSpec
+from loadframe.model import (
+    NO_LATENCIES,
+    PART_LOST,
+    UNSETTLED,
+    WHOLE_SECONDS,
+    WORK,
+    Blind,
+    CounterSpec,
+    Purpose,
+    Step,
+)
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import stalls, window_metrics
 from loadframe.study import Study
@@ -234,3 +244,48 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
         "recorder-late": late,
     }
     return tuple(flag for flag, present in seen.items() if present)
+
+
+def step_of(
+    loaded: Loaded,
+    seen: Evaluated,
+    *,
+    late: bool,
+    number: int,
+    round_number: int | None,
+    block: int | None,
+    treatment: str,
+    level: float,
+    purpose: Purpose,
+    think_s: float,
+) -> Step:
+    """The step that was loaded so and seen so. late: as for `flags`; the rest as of Step."""
+    summary = loaded.summary
+    return Step(
+        number=number,
+        round=round_number,
+        block=block,
+        treatment=treatment,
+        level=level,
+        started_s=summary.started_s,
+        ended_s=summary.ended_s,
+        window_start_s=summary.window_start_s,
+        window_end_s=summary.window_end_s,
+        requests=summary.requests,
+        errors=summary.errors,
+        throughput=summary.throughput,
+        batches=summary.batches,
+        latency=summary.latency,
+        waiting_share=summary.waiting_share,
+        operations=summary.operations if NO_LATENCIES not in loaded.marks else (),
+        metrics=seen.metrics,
+        flags=(
+            *flags(summary, seen.metrics, late=late),
+            *loaded.marks,
+            *(("ended-early",) if loaded.ended_early else ()),
+        ),
+        closed_loop=loaded.offered is None,
+        blind=seen.blind,
+        purpose=purpose,
+        think_s=think_s,
+    )
