@@ -60,6 +60,7 @@ def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
     unproved = replace(one, verdict=verdict(1.1, 0.9, 1.4, 5, 10))
     equal = replace(unproved, name="copy", by_level=(verdict(1.0, 0.9, 1.1, 5),))
     assert alternatives.lead(replace(beside, alternatives=())) == ""
+    assert alternatives.lead(replace(beside, outcome=replace(beside.outcome, kind="driver-limited"))) == ""
     assert alternatives.lead(beside) == "Postgres serves 1.6 times what mariadb serves over all loads (1.3 to 2.0)."
     several = replace(beside, alternatives=(one, unproved, equal, replace(equal, name="sham", version="sham 3.1")))
     assert alternatives.lead(several).endswith(

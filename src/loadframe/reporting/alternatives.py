@@ -14,6 +14,9 @@ DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-
 
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
+DRIVEN = frozenset({"driver-limited", "link-full"})
+"""Outcomes that say nothing of the target."""
+
 TINY = 1e-9
 """A place that was worked out from the logarithm of a level is that level, but for this share."""
 
@@ -45,7 +48,10 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 def lead(inv: Investigation) -> str:
     """The comparison in a sentence or two: those that are proven to differ, each with its ratio, over all loads or at
-    the highest at which it is proven; then those that are not. Empty without alternatives."""
+    the highest at which it is proven; then those that are not. Empty without alternatives, and where the load driver or
+    the link to it was the limit: then it may be that which was compared."""
+    if inv.outcome.kind in DRIVEN:
+        return ""
     unit, target = words.axis_unit(inv), inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one)) is not None}
     said = [
