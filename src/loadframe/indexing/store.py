@@ -8,6 +8,8 @@ from what was acknowledged. One module per database has what differs; only they 
 from __future__ import annotations
 
 import abc
+import random
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -52,8 +54,11 @@ INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid,
 """What an index has that is called otherwise than its column. uid: what the largest owners are summed up from."""
 KINDS = ("sqlite", "mariadb", "postgres")
 TABLES = ("entries", "progress", "totals")
-ATTEMPTS = 5
+ATTEMPTS = 8
 """How often a transaction is begun that another one made impossible (a deadlock)."""
+PAUSE_S = 0.01
+"""The longest pause before the second attempt, twice as long before each one after it. Of a random length: those that
+were in each other's way would be again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
 """A row of `entries`, in the order of COLUMNS."""
@@ -193,6 +198,7 @@ class Store(abc.ABC):
                 self._rollback()
                 if attempt == ATTEMPTS - 1:
                     raise
+                time.sleep(random.uniform(0, PAUSE_S * 2**attempt))
             except BaseException:
                 self._rollback()
                 raise
