@@ -9,9 +9,19 @@ from itertools import pairwise
 
 import pytest
 
-from loadframe.model import Alternative, Decision, Investigation, LoadInterval, Verdict, WarmRestart, Witness
+from loadframe.model import (
+    Alternative,
+    Decision,
+    Investigation,
+    LoadInterval,
+    OutcomeKind,
+    Verdict,
+    WarmRestart,
+    Witness,
+)
 from loadframe.reporting import (
     alternatives,
+    answers,
     charts,
     facts,
     plots,
@@ -85,6 +95,13 @@ def test_the_comparison_tells_where_two_change_places(beside: Investigation) -> 
         "Postgres serves 1.2 times what mariadb serves over all loads (1.1 to 1.4), "
         "but 0.4 times at 5 active jobs (0.3 to 0.5)."
     )
+
+
+@pytest.mark.parametrize("kind", ["driver-limited", "link-full", "interrupted"])
+def test_what_is_of_the_whole_run_comes_before_the_comparison(beside: Investigation, kind: OutcomeKind) -> None:
+    said = answers.answer(replace(beside, outcome=replace(beside.outcome, kind=kind)))
+    assert alternatives.lead(beside) in said and not said.startswith("Postgres")
+    assert "Of mariadb: " not in said
 
 
 def with_others(inv: Investigation, *ratios: float) -> Investigation:
