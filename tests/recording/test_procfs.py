@@ -41,7 +41,7 @@ def test_memory_and_paging_counters() -> None:
 def test_the_virtual_machine_has_one_disk() -> None:
     disks = procfs.parse_diskstats(recorded("diskstats"))
     assert list(disks) == ["vda"]
-    assert disks["vda"] == procfs.DiskCounters(115870, 6509458, 798560, 16192808, 51360, 150151, 296063, 8283)
+    assert disks["vda"] == procfs.DiskCounters(115870, 6509458, 798560, 16192808, 0, 51360, 150151, 44709, 296063, 8283)
 
 
 def test_partitions_and_stacked_devices_are_not_counted_twice() -> None:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from loadframe.model import Alternative, Investigation, LoadInterval, Verdict, WarmRestart, Witness
+from loadframe.model import (
+    Alternative,
+    Decision,
+    Investigation,
+    LoadInterval,
+    OutcomeKind,
+    Verdict,
+    WarmRestart,
+    Witness,
+)
 from loadframe.reporting import (
     alternatives,
+    answers,
     charts,
     facts,
     plots,
@@ -22,8 +33,8 @@ from loadframe.reporting.text import render_text
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:
-    known = low > 1 or high < 1
-    return Verdict(ratio, low, high, "better" if known else "no-proven-difference", 4, "t", levels=levels)
+    decision: Decision = "better" if low > 1 else "worse" if high < 1 else "no-proven-difference"
+    return Verdict(ratio, low, high, decision, 4, "t", levels=levels)
 
 
 @pytest.fixture
@@ -60,7 +71,6 @@ def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
     unproved = replace(one, verdict=verdict(1.1, 0.9, 1.4, 5, 10))
     equal = replace(unproved, name="copy", by_level=(verdict(1.0, 0.9, 1.1, 5),))
     assert alternatives.lead(replace(beside, alternatives=())) == ""
-    assert alternatives.lead(replace(beside, outcome=replace(beside.outcome, kind="driver-limited"))) == ""
     assert alternatives.lead(beside) == "Postgres serves 1.6 times what mariadb serves over all loads (1.3 to 2.0)."
     several = replace(beside, alternatives=(one, unproved, equal, replace(equal, name="sham", version="sham 3.1")))
     assert alternatives.lead(several).endswith(
@@ -76,6 +86,78 @@ def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
     single = render_page(beside)
     assert single.index('id="chart-side-by-side-1"') < single.index('id="chart-proof"')
     assert single.count('id="chart-side-by-side-1"') == 1 and 'id="chart-alternatives"' not in single
+
+
+def test_the_comparison_tells_where_two_change_places(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    crossing = replace(one, verdict=verdict(1.2, 1.1, 1.4, 5, 10), by_level=(verdict(0.4, 0.3, 0.5, 5), *one.by_level))
+    assert alternatives.lead(replace(beside, alternatives=(crossing,))) == (
+        "Postgres serves 1.2 times what mariadb serves over all loads (1.1 to 1.4), "
+        "but 0.4 times at 5 active jobs (0.3 to 0.5)."
+    )
+
+
+@pytest.mark.parametrize("kind", ["driver-limited", "link-full", "interrupted"])
+def test_what_is_of_the_whole_run_comes_before_the_comparison(beside: Investigation, kind: OutcomeKind) -> None:
+    said = answers.answer(replace(beside, outcome=replace(beside.outcome, kind=kind)))
+    assert alternatives.lead(beside) in said and not said.startswith("Postgres")
+    assert "Of mariadb: " not in said
+
+
+def with_others(inv: Investigation, *ratios: float) -> Investigation:
+    """One beside another, each so many times as fast."""
+    (one,) = inv.alternatives
+    curves = [
+        replace(one.round.curve, points=tuple(replace(each, throughput=each.throughput * ratio) for each in points))
+        for ratio in ratios
+        for points in (one.round.curve.points,)
+    ]
+    others = (
+        replace(
+            one,
+            name=f"other{number}",
+            verdict=verdict(ratio, 0.9 * ratio, 1.1 * ratio, 5, 10),
+            round=replace(one.round, curve=curve),
+            by_level=(),
+            divergence=None,
+        )
+        for number, (ratio, curve) in enumerate(zip(ratios, curves, strict=True), start=1)
+    )
+    return replace(inv, alternatives=tuple(others))
+
+
+def test_of_many_the_fastest_leads_and_all_are_told_in_a_sentence(beside: Investigation) -> None:
+    assert alternatives.lead(with_others(beside, 0.3, 0.5, 2.2, 1.0, 0.7)) == (
+        "other3 serves 2.2 times what mariadb serves over all loads (2.0 to 2.4); "
+        "other5 0.70 times over all loads (0.63 to 0.77); other2 0.50 times over all loads (0.45 to 0.55); "
+        "other1 0.30 times over all loads (0.27 to 0.33). No difference from mariadb is proven for other4."
+    )
+
+
+def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
+    several = with_others(beside, 0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95)
+    drawn = plots.alternatives_together(several, charts.WIDE)
+    assert drawn is not None
+    said = drawn.described()
+    assert all(said.count(f"other{number}: ") == 1 for number in range(1, 8))
+    looks = [each["mark"] for each in drawn.specification()["layer"] if each["mark"]["type"] == "line"]
+    assert len({(look["color"], str(look.get("strokeDash"))) for look in looks}) == 8
+
+
+@pytest.mark.parametrize("ratios", [(0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95), (1.0, 1.01, 1.02, 0.99)])
+def test_no_two_names_of_curves_touch(beside: Investigation, ratios: tuple[float, ...]) -> None:
+    drawn = plots.alternatives_together(with_others(beside, *ratios), charts.NARROW)
+    assert drawn is not None
+    axis = drawn.y
+    spec = drawn.specification()
+    places = sorted(
+        charts.NARROW.height * axis.height(spec["datasets"][layer["data"]["name"]][0]["value"]) - layer["mark"]["dy"]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "text"
+    )
+    assert len(places) == len(ratios) + 1
+    assert all(above - below >= 13 for below, above in pairwise(places))
+    assert places[-1] <= charts.NARROW.height + 1
 
 
 def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:

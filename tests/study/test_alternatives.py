@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from loadframe.bench.checking import check_study
-from loadframe.errors import StudyError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.study import parse
 from loadframe.workloads.oltp import Oltp
 
@@ -139,6 +141,7 @@ def clustered(cage: str, *pieces: str, kind: str = "ndb-sql") -> str:
         (clustered("", ", shards = 2", kind="mariadb"), "of the study's own kind, mariadb"),
         (clustered("", ", sql_nodes = 2", kind="mysql"), "target.sql_nodes is for a target of kind ndb-sql"),
         (clustered("[cage]\ncpu_quota = 1.0\n", ", shards = 1"), "limits the study's target"),
+        (clustered("[cage]\nopen_files = 500\n", ", shards = 1"), "limits the study's target"),
         (clustered("[cage.sql2]\ncpu_quota = 1.0\n", ", shards = 1"), "no component 'sql2'"),
         (clustered("", ", shards = 1").replace('"mariadb"', '"ndb-sql"\nshards = 1'), "number of pieces"),
         (
@@ -154,3 +157,12 @@ def clustered(cage: str, *pieces: str, kind: str = "ndb-sql") -> str:
 def test_what_of_a_cluster_does_not_fit_is_refused(text: str, words: str) -> None:
     with pytest.raises(StudyError, match=words):
         check_study(parse(text))
+
+
+def test_a_program_that_two_kinds_lack_is_named_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = clustered("", ", shards = 1") + OTHER.format(name="mysql", kind="mysql", pieces="")
+    with pytest.raises(MissingTool, match=r"mysqld.*which are not installed") as missing:
+        check_study(parse(text))
+    assert missing.value.fact.count("mysqld") == 1
+    assert "mysql-community-server" in missing.value.remedy and "unpack-mysql" in missing.value.remedy

@@ -318,8 +318,8 @@ def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> No
     needed += workloads.check(study.workload.kind) if driver_here else []
     missing = [requirement for requirement in needed if requirement.found is None]
     if missing:
+        named = list(dict.fromkeys(requirement.what for requirement in missing))
         raise MissingTool(
-            f"this study needs {', '.join(requirement.what for requirement in missing)}, which "
-            f"{'is' if len(missing) == 1 else 'are'} not installed",
+            f"this study needs {', '.join(named)}, which {'is' if len(named) == 1 else 'are'} not installed",
             remedy="Install: " + "; and ".join(dict.fromkeys(requirement.how_to_get_it for requirement in missing)),
         )

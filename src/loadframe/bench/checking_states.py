@@ -126,7 +126,8 @@ def _check_other_kind(study: Study, workload: Workload, whose: str, target: Alte
             remedy="Give all of a kind the same target.shards and target.sql_nodes: they are one, in several states.",
         )
     cage = study.cage
-    if target.shards is not None and (cage.cpus or cage.group_limits()) and "shard" not in cage.components:
+    limited = cage.cpus or cage.group_limits() or cage.process_limits()
+    if target.shards is not None and limited and "shard" not in cage.components:
         raise StudyError(
             f"{whose}: [cage] limits the study's target, and a {kind} has a cage for each of its pieces",
             remedy="Say in [cage.shard] what each may have; the limits of [cage] are not shared out.",

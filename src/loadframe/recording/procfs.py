@@ -100,14 +100,16 @@ class SystemStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskCounters:
-    """One whole disk since boot. flushes and flush_ms are None before Linux 5.5."""
+    """One whole disk since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
 
     reads: int
     read_sectors: int
     writes: int
     write_sectors: int
+    in_flight: int
     busy_ms: int
     queue_ms: int
+    discards: int | None
     flushes: int | None
     flush_ms: int | None
 
@@ -202,8 +204,10 @@ def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
             read_sectors=row[2],
             writes=row[4],
             write_sectors=row[6],
+            in_flight=row[8],
             busy_ms=row[9],
             queue_ms=row[10],
+            discards=row[11] if len(row) > 11 else None,
             flushes=row[15] if len(row) > 16 else None,
             flush_ms=row[16] if len(row) > 16 else None,
         )

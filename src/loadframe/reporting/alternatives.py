@@ -12,10 +12,9 @@ from loadframe.units import show_metric
 
 DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
 
+FULLY_TOLD = 3
+"""Alternatives that have a sentence of their own each in the first lines of a report."""
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
-
-DRIVEN = frozenset({"driver-limited", "link-full"})
-"""Outcomes that say nothing of the target."""
 
 TINY = 1e-9
 """A place that was worked out from the logarithm of a level is that level, but for this share."""
@@ -48,26 +47,45 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 def lead(inv: Investigation) -> str:
     """The comparison in a sentence or two: those that are proven to differ, each with its ratio, over all loads or at
-    the highest at which it is proven; then those that are not. Empty without alternatives, and where the load driver or
-    the link to it was the limit: then it may be that which was compared."""
-    if inv.outcome.kind in DRIVEN:
-        return ""
-    unit, target = words.axis_unit(inv), inv.study.target_kind
-    proven = {one.name: told for one in inv.alternatives if (told := _proven(one)) is not None}
-    said = [
-        f"{name} serves {verdict_words.ratio(told)} times what {target} serves "
-        f"{_at(told, unit) if len(told.levels) == 1 else 'over all loads'} ({verdict_words.ratio_interval(told)})"
-        for name, told in proven.items()
-    ]
+    the highest at which it is proven, and where the opposite is; then those that are not. Of many the fastest leads,
+    and the others are told shorter. Empty without alternatives."""
+    target = inv.study.target_kind
+    proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
+    if len(proven) > FULLY_TOLD:
+        first, *rest = sorted(proven, key=lambda name: -proven[name][0].ratio)
+        short = (f"{name} {_ratios(inv, proven[name])}" for name in rest)
+        said = ["; ".join((_serves(inv, first, proven[first]), *short))]
+    else:
+        said = [_serves(inv, name, told) for name, told in proven.items()]
     if equal := [one.name for one in inv.alternatives if one.name not in proven]:
         others = f"{', '.join(equal[:-1])} and {equal[-1]}" if len(equal) > 1 else equal[0]
         said.append(f"no difference from {target} is proven for {others}")
     return "".join(f"{words.sentence(each)} " for each in said).rstrip()
 
 
-def _proven(one: Alternative) -> Verdict | None:
+def _proven(one: Alternative) -> list[Verdict]:
+    """Over all loads, or else at the highest load of those at which it is proven; with the highest at which the
+    opposite is, where the two change places."""
     verdicts = (one.verdict, *reversed(one.by_level))
-    return next((each for each in verdicts if each.decision != "no-proven-difference"), None)
+    by_decision: dict[Decision, Verdict] = {}
+    for each in verdicts:
+        by_decision.setdefault(each.decision, each)
+    by_decision.pop("no-proven-difference", None)
+    return list(by_decision.values())
+
+
+def _serves(inv: Investigation, name: str, told: list[Verdict]) -> str:
+    return f"{name} serves {_ratios(inv, told, f' what {inv.study.target_kind} serves')}"
+
+
+def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
+    unit = words.axis_unit(inv)
+    parts = [
+        f"{verdict_words.ratio(each)} times{'' if number else of} "
+        f"{_at(each, unit) if len(each.levels) == 1 else 'over all loads'} ({verdict_words.ratio_interval(each)})"
+        for number, each in enumerate(told)
+    ]
+    return ", but ".join(parts)
 
 
 def differ(one: Alternative) -> bool:

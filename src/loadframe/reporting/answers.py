@@ -20,14 +20,22 @@ from loadframe.reporting import alternatives, change_words, facts, reaching, rou
 def answer(inv: Investigation) -> str:
     """The investigation in one to three sentences, honest for every kind of outcome."""
     disturbed = facts.disturbed_steps(inv)
-    compared = alternatives.lead(inv)
-    found = f"{compared} Of {inv.study.target_kind}: {_answer(inv)}" if compared else _answer(inv)
+    found = _with_comparison(inv, _answer(inv))
     if inv.gain is not None or disturbed <= inv.quality.steps / 2:
         return found
     caution = (
         f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: repeat the run on a quieter machine."
     )
     return f"{found} {caution}"
+
+
+def _with_comparison(inv: Investigation, found: str) -> str:
+    """First the comparison with the study's alternatives; behind what is found, where that is of the whole run, and
+    says what a comparison is worth."""
+    compared = alternatives.lead(inv)
+    if compared and inv.outcome.kind in ("driver-limited", "link-full", "stopped-answering", "interrupted"):
+        return f"{found} {compared}"
+    return f"{compared} Of {inv.study.target_kind}: {found}" if compared else found
 
 
 def _answer(inv: Investigation) -> str:

@@ -34,7 +34,8 @@ SCALES: Mapping[str, tuple[float, str]] = {
 """Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of alternatives, in their order: Okabe and Ito's, as BEFORE is, the colour of what they are held against."""
+"""Of alternatives, in their order: Okabe and Ito's, as BEFORE is, the colour of what they are held against. Where there
+are more, the same again, in dashes."""
 BOX_WIDTH = 12
 
 
@@ -113,11 +114,11 @@ def wants_log(drawn: Sequence[facts.Series]) -> bool:
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
 
-def _draw_curve(plot: Plot, each: facts.Series, colour: str = "") -> None:
-    """colour: another one than its role's."""
+def _draw_curve(plot: Plot, each: facts.Series, colour: str = "", **look: Any) -> None:
+    """colour: another one than its role's. look: of its line."""
     colour, rows = colour or COLOURS[each.role], throughput_rows(each)
     plot.draw("area", rows, colour, "low", "high", opacity=0.18)
-    plot.draw("line", rows, colour, strokeWidth=1.5 if each.role == "between" else 2.5)
+    plot.draw("line", rows, colour, strokeWidth=1.5 if each.role == "between" else 2.5, **look)
     plot.draw("point", rows, colour, filled=True, size=38, opacity=1)
     plot.end(each.label, colour, rows[-1])
 
@@ -132,8 +133,11 @@ def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
         *(facts.Series("after", one.name, one.round.curve.points, None, one.round) for one in inv.alternatives),
     ]
     plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
-    for each, colour in zip(drawn, (BEFORE, *itertools.islice(itertools.cycle(OTHERS), len(drawn) - 1)), strict=True):
-        _draw_curve(plot, each, colour)
+    _draw_curve(plot, drawn[0])
+    for number, each in enumerate(drawn[1:]):
+        again, place = divmod(number, len(OTHERS))
+        dashes: dict[str, Any] = {"strokeDash": [6, 2 + 2 * again]} if again else {}
+        _draw_curve(plot, each, OTHERS[place], **dashes)
     return plot
 
 

@@ -22,8 +22,8 @@ from loadframe.reporting import rounding
 BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933", "#5B6673"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
-LABELS_TOUCH_BELOW = 0.07
-"""Share of the height below which two labels at the ends of lines would overlap."""
+LABEL_HEIGHT = 14
+"""Pixels between two labels at the ends of lines that do not touch."""
 SLACK = 1.2
 """Pixels a character: a browser without the fonts of FONT takes a wider one, and the last names would be cut off."""
 
@@ -143,7 +143,8 @@ class Plot:
         self._rows: list[list[dict[str, Any]]] = []
         self._ends: list[tuple[float, float, str, str]] = []
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
-        self._names: dict[str, str] = {}
+        self._names: dict[tuple[str, tuple[float, float]], str] = {}
+        """Of lines, by their colours and their ends: several may have one colour."""
         self.left, self.right = 4.0, 10.0
         """Pixels left of the axes' labels, and right of the drawing."""
         self.told = ""
@@ -186,8 +187,9 @@ class Plot:
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
         """The name of a line, to be written at its last point where there are several."""
-        self._names[colour] = label
-        self._ends.append((row[field], row[self.x["field"]], label, colour))
+        load, value = row[self.x["field"]], row[field]
+        self._names[colour, (load, value)] = label
+        self._ends.append((value, load, label, colour))
 
     def ceiling(self, value: float, label: str, colour: str, left: float) -> None:
         """A dotted line that use cannot cross, named at its left end."""
@@ -200,12 +202,12 @@ class Plot:
         ends; from the data."""
         if self.told or not self._lines:
             return self.told
-        told = [f"{self._name_of(colour)}{self._course(points)}." for colour, points in self._lines if points]
+        told = [f"{self._name_of(colour, points)}{self._course(points)}." for colour, points in self._lines if points]
         x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
         return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
 
-    def _name_of(self, colour: str) -> str:
-        name = self._names.get(colour, "")
+    def _name_of(self, colour: str, points: list[tuple[float, float]]) -> str:
+        name = next((name for point in points if (name := self._names.get((colour, point)))), "")
         return f"{name}: " if name and len(self._lines) > 1 else ""
 
     def _course(self, points: list[tuple[float, float]]) -> str:
@@ -241,13 +243,24 @@ class Plot:
 
     def _write_ends(self) -> None:
         """The name of each line at its right end, moved apart where two would touch; none where there is one line."""
-        previous, shift = -math.inf, 0
-        for value, load, label, colour in sorted(self._ends) if len(self._ends) > 1 else ():
-            height = self.y.height(value)
-            shift = shift - 12 if height - previous < LABELS_TOUCH_BELOW else 0
-            previous = height
+        ends = sorted(self._ends) if len(self._ends) > 1 else []
+        heights = [self.size.height * self.y.height(value) for value, *_ in ends]
+        for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
+            shift = round(height - place)
             self.write(load, value, label, colour, align="left", dx=8, dy=shift, fontWeight=600, fontSize=12.5)
         self._ends = []
+
+    def _apart(self, heights: Sequence[float]) -> list[float]:
+        """The same rising heights, each moved up as far as it touches the one below; down again where they would reach
+        beyond the top."""
+        places: list[float] = []
+        for height in heights:
+            places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
+        room = float(self.size.height)
+        for number in reversed(range(len(places))):
+            places[number] = min(places[number], room)
+            room = places[number] - LABEL_HEIGHT
+        return places
 
 
 def canvas(size: Size) -> tuple[Plot, Channel]:
