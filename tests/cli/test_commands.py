@@ -32,7 +32,7 @@ def test_measure_curve_and_report_on_one_run(loadframe: Command, study: Path, tm
     assert rerun.code == 0  # type: ignore[attr-defined]
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_investigate_finds_proves_and_writes_the_case_study(loadframe: Command, study: Path, tmp_path: Path) -> None:
     """The small study is durable: the write-ahead log is tried, what gives up durability is only shown."""
     found = loadframe(

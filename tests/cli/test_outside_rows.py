@@ -73,7 +73,7 @@ def investigated(installed: Path) -> Iterator[tuple[dict[str, Any], Path]]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_its_own_limit_is_named_and_confirmed_by_its_own_remedy(investigated: tuple[dict[str, Any], Path]) -> None:
     answer, _ = investigated
     first = answer["rounds"][0]
@@ -85,7 +85,7 @@ def test_its_own_limit_is_named_and_confirmed_by_its_own_remedy(investigated: tu
     assert answer["gain"]["decision"] == "better"
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_a_run_of_it_is_read_where_it_is_not_installed(
     investigated: tuple[dict[str, Any], Path], tmp_path: Path
 ) -> None:

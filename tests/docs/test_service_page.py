@@ -54,7 +54,7 @@ def run(forking: subprocess.Popen[str], place: Path, command: str, study: str) -
     return forked(forking, [*shlex.split(command), "--json"], folder=str(place), said=str(place))
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_the_first_study_names_the_pool_and_confirms_it(forking: subprocess.Popen[str], place: Path) -> None:
     (command,) = re.findall(r"```sh\n\.venv/bin/loadframe (investigate app\.toml)\n```", TEXT)
 

@@ -22,7 +22,7 @@ WITHIN = "[objective]\nwithin = { latency_p95_ms = 150 }\n"
 BY_RATE = ["load.axis=rate", "load.levels=[20, 800]", "measure.precision=0.3", "measure.budget=60s"]
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.timeout(300)
 def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two at a time serve 20 ms each: 100 each second at most. That hosts are alike takes nine such searches at least,

@@ -74,7 +74,7 @@ def test_it_is_changed_on_that_host_and_undone_there(lab: Laboratory, lan: Netwo
     lab.await_as_before()
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_it_is_undone_there_within_ten_seconds_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
     before, elsewhere = value(lan, "north"), [value(lan, name) for name in ("coordinator", "one")]
     process = lab.begin("[4]", window="60s", more=CHANGED)

@@ -74,7 +74,7 @@ def let_drift(station: Station, library: Path, millionths: int) -> None:
     }
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_a_clock_that_drifts_is_followed_and_its_host_takes_part(lab: Laboratory, library: Path) -> None:
     drift = 300e-6
     let_drift(lab.stations[1], library, 300)

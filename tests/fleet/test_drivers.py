@@ -38,7 +38,7 @@ def laboratory(folder: Path, pace_s: float, size: int, rate: str = "") -> Iterat
 
 
 @pytest.mark.server
-@pytest.mark.alone
+@pytest.mark.measures
 @made_here
 def test_a_full_link_is_named_with_its_host(open_folder: Path) -> None:
     with laboratory(open_folder, 0.002, 4_000, rate="16mbit") as lab:
@@ -95,7 +95,7 @@ def stranger(lan: Network, source: str, sink: str) -> Iterator[None]:
 
 
 @pytest.mark.server
-@pytest.mark.alone
+@pytest.mark.measures
 @made_here
 def test_traffic_of_others_is_told_with_the_link_that_has_it(open_folder: Path) -> None:
     with laboratory(open_folder, 0.002, 20_000, rate="64mbit") as lab, stranger(lab.network, "target", "one"):

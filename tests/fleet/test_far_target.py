@@ -97,7 +97,7 @@ def test_it_is_started_there_and_measured_over_the_network(lab: Laboratory) -> N
     lab.await_as_before()
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_nothing_is_left_after_ten_seconds_where_the_coordinator_is_killed(lab: Laboratory, lan: Network) -> None:
     process = lab.begin("[4]", study=STUDY.replace("600ms", "60s"))
     lab.await_load()

@@ -83,7 +83,7 @@ def test_a_link_that_is_cut_amid_a_step_voids_it_and_both_sides_are_as_before(cu
     assert [step["void"] for step in cuttable.steps] == ["agent-lost"]
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_after_kill_9_of_the_coordinator_so_is_a_host_whose_link_is_cut_within_ten_seconds(
     cuttable: Laboratory,
 ) -> None:
@@ -93,7 +93,7 @@ def test_after_kill_9_of_the_coordinator_so_is_a_host_whose_link_is_cut_within_t
     cuttable.kill(process)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_a_host_200_ms_away_takes_part_and_its_clock_is_told_with_what_is_unsure(lab: Laboratory) -> None:
     lab.stations[1].by = [sys.executable, str(RELAY), str(ONE_WAY_S)]
     found = lab.measured("[4]", "2s")

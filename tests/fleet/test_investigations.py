@@ -163,7 +163,7 @@ def lan() -> Iterator[Network]:
         yield made
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.timeout(500)
 @pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")
 def test_a_host_names_a_cause_beside_an_observer_after_another_one_was_lost(lan: Network, open_folder: Path) -> None:

@@ -21,7 +21,7 @@ target = { settings = { pool = 1 } }
 """
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.timeout(600)
 def test_a_ladder_is_measured_on_both_hosts(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
     folder = laboratory(open_folder / "here", budget="280s", more=RUNGS)

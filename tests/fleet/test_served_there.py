@@ -89,7 +89,7 @@ target = {{ settings = {{ pool = 8 }} }}
 
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.alone,
+    pytest.mark.measures,
     pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here"),
 ]
 

@@ -139,7 +139,7 @@ def test_a_recorder_that_is_killed_voids_the_step(lab: Laboratory) -> None:
     lab.await_as_before()
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_after_kill_9_of_the_coordinator_all_hosts_are_as_before_within_ten_seconds(lab: Laboratory) -> None:
     process = lab.begin("[4]", window="60s")
     lab.await_load()

@@ -47,7 +47,7 @@ def laboratory(folder: Path, loaded: str, pace_s: float, size: int = 100, rate: 
         yield lab
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_four_drivers_give_what_one_gives_with_four_times_the_connections(open_folder: Path) -> None:
     with laboratory(open_folder, "north", 0.03) as lab:
         words = [*lab.within, sys.executable, BESIDE_ONE, lab.study("[8]", "700ms", blocks=4), lab.fleet()]

@@ -69,7 +69,7 @@ def test_the_worker_of_a_trial_that_is_killed_puts_back_what_it_changed(open_fol
     assert "net.core.somaxconn" in died and "put back" in died, "and says so"
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_a_trial_whose_coordinator_is_silent_is_over_and_all_is_put_back_within_ten_seconds(open_folder: Path) -> None:
     found = trial(open_folder, "silent")
     assert "its coordinator has said nothing for 4 s" in found["answer"]["died"]

@@ -18,7 +18,7 @@ from stations import await_that
 from workers import TOKEN, attempts, engine, laboratory, parent, trial_processes
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.timeout(600)
 def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path
@@ -49,7 +49,7 @@ def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
     assert "Traceback" not in said
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.timeout(600)
 def test_a_host_at_half_speed_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
     with engine(open_folder, {"one": 0.02, "two": 0.04}) as address:

@@ -56,7 +56,7 @@ def causes(found: Investigation) -> dict[str, Finding]:
 
 
 @pytest.mark.server
-@pytest.mark.alone
+@pytest.mark.measures
 def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     answer = expected("render-farm")
     overrides = [

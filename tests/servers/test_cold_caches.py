@@ -31,7 +31,7 @@ FLOOR_S = 0.5
 
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.alone,
+    pytest.mark.measures,
     pytest.mark.skipif(groups.available()["io"] is None, reason="this machine grants no control group for I/O rates"),
 ]
 

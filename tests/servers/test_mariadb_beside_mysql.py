@@ -37,7 +37,7 @@ def test_the_studies_of_the_manual_are_some() -> None:
     assert kinds == [["mysql", "mysql"], ["mysql", "mysql", "ndb-sql"]]
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.server
 @pytest.mark.mysql
 def test_each_side_is_measured_and_named(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_each_side_is_measured_and_named(tmp_path: Path) -> None:
     assert all("mysql" in loadframe.render_comparison(one) for one in found)
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 @pytest.mark.server
 @pytest.mark.mysql
 @pytest.mark.ndb

@@ -37,7 +37,7 @@ target = { settings = { journal_mode = "wal", synchronous = "OFF" } }
 """
 
 
-@pytest.mark.alone
+@pytest.mark.measures
 def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> None:
     found = loadframe.investigate(parse(STUDY), tmp_path)
     (wal,) = found.alternatives
