@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loadframe.analysis import comparison
 from loadframe.analysis.settling import unsettled
 from loadframe.bench.bookkeeping import Bookkeeping
+from loadframe.bench.settling import held
 from loadframe.experiments.proof import judged_levels, prove
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.model import UNSETTLED, Step, TargetState
+from loadframe.reporting import verdict_words
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]
@@ -131,6 +134,38 @@ def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simula
     verdict, _, _ = prove(book, "A", "B", (16, 32), round_number=1)
     assert verdict.decision == "no-proven-difference"
     assert "nothing is decided: at 16, 32 the warm-up had not ended" in verdict.method
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rises_before", "rises_after", "decision"),
+    [
+        (1000, 3000, 0.0, 0.3, "better"),
+        (3000, 1000, 0.3, 0.0, "worse"),
+        (1000, 3000, 0.0, -0.3, "no-proven-difference"),
+        (1000, 3000, 0.3, 0.0, "no-proven-difference"),
+        (1000, 3000, 0.3, 0.3, "no-proven-difference"),
+        (1000, 1000, 0.0, 0.3, "no-proven-difference"),
+    ],
+)
+def test_the_side_that_still_rises_is_better_where_it_is_better_already(
+    make_step: StepMaker, before: float, after: float, rises_before: float, rises_after: float, decision: str
+) -> None:
+    steps = [
+        make_step(
+            4, throughput * (1 + 0.01 * block), treatment=name, block=block, flags=(UNSETTLED,) if rise else (),
+            batches=tuple(throughput * (1 + rise * (i / 7 - 0.5)) for i in range(8)),
+        )
+        for block in range(1, 5)
+        for name, throughput, rise in (("A", before, rises_before), ("B", after, rises_after))
+    ]  # fmt: skip
+    sides = ({4.0: [step.throughput for step in steps if step.treatment == name]} for name in "AB")
+    verdict = held(comparison.verdict_at_end(*sides), steps, "A", "B")
+    assert (verdict.decision, verdict.unsettled_at) == (decision, (4.0,))
+    told = verdict_words.gain_sentence(verdict)
+    if decision == "no-proven-difference":
+        assert told.startswith("nothing is decided, as the warm-up had not ended at 4: ")
+    else:
+        assert told.endswith("; the warm-up had not ended at 4, and the better side's throughput still rose")
 
 
 def climbing(make_step: StepMaker, rise: float, *, seed: int = 1, noise: float = 0.05, **others: Any) -> list[Step]:

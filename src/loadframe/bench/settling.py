@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from loadframe.analysis.settling import unsettled
 from loadframe.bench.budget import Budget
@@ -96,14 +97,35 @@ def settled(steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.level not in out] or list(steps)
 
 
-def held(verdict: Verdict, steps: Sequence[Step]) -> Verdict:
-    """A verdict on these steps' settled levels: it says what was left out, and decides nothing where no level is
-    left."""
+def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
+    """A verdict of the treatment `after` against `before` on these steps' settled levels: it says what was left out.
+    Where no level is left it decides nothing, unless it was the better side's warm-up alone that had not ended: while
+    its throughput rises, it is better by more than that."""
     out = refused(steps)
     if not out:
         return verdict
     where = ", ".join(f"{level:g}" for level in out)
-    if {step.level for step in steps} <= set(out):
-        why = f"nothing is decided: at {where} the warm-up had not ended"
-        return replace(verdict, decision="no-proven-difference", method=f"{verdict.method}; {why}")
-    return replace(verdict, method=f"{verdict.method}; left out, as the warm-up there had not ended: {where}")
+    if not {step.level for step in steps} <= set(out):
+        return replace(verdict, method=f"{verdict.method}; left out, as the warm-up there had not ended: {where}")
+    better, other = (after, before) if verdict.decision == "better" else (before, after)
+    sides = {name: [step for step in steps if step.treatment == name] for name in (better, other)}
+    decision = verdict.decision
+    if decision == "no-proven-difference" or unsettled(sides[other]) or not _rises(sides[better]):
+        decision, why = "no-proven-difference", f"nothing is decided: at {where} the warm-up had not ended"
+    else:
+        why = f"at {where} the warm-up of the better side had not ended, and its throughput rose"
+    return replace(verdict, decision=decision, method=f"{verdict.method}; {why}", unsettled_at=out)
+
+
+def _rises(steps: Sequence[Step]) -> bool:
+    """Whether throughput is higher in the second half of the windows than in the first, at each level."""
+    halves: dict[float, list[tuple[float, float]]] = {}
+    for step in steps:
+        middle = len(step.batches) // 2
+        if middle and step.throughput > 0:
+            pair = fmean(step.batches[:middle]), fmean(step.batches[-middle:])
+            halves.setdefault(step.level, []).append((pair[0] / step.throughput, pair[1] / step.throughput))
+    levels = {step.level for step in steps}
+    return levels == halves.keys() and all(
+        fmean(second for _, second in found) > fmean(first for first, _ in found) for found in halves.values()
+    )

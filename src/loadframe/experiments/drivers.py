@@ -99,7 +99,8 @@ def judge(
     """What such steps, all of one level, say."""
     counted = settled(steps)
     sides = by_level(counted, less), by_level(counted, treatment)
-    verdict = held(comparison.verdict_at_end(*sides, grain=grains(counted, less, treatment)), steps)
+    found = comparison.verdict_at_end(*sides, grain=grains(counted, less, treatment))
+    verdict = held(found, steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
     moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None

@@ -69,4 +69,4 @@ def told(steps: Sequence[Step], before: str, after: str) -> Verdict:
     """What these blocks say, looked at once."""
     counted = settled(steps)
     sides = by_level(counted, before), by_level(counted, after)
-    return held(comparison.verdict_at_end(*sides, grain=grains(counted, before, after)), steps)
+    return held(comparison.verdict_at_end(*sides, grain=grains(counted, before, after)), steps, before, after)

@@ -150,7 +150,7 @@ def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidenc
     counted = settled(steps)
     before, after = (by_level(counted, name) for name in pair)
     grain = grains(counted, *pair)
-    return held(comparison.verdict(before, after, plan=plan, confidence=confidence, grain=grain), steps)
+    return held(comparison.verdict(before, after, plan=plan, confidence=confidence, grain=grain), steps, *pair)
 
 
 def look_around(

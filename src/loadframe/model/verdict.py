@@ -19,7 +19,9 @@ class Verdict:
     `method` says that of the last look alone. floor: the 95 % interval of both sides against themselves, every block
     against the next one: what equal servers show in these very blocks; below six blocks the extremes seen. None
     without scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are
-    measured, and what is kept because it looked good looks better than it is.
+    measured, and what is kept because it looked good looks better than it is. unsettled_at: levels at which a warm-up
+    had not ended, where there are no others: then nothing is decided, or it was the better side's, whose throughput
+    still rose.
     """
 
     ratio: float
@@ -33,6 +35,7 @@ class Verdict:
     confidence: float = 0.95
     floor: tuple[float, float] | None = None
     may_overstate: bool = False
+    unsettled_at: tuple[float, ...] = ()
 
     @property
     def exceeds_noise(self) -> bool:

@@ -14,6 +14,11 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     levels = verdict_levels(verdict, unit) if unit else ""
     where = f" {levels}" if levels else ""
     sentence = f"{led_ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
+    if verdict.unsettled_at:
+        at = ", ".join(map(rounding.exact, verdict.unsettled_at))
+        if verdict.decision == "no-proven-difference":
+            return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
+        sentence += f"; the warm-up had not ended at {at}, and the better side's throughput still rose"
     if verdict.decision == "no-proven-difference":
         return f"no proven difference: {sentence}"
     return f"worse: {sentence}" if verdict.decision == "worse" else sentence
