@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -138,6 +139,29 @@ def test_at_this_moment_the_newest_of_each_counter_is_told_however_often_it_is_a
     assert first.keys() == second.keys()
     assert 0.9 * 20 * 2**20 < second["data_memory"] <= 20 * 2**20
     assert 0 < second["data_memory_used"] < second["data_memory"]
+
+
+@pytest.mark.ndb
+def test_a_node_that_died_is_started_before_the_others_restart_and_a_note_says_when_it_did(lease: Lease) -> None:
+    target = NdbTarget(lease, {name: Allowance() for name in ("management", "shard1", "shard2")})
+    try:
+        target.create()
+        target.start(TargetState({**SMALL, "NoOfReplicas": 2}))
+        for number, seen in enumerate((False, True), start=1):
+            time.sleep(5)  # until there is an arbitrator: without one the other node ends, too
+            (node,) = target.processes()["shard2"]
+            os.kill(node, signal.SIGKILL)
+            time.sleep(1)
+            if seen:
+                target.counters()
+            target.apply(TargetState({**SMALL, "NoOfReplicas": 2, "MaxNoOfConcurrentTransactions": 4096 + number}))
+            assert target.effective()["MaxNoOfConcurrentTransactions"] == 4096 + number
+            assert target.healthy()
+        idle, in_step = target.notes()
+        assert idle.startswith("Data node shard2 ended once while the cluster was not loaded")
+        assert in_step.startswith("Data node shard2 ended once in a step") and "part-lost" in in_step
+    finally:
+        target.destroy()
 
 
 @pytest.mark.ndb

@@ -22,6 +22,11 @@ from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, run_by
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
+_ENDED = {
+    True: "in a step while the cluster went on, and was started again after it: requests that failed meanwhile are "
+    "counted as errors, and the step is flagged part-lost.",
+    False: "while the cluster was not loaded, and was started again before the next step.",
+}
 API_SLOTS = 16
 """API nodes that the configuration has: the reader of ndbinfo is one, those of load drivers are the others."""
 
@@ -46,7 +51,9 @@ class NdbTarget:
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
         self._state = TargetState()
         self._effective: dict[str, SettingValue] = {}
-        self._lost: list[str] = []
+        self._lost: list[tuple[str, bool]] = []
+        """Data nodes that have ended, and whether that was in a step: else it was left alone meanwhile."""
+        self._seen_lost: set[str] = set()
         self._told_lost = 0
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -72,6 +79,7 @@ class NdbTarget:
         self._running()
         if wanted == self._state:
             return
+        self._heal()  # a node that has ended could not be told to restart
         self._ndbinfo.kill()
         if wanted.limits != self._state.limits:
             self._cluster.stop()
@@ -83,8 +91,7 @@ class NdbTarget:
 
     def reset(self) -> None:
         """Data nodes that have ended are started again. TargetError where no copy of their data is left."""
-        for name in self._cluster.heal():
-            self._lost.append(name)
+        self._heal()
         if self._ndbinfo.died() is not None:
             self._read()
 
@@ -107,7 +114,9 @@ class NdbTarget:
     def counters(self) -> dict[str, float]:
         """None of its own. TargetError where it has ended: a part of its data has no node any more."""
         self._running()
-        self.exposure.saw(time.monotonic(), len(self._cluster.dead()))
+        dead = self._cluster.dead()
+        self._seen_lost.update(dead)
+        self.exposure.saw(time.monotonic(), len(dead))
         return {}
 
     def pids(self) -> tuple[int, ...]:
@@ -157,12 +166,15 @@ class NdbTarget:
 
     def _notes_of_nodes(self) -> tuple[str, ...]:
         return tuple(
-            f"Data node {name} ended {times} in a step while the cluster went on, and was started again after it: "
-            "requests that failed meanwhile are counted as errors, and the step is flagged part-lost."
-            for name, times in ((name, _times(self._lost.count(name))) for name in dict.fromkeys(self._lost))
+            f"Data node {name} ended {_times(self._lost.count((name, in_step)))} {_ENDED[in_step]}"
+            for name, in_step in dict.fromkeys(self._lost)
         )
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        self._lost += [(name, name in self._seen_lost) for name in self._cluster.heal()]
+        self._seen_lost.clear()
 
     def _wanted(self, state: TargetState) -> TargetState:
         return TargetState(self._cluster.wanted(state.settings), dict(state.limits))
