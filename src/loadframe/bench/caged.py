@@ -268,7 +268,10 @@ def pinned(study: Study, state: TargetState) -> Study:
     return study.model_copy(update={"cage": cage})
 
 
-MORE_MEMORY = "Raise cage.memory (of a component: cage.NAME.memory), or give the target settings that fit into it."
+MORE_MEMORY = (
+    "Raise cage.memory (of a component: cage.NAME.memory; of shards: cage.shard.memory), or give the target settings "
+    "that fit into it."
+)
 
 
 def out_of_memory(*cages: Cage) -> str | None:

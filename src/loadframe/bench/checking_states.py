@@ -25,7 +25,11 @@ def check_alternatives(study: Study, workload: Workload) -> None:
                 remedy="Leave out its target.shards and target.sql_nodes, or give it a study of its own.",
             )
         own = study.target.settings if kind == study.target.kind else {}
-        targets.of_study(study.around(kind)).check_settings({**own, **alternative.target.settings})
+        row = targets.of_study(study.around(kind))
+        try:
+            row.check_settings({**own, **alternative.target.settings})
+        except StudyError as error:
+            raise StudyError(f"{whose}: {error.fact}", remedy=error.remedy) from error
         _check_cage_of(study.around(kind), whose, alternative.cage)
 
 

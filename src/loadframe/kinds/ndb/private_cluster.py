@@ -133,7 +133,8 @@ class PrivateCluster:
         replicas = self.replicas(wanted)
         if len(self.data) % replicas:
             raise StudyError(
-                f"target.settings.NoOfReplicas = {replicas}: {len(self.data)} data nodes are no multiple of it",
+                f"target.settings.NoOfReplicas = {replicas}: no number of copies for {len(self.data)} data node"
+                f"{'' if len(self.data) == 1 else 's'}, which must be a multiple of it",
                 remedy="Give NoOfReplicas = 1, or a multiple of that many data nodes.",
             )
         return wanted
