@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -138,6 +139,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3, help="of each load")
     parser.add_argument("--list", action="store_true", help="say what is planted, run nothing")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of what ends the services
     known = studies()
     if unknown := sorted(set(arguments.names) - known.keys()):
         parser.error(f"there is no service {unknown[0]}; there are: {', '.join(known)}")
