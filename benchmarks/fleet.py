@@ -46,6 +46,7 @@ from loadframe.errors import StepVoid
 from loadframe.fleet.coordinator import EXCHANGES, PACE_S, Coordinator
 from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.merging import check_all_along
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.runs.histograms import BINS
@@ -126,7 +127,7 @@ def load_over(world: Simulated) -> tuple[Coordinator, FleetLoad]:
     """The load of a study, driven by all hosts of this world."""
     study = validate(STUDY, name="simulated")
     options, axis = study.workload.options, study.load.axis
-    inner = registry.make("http", options, Allowance(), axis=axis, declared=study.workload.declared)
+    inner = registry.make("http", options, Allowance(US), axis=axis, declared=study.workload.declared)
     coordinator = Coordinator(world, list(world.hosts))
     load = FleetLoad(study, inner, coordinator)
     load.expect(WARMUP_S)

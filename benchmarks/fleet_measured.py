@@ -32,6 +32,7 @@ from loadframe.fleet.load import FleetDriver, FleetLoad
 from loadframe.fleet.over_agents import OverAgents
 from loadframe.fleet.transport import Arrived, Transport
 from loadframe.fleet.wire import written
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.study import Study, validate
@@ -109,7 +110,7 @@ def study_of(url: str) -> Study:
 def step(study: Study, noted: Noted, coordinator: Coordinator, endpoint: Endpoint, name: str) -> FleetDriver:
     """As of the bench, with what was recorded since the last one."""
     inner = registry.make(
-        "http", study.workload.options, Allowance(), axis="concurrency", declared=study.workload.declared
+        "http", study.workload.options, Allowance(US), axis="concurrency", declared=study.workload.declared
     )
     load = FleetLoad(study, inner, coordinator)
     load.expect(WARMUP_S)

@@ -14,7 +14,7 @@ from typing import Any
 
 from loadframe.host import identity
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import Attached, attach
 from loadframe.model import SettingValue, TargetState
@@ -129,7 +129,7 @@ class Server:
 def running(kind: str) -> Iterator[Server]:
     """Such a server, with 7 in theirs.precious."""
     with Lease.acquire("somebody's server") as lease:
-        target: Any = targets.make(kind, lease=lease, allowance=Allowance())
+        target: Any = targets.make(kind, lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"max_connections": 50}))

@@ -31,6 +31,7 @@ from typing import Any, cast
 import growth_forecasts
 import loadframe
 from growth_loads import Sink, filling, private
+from loadframe.host.privilege import NamedUser
 from loadframe.host.processes import Allowance, spawn
 from loadframe.workloads import mariadb, postgres
 
@@ -189,7 +190,7 @@ def in_memory(load: Mapping[str, Any], table: str) -> Iterator[Sink]:
         command = ["redis-server", "--port", "0", "--unixsocket", f"{folder}/redis.sock", "--unixsocketperm", "777"]
         command += ["--save", "", "--appendonly", "no", "--dir", folder, "--daemonize", "no"]
         server = spawn(
-            command, Allowance(user="nobody"), stdin=None, stdout=subprocess.DEVNULL, stderr=None, cwd=folder
+            command, Allowance(NamedUser("nobody")), stdin=None, stdout=subprocess.DEVNULL, stderr=None, cwd=folder
         )
         try:
             with _reached(f"{folder}/redis.sock") as connection:

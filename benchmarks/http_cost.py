@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
 from loadframe.model import Declared, Endpoint, Request, TargetState, Think
 from loadframe.workloads import registry
@@ -99,7 +99,7 @@ def main() -> int:
     found: dict[str, list[tuple[float, float]]] = {}
     with Lease.acquire("what the driver of http costs") as lease, tempfile.TemporaryDirectory() as place:
         write_log(log := Path(place) / "access.log")
-        target = targets.make("nginx", lease=lease, allowance=Allowance())
+        target = targets.make("nginx", lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({}))

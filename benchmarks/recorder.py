@@ -45,7 +45,8 @@ import numpy as np
 from loadframe.errors import RecordingError
 from loadframe.host.environment import python
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance, spawn
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
 from loadframe.model import Endpoint, TargetState
 from loadframe.recording.control import Recorder
@@ -266,7 +267,7 @@ def throughput_change(minutes: float) -> dict[str, Change]:
     """What changed between halves, by name; the throughput with the recorder against without comes first."""
     with ExitStack() as stack:
         lease = stack.enter_context(Lease.acquire("benchmarks/recorder", run=None))
-        target = targets.make("mariadb", lease=lease, allowance=Allowance())
+        target = targets.make("mariadb", lease=lease, resources=Resources())
         stack.callback(target.destroy)
         target.create()
         target.start(TargetState())
@@ -274,7 +275,7 @@ def throughput_change(minutes: float) -> dict[str, Change]:
         subprocess.run([*sysbench, "prepare"], check=True, stdout=subprocess.DEVNULL)
         recorder = stack.enter_context(Recorder(lease.folder / "raw.lfr"))
         quiet = stack.enter_context(Path(os.devnull).open("wb"))
-        driver = stack.enter_context(_ended(spawn([*sysbench, "run"], Allowance(), stdout=quiet, stderr=None)))
+        driver = stack.enter_context(_ended(spawn([*sysbench, "run"], Allowance(US), stdout=quiet, stderr=None)))
         recorder.follow("target", target.pids())
         recorder.follow("driver", [driver.pid])
         time.sleep(5)

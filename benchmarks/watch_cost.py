@@ -29,7 +29,7 @@ from loadframe.experiments.watch_child import compact
 from loadframe.formats.watch_days import lines
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
 from loadframe.model import TargetState
 from recorder import SADC, cpu_s, peak_bytes
@@ -99,7 +99,7 @@ def watched(folder: Path, interval_s: float) -> Iterator[list[Meter]]:
         what = {OURS[0]: ["--pid", str(farm.pid)], OURS[1]: [str(study)]}
         if located("mariadbd") is not None:
             lease = stack.enter_context(Lease.acquire("benchmarks/watch", run=None))
-            server = targets.make("mariadb", lease=lease, allowance=Allowance())
+            server = targets.make("mariadb", lease=lease, resources=Resources())
             stack.callback(server.destroy)
             server.create()
             server.start(TargetState())

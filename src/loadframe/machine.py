@@ -13,6 +13,7 @@ from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem, scratch_directory
 from loadframe.host.own_user import free_user, why_no_free_user
+from loadframe.host.privilege import LeaseUser
 from loadframe.host.state import state_directory
 from loadframe.indexing.choosing import permitted
 from loadframe.kinds import registry as targets
@@ -101,7 +102,7 @@ def _drivers() -> list[Requirement]:
         Requirement(
             "drivers",
             f"a user without rights, {which}",
-            "one of its own for each run" if (refused := cannot_run(trials, number)) is None else None,
+            "one of its own for each run" if (refused := cannot_run(trials, LeaseUser(number))) is None else None,
             f"they run as root: {refused}; install Python and Loadframe where other users may read them",
         )
         for which, trials in ways.items()

@@ -109,9 +109,10 @@ def test_what_is_started_behaves_alike_whoever_started_us(tmp_path: Path) -> Non
     """PostgreSQL's initdb is ended by SIGQUIT, which a shell's & has us ignore, too."""
     text = """
 import subprocess, sys
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 command = ["grep", "SigIgn", "/proc/self/status"]
-spawn(command, Allowance(), stdout=sys.stdout.fileno(), stderr=subprocess.DEVNULL).wait()
+spawn(command, Allowance(US), stdout=sys.stdout.fileno(), stderr=subprocess.DEVNULL).wait()
 """
     ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}

@@ -20,6 +20,7 @@ from loadframe.errors import CageError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
 from loadframe.host.page_cache import drop
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 
 SOME = {
@@ -161,7 +162,7 @@ def needs(*controllers: str) -> pytest.MarkDecorator:
 
 def inside(cage: Cage, program: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-I", "-S", "-c", program]
-    return spawn(command, Allowance(groups=cage.folders), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return spawn(command, Allowance(US, groups=cage.folders), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 def counted(cage: Cage, *places: tuple[str, str]) -> float:
@@ -256,7 +257,7 @@ def test_a_limit_is_raised_for_what_runs(lease: Lease) -> None:
     cage = Cage.make("target", {"pids.max": 1}, lease=lease)
     process = spawn(
         [sys.executable, "-I", "-S", "-c", "import os, sys; sys.stdin.read(1); sys.exit(os.fork() and 7)"],
-        Allowance(groups=cage.folders), stdin=subprocess.PIPE, stdout=None, stderr=None,
+        Allowance(US, groups=cage.folders), stdin=subprocess.PIPE, stdout=None, stderr=None,
     )  # fmt: skip
     cage.set({"pids.max": 5})
     assert process.stdin is not None

@@ -16,6 +16,7 @@ from loadframe.cages.cage import Cage
 from loadframe.cages.counting import COUNTS, RULES
 from loadframe.cages.groups import hierarchies
 from loadframe.host.leases import Lease
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 
 ADD, REMOVE = 0x4C80, 0x4C81
@@ -112,7 +113,7 @@ def test_what_is_written_to_a_disk_that_has_just_appeared_is_counted(new_disk: P
     (group,) = (folder for folder in cage.folders if (folder / COUNTS).exists())
     command = ["dd", "if=/dev/zero", f"of={new_disk}", "bs=1M", "count=8", "oflag=direct", "status=none"]
     null = subprocess.DEVNULL
-    assert spawn(command, Allowance(groups=cage.folders), stdout=null, stderr=null).wait() == 0
+    assert spawn(command, Allowance(US, groups=cage.folders), stdout=null, stderr=null).wait() == 0
     number = new_disk.stat().st_rdev
     counted = f"{os.major(number)}:{os.minor(number)} Write {8 * MIB}"
     assert counted in (group / COUNTS).read_text().splitlines()

@@ -24,6 +24,7 @@ from loadframe.host.leftovers import sweep
 KILLED_OWNER = """
 import os, signal, subprocess, sys
 from loadframe.host.leases import Lease
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 lease = Lease.acquire("a study", run=None)
 (lease.folder / "data").write_text("x")
@@ -31,7 +32,7 @@ registered = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, star
 lease.add_process(registered.pid)
 stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.sigwait([10])"
 detaching = "import os; os.fork() and os._exit(0); os.setsid(); print(os.getpid(), flush=True); " + stubborn
-detached = spawn([sys.executable, "-I", "-S", "-c", detaching], Allowance(), stdout=subprocess.PIPE, stderr=None)
+detached = spawn([sys.executable, "-I", "-S", "-c", detaching], Allowance(US), stdout=subprocess.PIPE, stderr=None)
 pid = int(detached.stdout.readline())
 detached.stdout.readline()
 print(lease.folder, registered.pid, pid, flush=True)

@@ -12,7 +12,8 @@ import pytest
 from loadframe.errors import CageError
 from loadframe.host import own_user
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import FREE, NEEDED, free_user, ids_of, make_private, why_no_free_user
+from loadframe.host.own_user import FREE, NEEDED, free_user, make_private, why_no_free_user
+from loadframe.host.privilege import US, LeaseUser, NamedUser, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
@@ -70,8 +71,8 @@ def test_who_is_not_root_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_private_folder_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        make_private(tmp_path / "own", 61184)
-        make_private(tmp_path / "passed", group=61184)
+        make_private(tmp_path / "own", LeaseUser(61184))
+        make_private(tmp_path / "passed", US, group=61184)
     finally:
         os.umask(before)
     own, passed = ((tmp_path / name).stat() for name in ("own", "passed"))
@@ -83,7 +84,7 @@ def test_what_is_there_already_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "own").symlink_to("elsewhere")
     with pytest.raises(FileExistsError):
-        make_private(tmp_path / "own")
+        make_private(tmp_path / "own", US)
 
 
 @root
@@ -97,18 +98,18 @@ def test_what_has_been_put_in_its_place_is_not_taken(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Path, "mkdir", overtaken)
     with pytest.raises(CageError, match="put there by user 1234"):
-        make_private(tmp_path / "own")
+        make_private(tmp_path / "own", US)
     link = tmp_path / "link"
     monkeypatch.setattr(Path, "mkdir", lambda path, mode=0o777: path.symlink_to("/etc"))
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        make_private(link)
+        make_private(link, US)
 
 
 @root
 def test_a_process_under_a_free_user_has_no_rights_and_no_way_back(tmp_path: Path) -> None:
     said = tmp_path / "said"
     with said.open("wb") as output:
-        allowance = Allowance(user=61200, shared_group=61300)
+        allowance = Allowance(LeaseUser(61200), shared_group=61300)
         command = ["grep", "-E", "Uid|Gid|Groups|NoNewPrivs|CapEff|CapBnd", "/proc/self/status"]
         assert spawn(command, allowance, stdout=output, stderr=output).wait() == 0
     found = dict(line.split(":\t") for line in said.read_text().splitlines())
@@ -122,13 +123,13 @@ def test_a_process_under_a_free_user_has_no_rights_and_no_way_back(tmp_path: Pat
 def test_only_who_is_in_its_group_passes_through_the_folder_of_a_lease() -> None:
     with Lease.acquire("a test") as lease:
         (lease.folder / "data").mkdir()
-        assert unreachable(lease.folder / "data", "nobody") == lease.folder
-        assert unreachable(lease.folder / "data", "nobody", lease.user) is None
-        assert unreachable(lease.folder / "data", lease.user) is None
+        assert unreachable(lease.folder / "data", NamedUser("nobody")) == lease.folder
+        assert unreachable(lease.folder / "data", NamedUser("nobody"), lease.user) is None
+        assert unreachable(lease.folder / "data", LeaseUser(lease.user)) is None
         for allowance, may in (
-            (Allowance(user="nobody"), False),
-            (Allowance(user="nobody", shared_group=lease.user), True),
-            (Allowance(user=lease.user), True),
+            (Allowance(NamedUser("nobody")), False),
+            (Allowance(NamedUser("nobody"), shared_group=lease.user), True),
+            (Allowance(LeaseUser(lease.user)), True),
         ):
             done = spawn(["ls", f"{lease.folder}/data"], allowance, stdout=None, stderr=None).wait()
             assert (done == 0) == may
@@ -136,7 +137,7 @@ def test_only_who_is_in_its_group_passes_through_the_folder_of_a_lease() -> None
 
 def test_ids_of_a_user() -> None:
     account = pwd.getpwnam("nobody")
-    assert (ids_of("nobody").uid, ids_of("nobody").gid) == (account.pw_uid, account.pw_gid)
-    assert ids_of(61184).groups == {61184}
+    assert (ids_of(NamedUser("nobody")).uid, ids_of(NamedUser("nobody")).gid) == (account.pw_uid, account.pw_gid)
+    assert ids_of(LeaseUser(61184)).groups == {61184}
     with pytest.raises(CageError, match="no user 'nosuch'"):
-        ids_of("nosuch")
+        ids_of(NamedUser("nosuch"))

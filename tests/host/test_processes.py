@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.host import processes
-from loadframe.host.processes import Allowance, parse_cpus, spawn, unprivileged_user, unreachable
+from loadframe.host.privilege import US, NamedUser, account
+from loadframe.host.processes import Allowance, parse_cpus, spawn, unreachable
 
 POPEN = subprocess.Popen
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
@@ -36,25 +37,25 @@ def output(program: str, allowance: Allowance, **options: object) -> str:
 
 def test_limits_hold_soft_and_hard() -> None:
     program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
-    assert output(program, Allowance(limits={"RLIMIT_NOFILE": 321})) == "(321, 321)"
+    assert output(program, Allowance(US, limits={"RLIMIT_NOFILE": 321})) == "(321, 321)"
 
 
 def test_the_most_open_files_that_are_promised_are_granted() -> None:
     most = processes.most_open_files()
     program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
-    assert output(program, Allowance(limits={"RLIMIT_NOFILE": most})) == str(most)
+    assert output(program, Allowance(US, limits={"RLIMIT_NOFILE": most})) == str(most)
     with pytest.raises(CageError):
-        spawn(["true"], Allowance(limits={"RLIMIT_NOFILE": most + 1}), stdout=None, stderr=None)
+        spawn(["true"], Allowance(US, limits={"RLIMIT_NOFILE": most + 1}), stdout=None, stderr=None)
 
 
 def test_without_limits_our_own_are_passed_on() -> None:
     program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
-    assert output(program, Allowance()) == str(resource.getrlimit(resource.RLIMIT_NOFILE))
+    assert output(program, Allowance(US)) == str(resource.getrlimit(resource.RLIMIT_NOFILE))
 
 
 def test_cpus_hold() -> None:
     cpu = min(os.sched_getaffinity(0))
-    assert output("import os; print(os.sched_getaffinity(0))", Allowance(cpus=frozenset({cpu}))) == str({cpu})
+    assert output("import os; print(os.sched_getaffinity(0))", Allowance(US, cpus=frozenset({cpu}))) == str({cpu})
 
 
 def test_a_process_that_runs_is_bound_with_all_its_threads_and_what_they_start() -> None:
@@ -71,7 +72,7 @@ def test_a_process_that_runs_is_bound_with_all_its_threads_and_what_they_start()
     )
     command = [sys.executable, "-I", "-S", "-c", program]
     with spawn(
-        command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, Allowance(US), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -82,18 +83,18 @@ def test_a_process_that_runs_is_bound_with_all_its_threads_and_what_they_start()
 
 
 def test_a_cpu_that_the_kernel_does_not_give_is_told() -> None:
-    with spawn(["sleep", "60"], Allowance(), stdout=None, stderr=None) as process:
+    with spawn(["sleep", "60"], Allowance(US), stdout=None, stderr=None) as process:
         with pytest.raises(CageError, match=f"process {process.pid} cannot be bound to CPU 8000"):
             processes.bind([process.pid], frozenset({8000}))
         process.kill()
 
 
 def test_it_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it() -> None:
-    assert output("import os; print(os.getsid(0) == os.getpid())", Allowance()) == "True"
+    assert output("import os; print(os.getsid(0) == os.getpid())", Allowance(US)) == "True"
 
 
 def test_signals_that_python_ignores_are_not_ignored_in_what_it_starts() -> None:
-    process = spawn(["grep", "SigIgn", "/proc/self/status"], Allowance(), stdout=subprocess.PIPE, stderr=None)
+    process = spawn(["grep", "SigIgn", "/proc/self/status"], Allowance(US), stdout=subprocess.PIPE, stderr=None)
     ignored = int(process.communicate(timeout=30)[0].split()[1], 16)
     assert not ignored & (1 << (signal.SIGPIPE - 1))
 
@@ -108,7 +109,7 @@ def printed_by(command: list[str], allowance: Allowance) -> str:
 @as_root
 def test_root_is_given_up_for_good() -> None:
     nobody = pwd.getpwnam("nobody")
-    status = printed_by(["cat", "/proc/self/status"], Allowance(user="nobody"))
+    status = printed_by(["cat", "/proc/self/status"], Allowance(NamedUser("nobody")))
     lines = {name: values.split() for name, _, values in (line.partition(":") for line in status.splitlines())}
     assert lines["Uid"] == [str(nobody.pw_uid)] * 4
     assert lines["Gid"] == [str(nobody.pw_gid)] * 4
@@ -120,14 +121,16 @@ def test_root_is_given_up_for_good() -> None:
 @pytest.mark.skipif(not processes.may_raise_limits(), reason="needs CAP_SYS_RESOURCE")
 def test_limits_above_our_own_are_set_before_root_is_given_up() -> None:
     more = resource.getrlimit(resource.RLIMIT_NOFILE)[1] + 1
-    allowance = Allowance(limits={"RLIMIT_NOFILE": more}, user="nobody")
+    allowance = Allowance(NamedUser("nobody"), limits={"RLIMIT_NOFILE": more})
     assert printed_by(["sh", "-c", "ulimit -n"], allowance).strip() == str(more)
 
 
 OWNER = """
 import os, subprocess, sys
+from loadframe.host.privilege import US, NamedUser
 from loadframe.host.processes import Allowance, spawn
-process = spawn(["sleep", "1000"], Allowance(user=sys.argv[1] or None), stdout=subprocess.DEVNULL, stderr=None)
+allowance = Allowance(NamedUser(sys.argv[1]) if sys.argv[1] else US)
+process = spawn(["sleep", "1000"], allowance, stdout=subprocess.DEVNULL, stderr=None)
 print(process.pid, flush=True)
 sys.stdin.read()
 """
@@ -168,24 +171,24 @@ def test_ctrl_c_while_one_is_started_leaves_none(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(processes.subprocess, "Popen", begun)
     monkeypatch.setattr(processes.os, "fdopen", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        spawn(["sleep", "1000"], Allowance(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        spawn(["sleep", "1000"], Allowance(US), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_a_command_that_is_not_there_is_named() -> None:
     with pytest.raises(MissingTool, match="no-such-program: No such file"):
-        spawn(["no-such-program"], Allowance(), stdout=None, stderr=None)
+        spawn(["no-such-program"], Allowance(US), stdout=None, stderr=None)
 
 
 @pytest.mark.parametrize(
     ("allowance", "fact"),
     [
-        (Allowance(limits={"RLIMIT_NOFILE": 2**40}), "above the kernel's fs.nr_open"),
-        (Allowance(limits={"RLIMIT_NOSUCH": 1}), "not a resource limit"),
-        (Allowance(limits={"RLIMIT_NOFILE": -5}), "-5 is not a limit"),
-        (Allowance(cpus=frozenset({4095})), "CPU 4095; online are"),
-        (Allowance(cpus=frozenset()), "none at all"),
-        pytest.param(Allowance(user="no-such-user"), "no user 'no-such-user'", marks=as_root),
+        (Allowance(US, limits={"RLIMIT_NOFILE": 2**40}), "above the kernel's fs.nr_open"),
+        (Allowance(US, limits={"RLIMIT_NOSUCH": 1}), "not a resource limit"),
+        (Allowance(US, limits={"RLIMIT_NOFILE": -5}), "-5 is not a limit"),
+        (Allowance(US, cpus=frozenset({4095})), "CPU 4095; online are"),
+        (Allowance(US, cpus=frozenset()), "none at all"),
+        pytest.param(Allowance(NamedUser("no-such-user")), "no user 'no-such-user'", marks=as_root),
     ],
 )
 def test_what_the_machine_does_not_have_is_refused_with_what_to_do(allowance: Allowance, fact: str) -> None:
@@ -199,27 +202,27 @@ def test_without_the_capability_the_hard_limit_is_the_ceiling(monkeypatch: pytes
     monkeypatch.setattr(processes, "may_raise_limits", lambda: False)
     assert processes.most_open_files() == hard
     with pytest.raises(CageError, match=f"above the hard limit {hard}"):
-        spawn(["true"], Allowance(limits={"RLIMIT_NOFILE": hard + 1}), stdout=None, stderr=None)
+        spawn(["true"], Allowance(US, limits={"RLIMIT_NOFILE": hard + 1}), stdout=None, stderr=None)
 
 
 def test_without_root_nobody_else_can_be_become(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert unprivileged_user(["mysql"]) is None
+    assert account("mysql") == US
     with pytest.raises(CageError, match="Only root"):
-        spawn(["true"], Allowance(user="nobody"), stdout=None, stderr=None)
+        spawn(["true"], Allowance(NamedUser("nobody")), stdout=None, stderr=None)
 
 
 @as_root
 def test_what_only_the_kernel_refuses_is_reported_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "online_cpus", lambda: frozenset(range(8192)))
     with pytest.raises(CageError, match="CPU"):
-        spawn(["true"], Allowance(cpus=frozenset({0, 1000})), stdout=None, stderr=None)
+        spawn(["true"], Allowance(US, cpus=frozenset({0, 1000})), stdout=None, stderr=None)
 
 
 @as_root
 def test_servers_of_root_run_as_the_first_user_that_exists() -> None:
-    assert unprivileged_user(["no-such-user", "nobody"]) == "nobody"
-    assert unprivileged_user([]) == "nobody"
+    assert account("no-such-user", "nobody") == NamedUser("nobody")
+    assert account() == NamedUser("nobody")
 
 
 @as_root
@@ -227,9 +230,9 @@ def test_the_folder_that_bars_the_way_is_named(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     (closed / "inside").mkdir()
-    assert unreachable(closed / "inside", "nobody") is not None
-    assert unreachable(closed / "inside", None) is None
-    assert unreachable(Path("/usr/bin"), "nobody") is None
+    assert unreachable(closed / "inside", NamedUser("nobody")) is not None
+    assert unreachable(closed / "inside", US) is None
+    assert unreachable(Path("/usr/bin"), NamedUser("nobody")) is None
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-1,3", {0, 1, 3}), (" 2 - 3 , 2", {2, 3})])
@@ -267,7 +270,7 @@ def test_the_folder_that_keeps_a_user_from_a_program_is_named_through_its_links(
         shutil.copy("/bin/true", home / "python")
         link.symlink_to(home / "python")
         with pytest.raises(MissingTool) as raised:
-            spawn([link], Allowance(user="nobody"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            spawn([link], Allowance(NamedUser("nobody")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     said = f"Cannot run {link}, a link to {home / 'python'}: the user nobody may not enter {home}"
     assert said in str(raised.value)
     assert "target.user" in str(raised.value.remedy)

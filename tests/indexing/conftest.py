@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.indexing.store import Store, connect
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -32,7 +32,7 @@ def mariadb_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Datab
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of the index in MariaDB") as lease:
-        target = MariadbTarget(lease=lease, allowance=Allowance())
+        target = MariadbTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"innodb_buffer_pool_size": 32 << 20}))
@@ -50,7 +50,7 @@ def postgres_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of the index in PostgreSQL") as lease:
-        target = PostgresTarget(lease=lease, allowance=Allowance())
+        target = PostgresTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"shared_buffers": 32 << 20, "synchronous_commit": "off"}))

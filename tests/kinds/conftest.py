@@ -12,7 +12,7 @@ import pytest
 
 from loadframe.host import identity
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.mysql.target import MysqlTarget
@@ -44,7 +44,7 @@ def lease(scratch: Path) -> Iterator[Lease]:
 @pytest.fixture
 def mysql(lease: Lease) -> Iterator[MysqlTarget]:
     """A MySQL, created and not started."""
-    target = MysqlTarget(lease=lease, allowance=Allowance())
+    target = MysqlTarget(lease=lease, resources=Resources())
     target.create()
     yield target
     target.destroy()
@@ -101,7 +101,7 @@ def components(form: str, kind: str) -> tuple[str, ...]:
 def pristine() -> Iterator[PostgresTarget]:
     """A PostgreSQL that never runs: its data are copied, because initdb takes seconds."""
     with leased("tests of PostgreSQL") as lease:
-        target = PostgresTarget(lease=lease, allowance=Allowance())
+        target = PostgresTarget(lease=lease, resources=Resources())
         target.create()
         yield target
 
@@ -139,8 +139,8 @@ def shared(form: str, kind: str, components: tuple[str, ...], request: pytest.Fi
 
 def _made(form: str, kind: str, components: Sequence[str], lease: Lease) -> Target:
     if form == kind:
-        return declared_of(kind).make(lease, Allowance())
-    return registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in components})
+        return declared_of(kind).make(lease, Resources())
+    return registry.make_shards(kind, lease=lease, resources={name: Resources() for name in components})
 
 
 def _create(target: Target, request: pytest.FixtureRequest) -> None:
@@ -154,7 +154,7 @@ def _create(target: Target, request: pytest.FixtureRequest) -> None:
 def created_mariadb() -> Iterator[tuple[Target, Lease]]:
     """A MariaDB whose data are made once for a module: it takes seconds."""
     with leased("tests of MariaDB") as lease:
-        target = registry.make("mariadb", lease=lease, allowance=Allowance())
+        target = registry.make("mariadb", lease=lease, resources=Resources())
         target.create()
         yield target, lease
         target.destroy()
@@ -177,7 +177,7 @@ def folder_of_mariadb(created_mariadb: tuple[Target, Lease]) -> Path:
 @pytest.fixture
 def nginx(lease: Lease) -> Iterator[NginxTarget]:
     """An nginx, created and not started."""
-    target = NginxTarget(lease=lease, allowance=Allowance())
+    target = NginxTarget(lease=lease, resources=Resources())
     target.create()
     yield target
     target.destroy()
@@ -186,7 +186,7 @@ def nginx(lease: Lease) -> Iterator[NginxTarget]:
 @pytest.fixture
 def postgres(lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
     """A PostgreSQL, created and not started."""
-    target = registry.make("postgres", lease=lease, allowance=Allowance())
+    target = registry.make("postgres", lease=lease, resources=Resources())
     _create(target, request)
     yield target
     target.destroy()

@@ -17,7 +17,7 @@ from loadframe.connections.mariadb_connection import Reach
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
 from loadframe.kinds.mysql_control import Control
@@ -68,7 +68,7 @@ def test_limits_of_a_state_are_applied_by_a_restart(mariadb: Target) -> None:
 
 
 def test_the_allowance_of_the_cage_holds_where_the_state_says_nothing(lease: Lease) -> None:
-    target = MariadbTarget(lease=lease, allowance=Allowance({"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
+    target = MariadbTarget(lease=lease, resources=Resources(limits={"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
     try:
         target.create()
         target.start(TargetState())
@@ -117,7 +117,7 @@ def test_a_folder_that_the_servers_user_may_not_enter_is_named(lease: Lease, scr
         pytest.skip("only root runs the server under another user")
     scratch.chmod(0o700)
     with pytest.raises(TargetError, match=f"may not enter {scratch}"):
-        MariadbTarget(lease=lease, allowance=Allowance()).create()
+        MariadbTarget(lease=lease, resources=Resources()).create()
 
 
 def test_a_death_in_the_middle_is_told_by_every_later_call(mariadb: Target) -> None:
@@ -201,7 +201,7 @@ def test_nobody_comes_in_without_a_password(mariadb: Target) -> None:
 
 
 def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -> None:
-    target = MariadbTarget(lease=lease, allowance=Allowance(), port=0)
+    target = MariadbTarget(lease=lease, resources=Resources(), port=0)
     try:
         target.create()
         target.start(TargetState())
@@ -217,7 +217,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(lease: Lease) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        target = MariadbTarget(lease=lease, allowance=Allowance(), port=port)
+        target = MariadbTarget(lease=lease, resources=Resources(), port=port)
         try:
             target.create()
             with pytest.raises(TargetError, match=f"Port {port} cannot be used: Address already in use"):
@@ -229,7 +229,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(lease: Lease) -> No
 
 def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path) -> None:
     with Lease.acquire("a test", scratch=scratch / ("x" * 80)) as lease:
-        target = MariadbTarget(lease=lease, allowance=Allowance())
+        target = MariadbTarget(lease=lease, resources=Resources())
         with pytest.raises(TargetError, match="107 bytes"):
             target.create()
 
@@ -237,25 +237,25 @@ def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path) -> No
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadframe.kinds.package.installed", lambda name: None)
     with pytest.raises(MissingTool, match="mariadbd is not installed") as caught:
-        MariadbTarget(lease=lease, allowance=Allowance()).create()
+        MariadbTarget(lease=lease, resources=Resources()).create()
     assert caught.value.remedy == "apt-get install mariadb-server"
 
 
 def test_a_missing_driver_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymysql", None)
     with pytest.raises(MissingTool, match="pymysql") as caught:
-        MariadbTarget(lease=lease, allowance=Allowance()).create()
+        MariadbTarget(lease=lease, resources=Resources()).create()
     assert "loadframe[mariadb]" in caught.value.remedy
 
 
 OWNER = """
 import sys
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.model import TargetState
 from loadframe.kinds import registry
 lease = Lease.acquire("a study")
-target = registry.make("mariadb", lease=lease, allowance=Allowance())
+target = registry.make("mariadb", lease=lease, resources=Resources())
 target.create()
 target.start(TargetState())
 print(lease.folder, *target.pids(), flush=True)

@@ -11,7 +11,7 @@ import pytest
 from loadframe.connections.address import is_here
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.attached import again, attach
 from loadframe.kinds.base import Target
 from loadframe.kinds.mariadb.attached import AttachedMariadb
@@ -109,7 +109,7 @@ def test_settings_asked_for_and_in_use_by_the_socket(mariadb: Target) -> None:
 
 @pytest.mark.server
 def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = MariadbTarget(lease=lease, allowance=Allowance(), port=0)
+    target = MariadbTarget(lease=lease, resources=Resources(), port=0)
     try:
         target.create()
         target.start(TargetState())

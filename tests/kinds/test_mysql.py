@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Attached, Target
 from loadframe.kinds.mariadb.attached import AttachedMariadb
@@ -50,7 +50,7 @@ def test_a_mysqld_that_is_mariadbs_is_none(tmp_path: Path, monkeypatch: pytest.M
 def test_what_is_missing_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadframe.kinds.mysql.server.installed", lambda name: None)
     with pytest.raises(MissingTool, match="mysqld is not installed") as caught:
-        MysqlTarget(lease=lease, allowance=Allowance()).create()
+        MysqlTarget(lease=lease, resources=Resources()).create()
     assert "scripts/unpack-mysql" in caught.value.remedy
     assert (Path(__file__).parents[2] / "scripts/unpack-mysql").stat().st_mode & 0o111
 

@@ -16,7 +16,7 @@ import pytest
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.nginx.server import OWN_CONNECTIONS, Server, names_of, read_back, written
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, DIRECTIVES
 from loadframe.kinds.nginx.status import parse
@@ -284,7 +284,7 @@ def test_a_reload_ends_the_workers_before(nginx: NginxTarget) -> None:
 @server
 def test_another_port_that_is_taken_is_refused(lease: Lease) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        target = NginxTarget(lease=lease, allowance=Allowance(), port=taken.getsockname()[1])
+        target = NginxTarget(lease=lease, resources=Resources(), port=taken.getsockname()[1])
         target.create()
         with pytest.raises(TargetError, match="cannot be used"):
             target.start(TargetState())

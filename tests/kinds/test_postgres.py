@@ -20,7 +20,8 @@ from loadframe.connections import postgres_programs
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import US, NamedUser
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.postgres import server as postgres_server
@@ -71,7 +72,7 @@ def test_the_statement_fits_the_version() -> None:
 
 
 def test_refused_connections_are_counted_in_whole_lines_of_the_log(lease: Lease) -> None:
-    server = postgres_server.Server(lease, None, None)
+    server = postgres_server.Server(lease, US, None)
     server.folder.mkdir()
     assert server.refused() == 0
     line = "2026-11-22 05:00:00.000 GMT [7] 53300 FATAL:  sorry, too many clients already\n"
@@ -91,14 +92,14 @@ def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_server, "program", lambda name: None)
     with pytest.raises(MissingTool, match="postgres is not installed") as caught:
-        PostgresTarget(lease=lease, allowance=Allowance()).create()
+        PostgresTarget(lease=lease, resources=Resources()).create()
     assert caught.value.remedy == "apt-get install postgresql"
 
 
 def test_a_missing_driver_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingTool, match="psycopg") as caught:
-        PostgresTarget(lease=lease, allowance=Allowance()).create()
+        PostgresTarget(lease=lease, resources=Resources()).create()
     assert "loadframe[postgres]" in caught.value.remedy
 
 
@@ -147,7 +148,7 @@ def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
         patch.setenv("LOADFRAME_STATE", str(pristine_folder.parent / "state"))
         with Lease.acquire("tests that look", scratch=pristine_folder.parent) as lease:
             patch.undo()
-            target = PostgresTarget(lease=lease, allowance=Allowance())
+            target = PostgresTarget(lease=lease, resources=Resources())
             target.create_like(pristine)
             target.start(TargetState())
             yield target
@@ -184,7 +185,7 @@ def test_a_setting_beyond_the_catalogue_is_passed_through_and_read_back(postgres
 
 @pytest.mark.server
 def test_limits_of_a_state_and_of_the_cage_are_applied(lease: Lease) -> None:
-    target = PostgresTarget(lease=lease, allowance=Allowance({"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
+    target = PostgresTarget(lease=lease, resources=Resources(limits={"RLIMIT_NOFILE": 3000}, cpus=frozenset({0})))
     try:
         target.create()
         target.start(TargetState())
@@ -300,7 +301,7 @@ def test_the_option_file_lets_a_client_in_and_nobody_comes_in_without_a_password
 
 @pytest.mark.server
 def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -> None:
-    target = PostgresTarget(lease=lease, allowance=Allowance(), port=0)
+    target = PostgresTarget(lease=lease, resources=Resources(), port=0)
     try:
         target.create()
         target.start(TargetState())
@@ -316,11 +317,11 @@ def test_it_listens_nowhere_unless_asked_and_then_on_a_free_port(lease: Lease) -
 OWNER = """
 import sys
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.model import TargetState
 from loadframe.kinds import registry
 lease = Lease.acquire("a study")
-target = registry.make("postgres", lease=lease, allowance=Allowance())
+target = registry.make("postgres", lease=lease, resources=Resources())
 target.create()
 target.start(TargetState())
 import psycopg
@@ -383,8 +384,8 @@ def _segments() -> set[str]:
 
 @pytest.mark.server
 def test_shards_are_servers_of_their_own_with_the_same_state(lease: Lease) -> None:
-    allowances = {"shard1": Allowance(), "shard2": Allowance(cpus=frozenset({0}))}
-    target = registry.make_shards("postgres", lease=lease, allowances=allowances)
+    allowances = {"shard1": Resources(), "shard2": Resources(cpus=frozenset({0}))}
+    target = registry.make_shards("postgres", lease=lease, resources=allowances)
     try:
         target.create()
         target.start(TargetState({"shared_buffers": "16MB"}))
@@ -413,7 +414,7 @@ def test_shards_are_servers_of_their_own_with_the_same_state(lease: Lease) -> No
 
 def test_of_other_kinds_there_is_only_one(lease: Lease) -> None:
     with pytest.raises(StudyError, match="a mariadb cannot have several pieces") as caught:
-        registry.make_shards("mariadb", lease=lease, allowances=[Allowance(), Allowance()])
+        registry.make_shards("mariadb", lease=lease, resources=[Resources(), Resources()])
     assert "postgres" in caught.value.remedy
 
 
@@ -428,7 +429,7 @@ def test_memory_that_is_not_there_is_known_before_the_start(postgres: Target) ->
 
 
 def test_a_server_that_may_start_no_process_is_not_waited_for(lease: Lease) -> None:
-    server = postgres_server.Server(lease, None, None)
+    server = postgres_server.Server(lease, US, None)
     server.folder.mkdir()
     server.log.write_text("2026-11-23 10:00:00 UTC [1]  LOG:  database system is ready to accept connections\n")
     assert not server.given_up()
@@ -441,7 +442,7 @@ def test_a_user_who_is_not_in_our_namespace_is_told(lease: Lease, monkeypatch: p
     def refused(*_: object) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    server = postgres_server.Server(lease, "nobody", None)
+    server = postgres_server.Server(lease, NamedUser("nobody"), None)
     server.folder.mkdir()
     monkeypatch.setattr(os, "chown", refused)
     with pytest.raises(TargetError, match="this user namespace does not map that user") as told:

@@ -12,7 +12,7 @@ import pytest
 from loadframe.connections import postgres_connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Target
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
@@ -144,7 +144,7 @@ def test_drivers_go_to_the_number_and_not_to_the_name(
     lease: Lease, names: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pgbench and sysbench resolve names themselves, and this one is known to our own name server alone."""
-    target = PostgresTarget(lease=lease, allowance=Allowance(), port=0)
+    target = PostgresTarget(lease=lease, resources=Resources(), port=0)
     try:
         target.create()
         target.start(TargetState())
@@ -193,7 +193,7 @@ def test_settings_asked_for_and_in_use_by_the_socket(postgres: Target) -> None:
 
 @pytest.mark.server
 def test_by_the_network_with_a_password_from_the_environment(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = PostgresTarget(lease=lease, allowance=Allowance(), port=0)
+    target = PostgresTarget(lease=lease, resources=Resources(), port=0)
     try:
         target.create()
         target.start(TargetState())

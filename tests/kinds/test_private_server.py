@@ -12,6 +12,7 @@ import pytest
 from loadframe.host import identity, to_its_end
 from loadframe.host.identity import naming
 from loadframe.host.leases import Lease, mark_of
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.kinds.private_server import PrivateServer
 
@@ -31,7 +32,7 @@ def lease() -> Iterator[Lease]:
 
 @pytest.fixture
 def server(lease: Lease) -> Server:
-    server = Server(lease, "server", None, None)
+    server = Server(lease, "server", US, None)
     server.make_folders()
     return server
 
@@ -41,7 +42,7 @@ def once(server: Server, command: list[str]) -> None:
 
 
 def checked(server: Server, command: list[str]) -> None:
-    server.said_to_its_end(command, Allowance())
+    server.said_to_its_end(command, Allowance(US))
 
 
 @pytest.mark.parametrize("run", [once, checked])
@@ -65,7 +66,7 @@ def test_one_that_does_not_end_or_prints_without_an_end_is_ended_with_all_that_i
     server: Server, lease: Lease, printed: int
 ) -> None:
     command = ["sh", "-c", f"head -c {printed} /dev/zero; sleep 20 & wait", lease.folder.name]
-    status, _ = server.said_to_its_end(command, Allowance(), within_s=0.3 if printed == 1 else 60.0)
+    status, _ = server.said_to_its_end(command, Allowance(US), within_s=0.3 if printed == 1 else 60.0)
     assert status != 0
     assert identity.marked(mark_of(lease.id)) == ()
 
@@ -73,7 +74,7 @@ def test_one_that_does_not_end_or_prints_without_an_end_is_ended_with_all_that_i
 def test_a_child_that_holds_the_output_of_a_program_open_is_not_waited_for_and_is_the_leases(
     server: Server, lease: Lease
 ) -> None:
-    status, said = server.said_to_its_end(["sh", "-c", "sleep 20 & echo $!"], Allowance(), within_s=10.0)
+    status, said = server.said_to_its_end(["sh", "-c", "sleep 20 & echo $!"], Allowance(US), within_s=10.0)
     assert status == 0
     assert [each.pid for each in identity.marked(mark_of(lease.id))] == [int(said)]
 
@@ -95,7 +96,7 @@ def test_a_server_that_is_stopped_by_a_signal_is_ended_all_the_same(server: Serv
     server.kill_signal = server.stop_signal
     ready, ended = tmp_path / "ready", tmp_path / "ended"
     script = f"trap 'touch {ended}; exit' TERM; touch {ready}; kill -STOP $$; while :; do sleep 0.01; done"
-    server.launch(["sh", "-c", script], Allowance(), lambda: ready.exists() and stopped(server.pid))
+    server.launch(["sh", "-c", script], Allowance(US), lambda: ready.exists() and stopped(server.pid))
     server.kill()
     assert ended.exists() and server.pid is None
 

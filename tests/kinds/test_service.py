@@ -19,7 +19,7 @@ import pytest
 from loadframe.errors import CageError, MissingTool, StudyError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.leases import Lease, mark_of
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Noting, Target
 from loadframe.kinds.kind import KindOfTarget
@@ -56,7 +56,7 @@ def make(lease: Lease) -> Iterator[Make]:
     made: list[Target] = []
 
     def one(**target: Any) -> Target:
-        made.append(declared(**target).make(lease, Allowance()))
+        made.append(declared(**target).make(lease, Resources()))
         made[-1].create()
         return made[-1]
 
@@ -456,7 +456,7 @@ def test_one_that_takes_a_port_of_its_own_is_started_where_that_is_free(make: Ma
     target.start(TargetState())
     assert target.endpoint().address == f"127.0.0.1:{port}"
     with Lease.acquire("a second one") as lease, pytest.raises(TargetError, match=f"Port {port} cannot be used"):
-        second = declared(command=command, listen=port).make(lease, Allowance())
+        second = declared(command=command, listen=port).make(lease, Resources())
         second.create()
         second.start(TargetState())
 

@@ -15,7 +15,7 @@ import pytest
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.squid.manager import connected, descriptors, parse_config, parse_counters, parse_info
@@ -28,7 +28,7 @@ DISK = {"cache_dir_kind": "aufs", "cache_dir_size": 20 << 20, "maximum_object_si
 
 @pytest.fixture
 def squid(lease: Lease) -> Iterator[SquidTarget]:
-    target = SquidTarget(lease=lease, allowance=Allowance())
+    target = SquidTarget(lease=lease, resources=Resources())
     target.create()
     yield target
     target.destroy()
@@ -193,7 +193,7 @@ def test_descriptors_that_it_keeps_for_itself_are_not_for_clients(squid: SquidTa
 
 @pytest.mark.server
 def test_more_descriptors_than_the_process_may_have_are_cut_and_that_is_seen(lease: Lease) -> None:
-    target = SquidTarget(lease=lease, allowance=Allowance(limits={"RLIMIT_NOFILE": 200}))
+    target = SquidTarget(lease=lease, resources=Resources(limits={"RLIMIT_NOFILE": 200}))
     target.create()
     try:
         target.start(TargetState({"max_filedescriptors": 1000}))

@@ -18,7 +18,7 @@ import pytest
 from loadframe.errors import StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds import attached, registry
 from loadframe.kinds.base import Cache, Target
 from loadframe.metrics import METRICS
@@ -176,11 +176,11 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
     row, named = declared_of(kind), registry.components(kind, None)
     if row.before:
         with pytest.raises(StudyError, match="shards"):
-            registry.make(kind, lease=lease, allowance=Allowance())
+            registry.make(kind, lease=lease, resources=Resources())
         named = registry.components(kind, 1)
-        target = registry.make_shards(kind, lease=lease, allowances={name: Allowance() for name in named})
+        target = registry.make_shards(kind, lease=lease, resources={name: Resources() for name in named})
     else:
-        target = row.make(lease, Allowance())
+        target = row.make(lease, Resources())
     assert (row.kind, target.kind, target.embedded) == (kind, kind, row.embedded)
     assert isinstance(target, Cache) is row.cache
     assert row.catalogue.kind in (kind, row.ruled_as)
@@ -469,14 +469,14 @@ def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstar
 
 def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
-        registry.make("oracle", lease=lease, allowance=Allowance())
+        registry.make("oracle", lease=lease, resources=Resources())
     assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
     assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
 
 
 def test_a_cluster_says_how_many_data_nodes_it_has(lease: Lease) -> None:
     with pytest.raises(StudyError, match="does not say how many") as caught:
-        registry.make("ndb", lease=lease, allowance=Allowance())
+        registry.make("ndb", lease=lease, resources=Resources())
     assert "target.shards" in caught.value.remedy
 
 

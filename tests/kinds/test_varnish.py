@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.nginx.cache import NginxCacheTarget
 from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.model import TargetState
@@ -24,7 +24,7 @@ FILE = {"storage_kind": "file", "storage_size": 16 << 20}
 
 @pytest.fixture
 def varnish(lease: Lease) -> Iterator[VarnishTarget]:
-    target = VarnishTarget(lease=lease, allowance=Allowance())
+    target = VarnishTarget(lease=lease, resources=Resources())
     target.create()
     yield target
     target.destroy()
@@ -86,7 +86,7 @@ def test_settings_that_contradict_one_another_are_refused_in_its_own_words(varni
 
 
 def test_an_nginx_cache_keeps_what_it_has_over_a_restart_until_it_is_emptied(lease: Lease) -> None:
-    target = NginxCacheTarget(lease=lease, allowance=Allowance())
+    target = NginxCacheTarget(lease=lease, resources=Resources())
     target.create()
     try:
         target.start(TargetState({}, {}))

@@ -14,6 +14,7 @@ import pytest
 
 from loadframe.errors import MissingTool
 from loadframe.host.environment import environment, located, python
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
 from loadframe.recording.readers import RecordingReader
@@ -77,7 +78,7 @@ def test_a_lua_script_finds_nothing_in_its_working_folder(strangers: Path, progr
     more = sysbench_options.search_paths() if program == "sysbench" else {}
     with (strangers / "said").open("wb") as said:
         started = [program, *arguments]
-        spawn(started, Allowance(), stdout=said, stderr=said, cwd=strangers, env={**os.environ, **more}).wait()
+        spawn(started, Allowance(US), stdout=said, stderr=said, cwd=strangers, env={**os.environ, **more}).wait()
     found = (strangers / "said").read_text().split("\n")[-2].replace("\t", ";")
     assert all(entry.startswith("/") for entry in found.split(";")), found
     assert _ran(strangers) == ""
@@ -102,9 +103,9 @@ def test_programs_are_not_looked_for_in_the_working_folder(strangers: Path, monk
     monkeypatch.setenv("PATH", ".::")
     assert located("true") is None
     with pytest.raises(MissingTool, match="true"):
-        spawn(["true"], Allowance(), stdout=None, stderr=None, cwd=strangers)
+        spawn(["true"], Allowance(US), stdout=None, stderr=None, cwd=strangers)
     monkeypatch.setenv("PATH", ":.:/usr/bin")
-    assert spawn(["true"], Allowance(), stdout=None, stderr=None, cwd=strangers).wait() == 0
+    assert spawn(["true"], Allowance(US), stdout=None, stderr=None, cwd=strangers).wait() == 0
     assert _ran(strangers) == ""
 
 

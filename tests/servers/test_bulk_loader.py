@@ -16,7 +16,7 @@ import pytest
 
 from loadframe.errors import WorkloadError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.ingest import store
 from loadframe.ingest.frames import (
     BLOCK,
@@ -44,9 +44,9 @@ CONTENT = Content(1000, sum(range(1000)))
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BulkLoaderTarget]:
     """A loader before two shards, their tables made."""
-    allowances = {name: Allowance() for name in ("loader", "shard1", "shard2")}
+    allowances = {name: Resources() for name in ("loader", "shard1", "shard2")}
     with Lease.acquire("tests of the bulk loader") as lease:
-        target = BulkLoaderTarget(lease=lease, allowances=allowances)
+        target = BulkLoaderTarget(lease=lease, resources=allowances)
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))

@@ -17,7 +17,7 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.cages import groups
 from loadframe.cages.cage import Cage
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import TargetState
 from loadframe.workloads import registry
@@ -75,7 +75,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
     with Lease.acquire("a test of cold caches") as lease:
         cage = Cage.make("target", {"io.riops": 1_000_000}, lease=lease)
-        target = MariadbTarget(lease=lease, allowance=Allowance(groups=cage.folders))
+        target = MariadbTarget(lease=lease, resources=Resources(groups=cage.folders))
         try:
             target.create()
             target.start(STATE)

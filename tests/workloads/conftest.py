@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance, spawn
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import attach
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
@@ -44,7 +45,7 @@ def farm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of the render farm") as lease:
-        target = MariadbTarget(lease=lease, allowance=Allowance())
+        target = MariadbTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"table_open_cache": 64, "innodb_buffer_pool_size": 32 << 20}))
@@ -60,7 +61,7 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on MySQL") as lease:
-        target = MysqlTarget(lease=lease, allowance=Allowance())
+        target = MysqlTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0}))
@@ -76,7 +77,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoi
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on PostgreSQL") as lease:
-        target = PostgresTarget(lease=lease, allowance=Allowance())
+        target = PostgresTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"shared_buffers": 32 << 20, "synchronous_commit": "off"}))
@@ -92,7 +93,7 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on a web server") as lease:
-        target = NginxTarget(lease=lease, allowance=Allowance())
+        target = NginxTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"sendfile": True}))
@@ -130,7 +131,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-    process = spawn(command, Allowance(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+    process = spawn(command, Allowance(US), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
     until = time.monotonic() + 30
     try:
         while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
@@ -146,7 +147,7 @@ def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
     with Lease.acquire("tests of workloads on a cache") as lease:
-        target = targets.make(kind, lease=lease, allowance=Allowance())
+        target = targets.make(kind, lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({}))
@@ -177,9 +178,7 @@ def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on a bulk loader") as lease:
-        target = BulkLoaderTarget(
-            lease=lease, allowances={name: Allowance() for name in ("loader", "shard1", "shard2")}
-        )
+        target = BulkLoaderTarget(lease=lease, resources={name: Resources() for name in ("loader", "shard1", "shard2")})
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.host.privilege import US
 from loadframe.workloads.bulk_ingest_client import BLOCK_BYTES, blocks_of, valid_rows
 from loadframe.workloads.bulk_ingest_files import make_file
 
@@ -55,7 +56,7 @@ def test_whatever_a_line_holds_a_row_has_four_columns_and_nothing_that_copy_read
 
 @pytest.mark.parametrize("size", [1 << 16, 1 << 20, 3_000_000])
 def test_a_file_has_its_size_and_what_it_is_said_to_hold(tmp_path: Path, size: int) -> None:
-    made = make_file(tmp_path / "one.csv", size, seed=3)
+    made = make_file(tmp_path / "one.csv", size, seed=3, owner=US)
     assert size - 200 <= made.path.stat().st_size <= size
     counted = [valid_rows(block)[1:] for block in blocks_of(str(made.path))]
     assert made.content.rows == sum(rows for rows, _ in counted)

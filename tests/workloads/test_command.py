@@ -18,6 +18,7 @@ from hdrh.histogram import HdrHistogram
 from loadframe.errors import MissingTool, StudyError, WorkloadError
 from loadframe.host.identity import identify
 from loadframe.host.own_user import free_user, make_private
+from loadframe.host.privilege import LeaseUser
 from loadframe.host.processes import Allowance
 from loadframe.model import NO_LATENCIES, WHOLE_SECONDS, Declared, Endpoint, SettingValue
 from loadframe.study.reading import parse
@@ -428,7 +429,7 @@ while time.monotonic() < until:
 def test_it_runs_as_a_user_without_rights_that_may_write_its_output(tmp_path: Path) -> None:
     user = free_user()
     folder = Path(os.environ["LOADFRAME_SCRATCH"]) / tmp_path.name
-    make_private(folder, user)
+    make_private(folder, LeaseUser(user))
     program = BEGIN + "print(os.getuid(), file=sys.stderr, flush=True)" + WORK
     python = shutil.which("python3", path="/usr/bin:/bin")
     if python is None:
@@ -436,7 +437,7 @@ def test_it_runs_as_a_user_without_rights_that_may_write_its_output(tmp_path: Pa
     made = registry.make(
         "command",
         {"loop": "closed"},
-        Allowance(user=user),
+        Allowance(LeaseUser(user)),
         axis="users",
         declared=Declared(command=(python, "-c", program)),
     )

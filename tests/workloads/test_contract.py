@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from loadframe.errors import StudyError, TargetError, WorkloadError
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import registry
@@ -275,7 +276,11 @@ def test_it_runs_where_its_allowance_says(specimen: Specimen, folder: Path) -> N
     """With target and driver on CPUs of their own neither takes the other's."""
     made, cpu = specimen.workload, min(os.sched_getaffinity(0))
     workload = registry.make(
-        made.kind, specimen.options, Allowance(cpus=frozenset({cpu})), axis=min(made.axes), declared=specimen.declared
+        made.kind,
+        specimen.options,
+        Allowance(US, cpus=frozenset({cpu})),
+        axis=min(made.axes),
+        declared=specimen.declared,
     )
     workload.set_level(specimen.endpoint, specimen.large)
     driver = workload.start(specimen.endpoint, specimen.large, folder, 60.0)

@@ -18,7 +18,8 @@ from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user
 from loadframe.host import environment
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import make_private
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import US, LeaseUser
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.model import Endpoint, TargetState
@@ -36,7 +37,7 @@ def _drive(workload: Workload, endpoint: Endpoint, user: int, folder: Path, leve
     """A step in a folder of the driver's, whose processes are its user's alone."""
     workload.install(endpoint)
     workload.set_level(endpoint, level)
-    make_private(folder, user)
+    make_private(folder, LeaseUser(user))
     driver = workload.start(endpoint, level, folder, 0.4)
     owners = {Path(f"/proc/{pid}").stat().st_uid for pid in driver.pids()}
     while not driver.wait(1.0):
@@ -68,13 +69,13 @@ def test_a_driver_works_as_a_user_of_its_own(
     place = Path(endpoint.options.get("socket") or endpoint.options["files"])
     lease = next(folder for folder in place.parents if folder.name.startswith("loadframe-") and folder.stat().st_gid)
     user = lease.stat().st_gid
-    workload = registry.make(kind, options, Allowance(user=user), axis=axis)  # type: ignore[arg-type]
+    workload = registry.make(kind, options, Allowance(LeaseUser(user)), axis=axis)  # type: ignore[arg-type]
     if kind == "pgbench":  # a script that only its owner may read
         script = tmp_path / "script.sql"
         script.write_text("SELECT count(*) FROM pgbench_branches;\n")
         script.chmod(0o600)
-        workload = registry.make(kind, {**options, "file": str(script)}, Allowance(user=user), axis=axis)  # type: ignore[dict-item]
-    assert cannot_run(workload.trials(), user) is None
+        workload = registry.make(kind, {**options, "file": str(script)}, Allowance(LeaseUser(user)), axis=axis)  # type: ignore[dict-item]
+    assert cannot_run(workload.trials(), LeaseUser(user)) is None
     _drive(workload, endpoint, user, lease / f"step-{tmp_path.name}", level=20 if axis == "rate" else 2)
 
 
@@ -94,7 +95,9 @@ def open_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                     shutil.copy(packages / more, name)
         monkeypatch.setenv("PYTHONPATH", name)
         monkeypatch.setattr(environment.sys, "executable", SYSTEM_PYTHON)
-        if not Path(SYSTEM_PYTHON).exists() or cannot_run([environment.importing("loadframe.ingest.frames")], 61184):
+        if not Path(SYSTEM_PYTHON).exists() or cannot_run(
+            [environment.importing("loadframe.ingest.frames")], LeaseUser(61184)
+        ):
             pytest.skip("no Python that every user may run")
         yield
 
@@ -104,12 +107,12 @@ def open_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_workers_on_an_sqlite_file_own_it(open_python: None, journal_mode: str) -> None:
     with Lease.acquire("a test") as lease:
         assert lease.user is not None
-        allowance = Allowance(user=lease.user)
-        target = SqliteTarget(lease=lease, allowance=allowance)
+        allowance = Allowance(LeaseUser(lease.user))
+        target = SqliteTarget(lease=lease, resources=allowance)
         target.create()
         target.start(TargetState({"journal_mode": journal_mode}))
         workload = registry.make("job-queue", {"backlog": 10}, allowance)
-        assert cannot_run(workload.trials(), lease.user) is None
+        assert cannot_run(workload.trials(), LeaseUser(lease.user)) is None
         for step in ("step-1", "step-2"):
             _drive(workload, target.endpoint(), lease.user, lease.folder / step)
             target.reset()
@@ -124,13 +127,13 @@ def test_the_workers_on_an_sqlite_file_own_it(open_python: None, journal_mode: s
 def test_the_bulk_loader_and_its_clients_are_one_user(open_python: None) -> None:
     with Lease.acquire("a test") as lease:
         assert lease.user is not None
-        allowance = Allowance(user=lease.user)
-        target = BulkLoaderTarget(lease=lease, allowances={"loader": allowance, "shard1": Allowance()})
+        allowance = Allowance(LeaseUser(lease.user))
+        target = BulkLoaderTarget(lease=lease, resources={"loader": allowance, "shard1": Resources()})
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20}))
             workload = registry.make("bulk-ingest", {"file_size_kb": 64}, allowance)
-            if (refused := cannot_run(workload.trials(), lease.user)) is not None:
+            if (refused := cannot_run(workload.trials(), LeaseUser(lease.user))) is not None:
                 pytest.skip(refused)
             loader = target.processes()["loader"]
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in loader} == {lease.user}
@@ -154,20 +157,20 @@ def _decided(workload: _Work, kind: str = "sqlite", more: str = "") -> DriverUse
     study = parse(MEASURED.format(kind=kind, more=more, workload=names[0], axis=names[1]))
     with Lease.acquire("a test") as lease:
         found = driver_user(study, workload, lease)  # type: ignore[arg-type]
-        assert found.number in (None, lease.user)
+        assert found.privilege in (US, lease.runs_as)
     return found
 
 
 @root
 def test_a_driver_that_the_user_cannot_run_stays_and_says_why() -> None:
-    assert _decided(_Work(["true"])).number is not None
+    assert _decided(_Work(["true"])).privilege != US
     for trial, why in (
         (["cat", "/etc/shadow"], "/etc/shadow: Permission denied"),
         (["/no/such/program"], "No such file"),
         (["false"], "false"),
     ):
         found = _decided(_Work(["true"], trial))
-        assert found.number is None
+        assert found.privilege == US
         assert found.stays_root
         assert why in str(found)
 
@@ -176,7 +179,7 @@ def test_a_driver_that_the_user_cannot_run_stays_and_says_why() -> None:
 def test_a_driver_that_logs_in_to_a_strangers_server_stays() -> None:
     """PostgreSQL's peer and MariaDB's unix_socket know an account by the user of the process."""
     found = _decided(_Work(["true"]), "mariadb", 'attach = "/run/mysqld/mysqld.sock"\n')
-    assert found.number is None
+    assert found.privilege == US
     assert "the server may know it by who it is" in str(found)
 
 
@@ -185,5 +188,5 @@ def test_without_root_it_is_who_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     lease = cast(Lease, SimpleNamespace(user=None))
     found = driver_user(study, cast(Workload, _Work(["false"])), lease)
-    assert (found.number, found.stays_root) == (None, False)
+    assert (found.privilege, found.stays_root) == (US, False)
     assert str(found).startswith("12345: only root")

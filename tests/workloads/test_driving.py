@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import WorkloadError
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.workloads import driving, together
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
@@ -59,10 +60,10 @@ def test_what_a_stopped_driver_logged_is_no_measurement(tmp_path: Path) -> None:
 
 def test_a_program_that_prepares_may_take_its_time_but_not_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
-    assert driving.run_to_end([sys.executable, "-c", "import time; time.sleep(0.1)"], dict(os.environ), None) is None
+    assert driving.run_to_end([sys.executable, "-c", "import time; time.sleep(0.1)"], dict(os.environ), US) is None
     itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     with pytest.raises(WorkloadError, match=r"makes no progress: process [0-9]+ is stopped"):
-        driving.run_to_end([sys.executable, "-c", itself], dict(os.environ), None)
+        driving.run_to_end([sys.executable, "-c", itself], dict(os.environ), US)
 
 
 def test_kill_ends_the_children_too(tmp_path: Path) -> None:
@@ -119,4 +120,4 @@ def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
     itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = together.Worker([sys.executable, "-c", itself], log=tmp_path / "log", printed=tmp_path / "printed")
     with pytest.raises(WorkloadError, match=r"A worker of dummy does not begin: process [0-9]+ is stopped"):
-        together.start_together("dummy", [worker], Allowance(), 1.0)
+        together.start_together("dummy", [worker], Allowance(US), 1.0)

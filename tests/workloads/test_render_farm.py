@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.workloads import farm
@@ -233,7 +233,7 @@ def test_the_script_and_the_log_agree_on_the_order_of_operations(kind: str) -> N
 
 def test_refused_connections_are_failed_requests_not_the_end_of_the_driver(tmp_path: Path) -> None:
     with Lease.acquire("a test of a server with few connections") as lease:
-        target = MariadbTarget(lease=lease, allowance=Allowance())
+        target = MariadbTarget(lease=lease, resources=Resources())
         try:
             target.create()
             target.start(TargetState({"max_connections": 10}))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import WorkloadError
+from loadframe.host.privilege import US, LeaseUser
 from loadframe.workloads import request_log, step_files
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.pgbench_log import lag_now_s
@@ -17,7 +18,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
     (tmp_path / "arrivals").symlink_to(elsewhere)
-    step_files.write(tmp_path / "arrivals", b"new")
+    step_files.write(tmp_path / "arrivals", b"new", US)
     assert elsewhere.read_text() == "precious"
     assert (tmp_path / "arrivals").read_bytes() == b"new"
     assert (tmp_path / "arrivals").stat().st_mode & 0o777 == 0o600
@@ -26,7 +27,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
 def test_what_was_opened_before_is_written_whatever_has_taken_its_place(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("precious")
-    with step_files.create(tmp_path / "arrivals") as file:
+    with step_files.create(tmp_path / "arrivals", US) as file:
         (tmp_path / "arrivals").unlink()
         (tmp_path / "arrivals").symlink_to(elsewhere)
         step_files.write_whole(file, b"new")
@@ -78,6 +79,6 @@ def test_of_a_file_that_is_not_there_nothing_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to another user")
 def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
-    step_files.write(tmp_path / "objects.bin", b"1234", 61184)
+    step_files.write(tmp_path / "objects.bin", b"1234", LeaseUser(61184))
     status = (tmp_path / "objects.bin").stat()
     assert (status.st_mode & 0o777, status.st_uid, status.st_size) == (0o600, 61184, 4)

@@ -69,7 +69,7 @@ class RealBench:
         self.study = study
         self.run = run
         self._say = say
-        self.workload: Workload = self._make_workload(Allowance())
+        self.workload: Workload = self._make_workload(None)
         self.version = ""
         self.versions: dict[str, str] = {}
         """Of each kind of target, where there are several."""
@@ -139,7 +139,7 @@ class RealBench:
             self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
             self._follow_cages()
             self._reader = RecordingReader(recorder.path, descriptor=self.run.recording())
-            driver = self.driver_user.number
+            driver = self.driver_user.privilege
             self._loading = Loading(
                 self.workload,
                 study.measure,
@@ -209,14 +209,14 @@ class RealBench:
         return running(self.study, self._durable)
 
     def _make_target(self, kind: str) -> OnBench:
-        return make_target(self.study, self._lease, kind, self.driver_user.number)
+        return make_target(self.study, self._lease, kind, self.driver_user.privilege)
 
     def _make_driver(self) -> None:
         """The workload, whose driver is in a cage of its own; a target that runs inside the driver's processes shares
         one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
-        driven = allowance(cage.driver, self._driver_cage, self.driver_user.number)
+        driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
         self.workload = self._make_workload(driven)
@@ -225,7 +225,7 @@ class RealBench:
         for cage in self._target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
-    def _make_workload(self, allowance: Allowance) -> Workload:
+    def _make_workload(self, allowance: Allowance | None) -> Workload:
         return workload_of(self.study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:

@@ -7,14 +7,13 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance, bind, bound_to, parse_cpus
+from loadframe.host.privilege import Privilege
+from loadframe.host.processes import Allowance, Resources, bind, bound_to, parse_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Cache, Exposing, Listening, Losing, Noting, PrintsStages, Target
 from loadframe.kinds.exposed import Exposure
@@ -217,7 +216,7 @@ class CagedTarget:
             raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
 
 
-def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> CagedTarget:
+def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
     """The study's target, or one of another kind beside it, not created yet, in a cage as the study declares it; of
     several pieces, each in its own. driver: the user who runs the load driver, and what is a part of it: an embedded
     target, and what stands before shards. CageError, StudyError."""
@@ -228,13 +227,15 @@ def make_target(study: Study, lease: Lease, kind: str, driver: User | None) -> C
     cages = [make_cage(name, study.allowed(name), lease, of) for name in names]
     if shards is None:
         held = _of_target(study.cage, cages[0])
-        held = replace(held, user=driver) if targets.kind_named(kind).embedded else held
+        held = held.run_by(driver) if targets.kind_named(kind).embedded else held
         target = targets.of_study(study, kind).make(lease, held)
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
     split = len(cages) - shards
-    allowances = {cage.component: allowance(study.allowed(cage.component), cage, driver) for cage in cages[:split]}
-    allowances |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
-    target = targets.make_shards(kind, lease=lease, allowances=allowances)
+    resources: dict[str, Resources] = {
+        cage.component: allowance(study.allowed(cage.component), cage, driver) for cage in cages[:split]
+    }
+    resources |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
+    target = targets.make_shards(kind, lease=lease, resources=resources)
     return CagedTarget(target, *cages[split:], beside=cages[:split])
 
 
@@ -243,14 +244,14 @@ def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = ""
     return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
-def allowance(allowed: ComponentCage, cage: Cage, user: User | None) -> Allowance:
+def allowance(allowed: ComponentCage, cage: Cage, user: Privilege) -> Allowance:
     """What each process of a component starts with."""
-    return Allowance(limits=allowed.process_limits(), cpus=cpus_of(allowed), user=user, groups=cage.folders)
+    return Allowance(user, limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
 
 
-def _of_target(allowed: ComponentCage, cage: Cage) -> Allowance:
+def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:
     """The same for the target, whose resource limits are in its state instead."""
-    return Allowance(cpus=cpus_of(allowed), groups=cage.folders)
+    return Resources(cpus=cpus_of(allowed), groups=cage.folders)
 
 
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:

@@ -18,7 +18,8 @@ from loadframe.bench.rig import Rig
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
-from loadframe.host.own_user import User, make_private
+from loadframe.host.own_user import make_private
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
 from loadframe.kinds.exposed import Reading
@@ -89,11 +90,11 @@ class Loading:
         measure: MeasureTable,
         recorder: Recorder,
         folder: Path,
-        user: User | None,
+        user: Privilege,
         *,
         within: Within | None = None,
     ) -> None:
-        """folder: where each step has a scratch folder, which belongs to the user who runs the driver; None: we.
+        """folder: where each step has a scratch folder, which belongs to the user who runs the driver.
         within: what the study asks of latencies."""
         self._within = within or Within()
         self.workload = workload

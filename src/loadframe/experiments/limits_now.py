@@ -215,7 +215,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(Lease.acquire(f"{kind} for the limits of study {study.study.name}"))
     workload = workload_of(study)
-    target = make_target(study, lease, kind, driver_user(study, workload, lease).number)
+    target = make_target(study, lease, kind, driver_user(study, workload, lease).privilege)
     stack.callback(target.destroy)
     stack.push(partial(_say_ending, kind))
     target.create()

@@ -17,6 +17,7 @@ from typing import Any
 from loadframe.errors import UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, environment, located, python
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.until_end import until_end
 from loadframe.model.watch import WatchAlarm, WatchPlan
@@ -96,7 +97,7 @@ class Alarms:
 
     def _hand_over(self, command: list[str], data: bytes, told: str) -> None:
         process = spawn(
-            command, Allowance(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            command, Allowance(US), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             cwd=NO_FOLDER, env=environment(),
         )  # fmt: skip
         assert process.stdin is not None and process.stderr is not None, "asked for"

@@ -32,6 +32,7 @@ from loadframe.experiments.watch_watcher import Watcher
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.host import identity
 from loadframe.host.environment import NO_FOLDER, environment, python
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
@@ -297,7 +298,7 @@ class RealChildren:
         self._out = os.memfd_create("loadframe-watch") if out else None
         try:
             self._process = spawn(
-                self._command(task, *arguments), Allowance(),
+                self._command(task, *arguments), Allowance(US),
                 stdout=self._out if self._out is not None else subprocess.DEVNULL, stderr=None, cwd=NO_FOLDER,
                 env=environment(),
             )  # fmt: skip

@@ -189,14 +189,15 @@ def run(command: list[str], user: int | str | None, *, within_s: float, most_byt
     from contextlib import suppress
 
     from loadframe.host.environment import NO_FOLDER, passed_on
+    from loadframe.host.privilege import US, NamedUser, Privilege
     from loadframe.host.processes import Allowance, runnable, spawn
 
     told = " ".join(command)[:80]
-    as_whom = user if os.geteuid() == 0 and user not in (0, "root") else None
+    as_whom: Privilege = US if os.geteuid() != 0 or user in (None, 0, "root") else NamedUser(user or 0)
     program = command[0] if "/" in command[0] else runnable(command[0], as_whom) or command[0]
     out = subprocess.PIPE if most_bytes else subprocess.DEVNULL
     process = spawn(
-        [program, *command[1:]], Allowance(user=as_whom), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
+        [program, *command[1:]], Allowance(as_whom), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
         env=passed_on(),
     )  # fmt: skip
     until_s = time.monotonic() + within_s

@@ -126,9 +126,9 @@ class FleetBench(RealBench):
 
     # --- the load ---------------------------------------------------------------------------------------------------
 
-    def _make_workload(self, allowance: Allowance) -> Workload:
+    def _make_workload(self, allowance: Allowance | None) -> Workload:
         """The driver's cage and user are each host's own."""
-        inner = super()._make_workload(Allowance())
+        inner = super()._make_workload(None)
         return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
     def _make_target(self, kind: str) -> OnBench:

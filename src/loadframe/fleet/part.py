@@ -62,9 +62,10 @@ class Part:
             self.lease = stack.enter_context(Lease.acquire(what))
             recorder = Recorder(self.lease.folder / RECORDING, interval_s=TICK_S)
             self.recorder = stack.enter_context(recorder)
+            given = self.study.workload
             self._cage = make_cage("driver", self.study.cage.driver, self.lease)
             self.recorder.follow_cgroup("driver", self._cage.folders)
-            trial = self._made({})
+            trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
             registry_missing = [each.what for each in registry.check(self.study.workload.kind) if each.found is None]
             if told.get("drives") and registry_missing:
                 raise WorkloadError(
@@ -90,7 +91,7 @@ class Part:
     def serve(self, address: str) -> dict[str, Any]:
         """Make ready for the study's own targets, on that address of this host. UserError."""
         self._serving = serving = Serving(
-            self.study, address, self.lease, self.recorder, self._made({}), self._user.number
+            self.study, address, self.lease, self.recorder, self._made({}), self._user.privilege
         )
         self._stack.callback(serving.close)
         return {}
@@ -137,7 +138,7 @@ class Part:
         workload.set_level(endpoint, share)
         self._step = str(told["step"])
         self._folder = self.lease.folder / f"step-{self._step}"
-        make_private(self._folder, self._user.number)
+        make_private(self._folder, self._user.privilege)
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(told["warmup_s"]))
         self._begin_in_recording(told)
@@ -220,8 +221,7 @@ class Part:
 
     def _made(self, options: Mapping[str, Any]) -> Workload:
         given = self.study.workload
-        user = getattr(self, "_user", None)
-        allowed = allowance(self.study.cage.driver, self._cage, None if user is None else user.number)
+        allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege)
         return registry.make(
             given.kind,
             {**given.options, **options},

@@ -18,7 +18,7 @@ from loadframe.bench.rig import kinds_of
 from loadframe.fleet.routes import listening_number
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.host.suspended import told
 from loadframe.kinds import registry as targets
 from loadframe.model import TargetState
@@ -34,7 +34,7 @@ class Serving:
     """Whoever makes it closes it. Its methods raise as those of the targets do."""
 
     def __init__(
-        self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: User | None
+        self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
         """address: of this host, the only one on which they take connections. workload: makes what they serve. user:
         the driver's. UserError where the study cannot be carried out here."""

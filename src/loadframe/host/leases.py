@@ -27,6 +27,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.own_user import make_private
+from loadframe.host.privilege import US, LeaseUser, Us
 from loadframe.host.processes import MARK, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
@@ -106,7 +107,7 @@ class Lease:
         lease = cls(record, file, _life(file))
         try:
             lease._write()
-            make_private(folder, group=lease.user)
+            make_private(folder, US, group=lease.user)
         except OSError as error:
             lease.release()
             raise CageError(f"Cannot make {folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH.") from error
@@ -131,6 +132,19 @@ class Lease:
         are not root, or may not start any under it. Whoever is in its group may pass through the folder, and no other
         user: servers that run under users of their own are in it too (Allowance.shared_group)."""
         return self._user
+
+    @property
+    def runs_as(self) -> Us | LeaseUser:
+        """Who runs what of this lease needs no rights: its own user; we, where we are not root. CageError where we are
+        root and may not start a process under another user."""
+        if self._user is not None:
+            return LeaseUser(self._user)
+        if os.geteuid() != 0:
+            return US
+        raise CageError(
+            f"Nothing can be started without root's rights here: {own_user.why_no_free_user()}",
+            remedy="Run Loadframe as another user, or with the capabilities that `loadframe doctor` names.",
+        )
 
     @property
     def shared_name(self) -> str:

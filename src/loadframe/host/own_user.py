@@ -8,40 +8,18 @@ import pwd
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import CageError
+from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.trust import ACCESS_LIST, DEFAULT_LIST
 
-User = str | int
-"""A user by name, or by a number that is in no list of users; the number is that of a group, too."""
 PROC = Path("/proc")
 FREE = range(61184, 65520)
 """From these systemd takes the users of services that have one for as long as they run (systemd.exec(5), DynamicUser=):
 no distribution gives them to other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
 """linux/capability.h. Without the last one, /proc does not say what a process of another user has open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ids:
-    """Of a user. groups: all that it is in, without those that a lease adds."""
-
-    uid: int
-    gid: int
-    groups: frozenset[int]
-
-
-def ids_of(user: User) -> Ids:
-    """CageError where there is no such user."""
-    if isinstance(user, int):
-        return Ids(user, user, frozenset({user}))
-    try:
-        account = pwd.getpwnam(user)
-    except KeyError as error:
-        raise CageError(f"There is no user {user!r} on this machine", remedy="Create it, or name another.") from error
-    return Ids(account.pw_uid, account.pw_gid, frozenset(os.getgrouplist(user, account.pw_gid)))
 
 
 def free_user(proc: Path = PROC) -> int | None:
@@ -67,15 +45,15 @@ def why_no_free_user(proc: Path = PROC) -> str:
     return "this user namespace has no number for such a user, or lets no process change its groups"
 
 
-def make_private(path: Path, owner: User | None = None, *, group: int | None = None) -> None:
-    """A new folder that its owner alone may read and write; a group may pass through it. None: we. FileExistsError
+def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
+    """A new folder that its owner alone may read and write; a group may pass through it. FileExistsError
     where there is something; CageError where it has become another's before it was closed; OSError."""
     path.mkdir(mode=0o700)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if (found := os.fstat(descriptor).st_uid) != os.geteuid():
             raise CageError(f"{path} was put there by user {found}", remedy="Set LOADFRAME_SCRATCH to another folder.")
-        if owner is not None:
+        if owner != US:
             ids = ids_of(owner)
             os.fchown(descriptor, ids.uid, ids.gid)
         if group is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import resource
 import signal
 import stat
@@ -17,7 +16,7 @@ from typing import IO
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
 from loadframe.host.environment import NO_FOLDER, environment, located
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import US, Privilege, ids_of
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -28,21 +27,37 @@ Stream = int | IO[bytes] | None
 """What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
 
 
-@dataclass(frozen=True)
-class Allowance:
-    """What a process is allowed.
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a component may use.
 
     limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; set soft and hard alike, so that the
-    process cannot raise them itself. cpus: None for all. user: None to stay who we are. shared_group: of a folder that
-    user must be able to pass through, beside the user's own. groups: the folders of the control groups to join
+    process cannot raise them itself. cpus: None for all. groups: the folders of the control groups to join
     (cages.Cage.folders).
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
-    user: User | None = None
-    shared_group: int | None = None
     groups: tuple[Path, ...] = ()
+
+    def run_by(self, user: Privilege) -> Allowance:
+        """The same for processes of this user."""
+        return Allowance(user, limits=self.limits, cpus=self.cpus, groups=self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance(Resources):
+    """What a process starts with: as whom, and what it may use. shared_group: of a folder that the user must be able to
+    pass through, besides the user's own groups."""
+
+    user: Privilege = field(kw_only=False)
+    shared_group: int | None = None
+
+
+def stated(resources: Resources) -> Allowance:
+    """Of a component that the load driver's user runs: whoever made it has said who that is."""
+    assert isinstance(resources, Allowance), "it is said who runs this component"
+    return resources
 
 
 MARK = "LOADFRAME_LEASE"
@@ -110,16 +125,7 @@ def most_open_files() -> int:
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
-def unprivileged_user(preferred: Sequence[str]) -> str | None:
-    """Who a server should run as: when we are root the first of `preferred` that exists, else "nobody"; when we are
-    not root, None: it runs as we do."""
-    if os.geteuid() != 0:
-        return None
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    return next((name for name in preferred if name in known), "nobody")
-
-
-def runnable(program: str, user: User | None, shared_group: int | None = None) -> str | None:
+def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
     """Where a program is that this user may run: of those in PATH the first one, as a home that is closed to others
     may have one before it. None where there is none."""
     for folder in os.get_exec_path():
@@ -131,17 +137,17 @@ def runnable(program: str, user: User | None, shared_group: int | None = None) -
     return None
 
 
-def _may_run(path: Path, user: User | None, shared_group: int | None) -> bool:
-    if user is None:
+def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
+    if user == US:
         return True
     status, ids = path.stat(), ids_of(user)
     bit = stat.S_IXUSR if status.st_uid == ids.uid else stat.S_IXGRP if status.st_gid in ids.groups else stat.S_IXOTH
     return bool(status.st_mode & bit) and unreachable(path.parent, user, shared_group) is None
 
 
-def unreachable(path: Path, user: User | None, shared_group: int | None = None) -> Path | None:
+def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
     """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
-    if user is None:
+    if user == US:
         return None
     ids = ids_of(user)
     groups = {*ids.groups, shared_group}
@@ -250,7 +256,7 @@ def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[
     home that is given is not ours."""
     found = environment(given)
     ours = found.get("HOME") == os.environ.get("HOME")
-    return {**found, "HOME": str(NO_FOLDER)} if allowance.user is not None and ours else found
+    return {**found, "HOME": str(NO_FOLDER)} if allowance.user != US and ours else found
 
 
 def _error(refusal: str) -> CageError | MissingTool:
@@ -361,14 +367,14 @@ def _check_cpus(cpus: frozenset[int]) -> None:
 
 
 def _user_options(allowance: Allowance) -> list[str]:
-    if allowance.user is None:
+    if allowance.user == US:
         return []
     ids = ids_of(allowance.user)
     if ids.uid == os.geteuid() != 0:
         return []
     if os.geteuid() != 0:
         raise CageError(
-            f"Only root can start a process as {allowance.user!r}", remedy="Run as root, or leave the user out."
+            f"Only root can start a process as {allowance.user}", remedy="Run as root, or leave the user out."
         )
     shared = [] if allowance.shared_group is None else ["--shared-group", str(allowance.shared_group)]
     return ["--uid", str(ids.uid), "--gid", str(ids.gid), *shared]

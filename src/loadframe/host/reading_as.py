@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from loadframe.errors import CageError, MissingTool
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.host.environment import NO_FOLDER
+from loadframe.host.privilege import of_uid
 from loadframe.host.processes import Allowance, spawn
 
 PATIENCE_S = 5.0
@@ -38,9 +38,7 @@ def read_as(user: int, path: Path, most: int) -> bytes:
         return read_up_to(path, most)
     command = ["head", "-c", str(most + 1), "--", str(path.absolute())]
     try:
-        head = spawn(
-            command, Allowance(user=_named(user)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER
-        )
+        head = spawn(command, Allowance(of_uid(user)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER)
     except (CageError, MissingTool) as error:
         raise OSError(errno.EACCES, error.fact) from error
     with head:
@@ -52,11 +50,3 @@ def read_as(user: int, path: Path, most: int) -> bytes:
     if head.returncode != 0:
         raise OSError(errno.EACCES, f"user {user} cannot read {path}")
     return data
-
-
-def _named(user: int) -> str | int:
-    """With a name the groups of the account come along."""
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return user

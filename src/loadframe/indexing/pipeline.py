@@ -165,6 +165,7 @@ def work(config: Config, number: int) -> None:
 def alone(path: str, config: Config) -> int:
     """Make the board, start every process, and let them begin at one instant. They end with us. The exit code."""
     from loadframe.host.environment import python
+    from loadframe.host.privilege import US
     from loadframe.host.processes import Allowance, spawn
 
     Board.make(config.path(configs.BOARD), config.shape)
@@ -173,7 +174,7 @@ def alone(path: str, config: Config) -> int:
     try:
         for number in range(config.scanners):
             command = python("loadframe.indexing.pipeline", path, str(number))
-            started.append(spawn(command, Allowance(), stdin=pipe, stdout=pipe, stderr=None, cwd=folder))
+            started.append(spawn(command, Allowance(US), stdin=pipe, stdout=pipe, stderr=None, cwd=folder))
         if all(each.stdout is not None and each.stdout.readline() == b"ready\n" for each in started):
             start_s = time.monotonic()
             for each in started:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import Attach, Attached, Target
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.kinds.tunable import Tunable
@@ -76,12 +76,12 @@ class KindOfTarget:
     """
 
     kind: str
-    make: Callable[[Lease, Allowance], Target]
+    make: Callable[[Lease, Resources], Target]
     catalogue: Catalogue
     check_settings: Callable[[Settings], dict[str, SettingValue]]
     requirements: Callable[[], list[Requirement]]
     embedded: bool = False
-    make_shards: Callable[[Lease, Mapping[str, Allowance]], Target] | None = None
+    make_shards: Callable[[Lease, Mapping[str, Resources]], Target] | None = None
     before: tuple[str, ...] = ()
     more_before: tuple[str, ...] = ()
     cache: bool = False

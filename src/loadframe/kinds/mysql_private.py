@@ -12,8 +12,8 @@ from pathlib import Path
 
 from loadframe.connections.mariadb_connection import Reach, driver
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import Privilege, account
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import SCHEMA, DatabaseTarget
@@ -22,7 +22,7 @@ from loadframe.kinds.mysql_counters import Counting
 from loadframe.kinds.mysql_settings import RESERVED
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import Account, PrivateServer, soft_nofile, write_secret
-from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Endpoint, SettingValue, TargetState
 
 NOT_TAKEN = "Error while setting value"
@@ -45,7 +45,7 @@ class FamilyServer(PrivateServer):
 
     short: str
 
-    def __init__(self, lease: Lease, user: User | None, port: int | None) -> None:
+    def __init__(self, lease: Lease, user: Privilege, port: int | None) -> None:
         super().__init__(lease, self.short, user, port)
         self.data = self.folder / "data"
         self.option_file = self.folder / "workload.cnf"
@@ -144,10 +144,10 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     counting: Counting
     make: type[FamilyServer]
 
-    def __init__(self, lease: Lease, allowance: Allowance, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log. allowance: without a user, the server runs as "mysql" or
-        "nobody" if this process is root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        allowance = run_by(allowance, "mysql")
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None) -> None:
+        """lease: its folder holds data, socket and log. As root it runs as "mysql", else
+        "nobody". port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        allowance = resources.run_by(account("mysql"))
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
 

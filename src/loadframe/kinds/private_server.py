@@ -24,7 +24,7 @@ from loadframe.connections.host_port import joined
 from loadframe.errors import TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
@@ -60,8 +60,8 @@ class PrivateServer:
     kill_signal = signal.SIGKILL
     death_signal = signal.SIGKILL
 
-    def __init__(self, lease: Lease, folder: str, user: User | None, port: int | None) -> None:
-        """folder: its name in the lease's. user: runs the server; None for ourselves. port: also listen on `host`,
+    def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
+        """folder: its name in the lease's. user: runs the server. port: also listen on `host`,
         None for the socket alone."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
@@ -127,7 +127,7 @@ class PrivateServer:
 
     def give(self, path: Path) -> None:
         """To the user who runs the server. TargetError where our namespace does not have that user."""
-        if self._user is None:
+        if self._user == US:
             return
         ids = ids_of(self._user)
         try:
@@ -144,7 +144,7 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._in_folder(Allowance(user=self._user))
+            allowance = self._in_folder(Allowance(self._user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
             with self._abandoning(process):
                 self._lease.add_process(process.pid)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import filesystem
-from loadframe.host.processes import Allowance, unprivileged_user
+from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import SettingValue, TargetState
@@ -30,7 +30,7 @@ class PrivateTarget(ABC, Generic[Server]):
     catalogue: Catalogue
 
     def __init__(self, server: Server, allowance: Allowance, *, data: Path) -> None:
-        """allowance: with the user who runs the server (`run_by`). data: where it keeps what it serves."""
+        """allowance: with the user who runs the server. data: where it keeps what it serves."""
         self._server = server
         self._allowance = allowance
         self._data = data
@@ -96,7 +96,7 @@ class PrivateTarget(ABC, Generic[Server]):
     def describe(self) -> Mapping[str, str]:
         return {
             "data": f"{self._data} on {filesystem(self._server.folder)}",
-            "user": str(self._allowance.user or "the user who ran Loadframe"),
+            "user": str(self._allowance.user),
             "started": " ".join(self._server.command),
         }
 
@@ -153,8 +153,3 @@ class PrivateTarget(ABC, Generic[Server]):
     def _allowed(self, state: TargetState) -> Allowance:
         """What the server may have in a state."""
         return replace(self._allowance, limits={**self._allowance.limits, **state.limits})
-
-
-def run_by(allowance: Allowance, *users: str) -> Allowance:
-    """With a user where it names none and we are root: the first of these that there is, else "nobody"."""
-    return replace(allowance, user=allowance.user or unprivileged_user(users))

@@ -13,7 +13,7 @@ from loadframe import kinds
 from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target, shard_name
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.knowledge.kinds import flaw
@@ -41,12 +41,12 @@ def _flaw(record: KindOfTarget) -> Flaw | None:
 KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
-def make(kind: str, *, lease: Lease, allowance: Allowance) -> Target:
+def make(kind: str, *, lease: Lease, resources: Resources) -> Target:
     """A target of this kind that keeps its data in the lease's folder. StudyError for an unknown kind."""
-    return kind_named(kind).make(lease, allowance)
+    return kind_named(kind).make(lease, resources)
 
 
-def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance]) -> Target:
+def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
     """A target of this kind in several pieces, with what each of its `components` is allowed. StudyError for an unknown
     kind, or one of which there is only one."""
     made = kind_named(kind).make_shards
@@ -56,7 +56,7 @@ def make_shards(kind: str, *, lease: Lease, allowances: Mapping[str, Allowance])
             f"target.shards: a {kind} cannot have several pieces",
             remedy=f"Omit it; these kinds can: {', '.join(sharded)}.",
         )
-    return made(lease, allowances)
+    return made(lease, resources)
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:

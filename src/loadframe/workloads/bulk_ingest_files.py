@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.ingest.store import NOTHING, Content
 from loadframe.workloads import step_files
 from loadframe.workloads.bulk_ingest_client import valid_rows
@@ -28,7 +28,7 @@ class InputFile:
     content: Content
 
 
-def make_file(path: Path, size_bytes: int, seed: int, owner: User | None = None) -> InputFile:
+def make_file(path: Path, size_bytes: int, seed: int, owner: Privilege) -> InputFile:
     """A file of this size, less than a row shorter, which its owner alone may read; on the disk when this returns, so
     that it can leave the cache."""
     content, left, turn = NOTHING, size_bytes, seed

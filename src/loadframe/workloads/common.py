@@ -30,9 +30,15 @@ class Common(Generic[Options]):
     runs_to_completion = False
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
-        """options: of `model`. StudyError for bad ones."""
-        self.allowance = allowance or Allowance()
+        """options: of `model`. allowance: None of a workload that is only asked about. StudyError for bad options."""
+        self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the driver starts with."""
+        assert self._allowance is not None, "a workload that is only asked about is never started"
+        return self._allowance
 
     def check_level(self, level: float) -> int:
         """The level as a whole number of `axis_unit`. StudyError where it cannot be one of the axis."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from loadframe.host.environment import located
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Think
 from loadframe.workloads import asks, beginning, step_files
@@ -115,8 +116,8 @@ def start(
     command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
     printed, schedule = folder / "wrk.txt", folder / ARRIVALS
     with ExitStack() as files:
-        output = files.enter_context(step_files.create(printed))
-        to_come = files.enter_context(step_files.create(schedule))
+        output = files.enter_context(step_files.create(printed, US))
+        to_come = files.enter_context(step_files.create(schedule, US))
         waiting = files.enter_context(schedule.open("rb", buffering=0))
         block = None if plan.table is not None else asks.handed_over(plan.block)
         if block is not None:

@@ -25,6 +25,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.said import words
 from loadframe.host.environment import python_package
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, step_files
@@ -134,7 +135,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             command += [f"--latency-limit={options.latency_limit_ms}"] if options.latency_limit_ms else []
         printed = folder / "pgbench.txt"
         monotonic_s = time.monotonic() - time.time()
-        with step_files.create(printed) as output:
+        with step_files.create(printed, US) as output:
             process = spawn(
                 command, self.allowance, stdout=output, stderr=output, cwd=folder, env=_environment(endpoint)
             )

@@ -38,8 +38,8 @@ def make(
     declared: Declared | None = None,
 ) -> Workload:
     """The workload of this kind with these options and what the study declares beside them (None: nothing), its driver
-    under the allowance (None: no restriction), for a load axis (None: its usual one). StudyError for an unknown kind,
-    and for an option or a table that does not fit or, in a study, is missing."""
+    under the allowance (None: it is only asked about), for a load axis (None: its usual one). StudyError for
+    an unknown kind, and for an option or a table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -50,7 +50,7 @@ def make(
             f"workload.{others[0]}: the workload {kind} does not take it.",
             remedy=f"Omit it, or choose a workload that does: {', '.join(takers) or 'none here does'}.",
         )
-    made, allowance = known.other_axes.get(axis or "", known.make), allowance or Allowance()
+    made = known.other_axes.get(axis or "", known.make)
     if known.any_axis and axis is not None:
         made = partial(made, axis=axis)
     return made(options, allowance, declared) if known.tables else made(options, allowance)
@@ -90,7 +90,7 @@ def has_axis(kind: str, axis: str) -> bool:
 
 def axes(kind: str) -> frozenset[str]:
     """The load axes of this kind of workload. StudyError for an unknown kind."""
-    return _kind(kind).make({}, Allowance()).axes | _kind(kind).other_axes.keys()
+    return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:

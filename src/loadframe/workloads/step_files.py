@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import IO
 
 from loadframe.errors import UserError, WorkloadError
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import US, Privilege, ids_of
 
 LARGEST = 2 << 30
 """Bytes of one file of a step: the records of 100 million requests have 1.6 GB."""
 
 
-def create(path: Path, owner: User | None = None) -> IO[bytes]:
-    """A new file, in place of what stands there, that its owner alone may read and write; None: we. Unbuffered."""
+def create(path: Path, owner: Privilege) -> IO[bytes]:
+    """A new file, in place of what stands there, that its owner alone may read and write. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    if owner is not None:
+    if owner != US:
         ids = ids_of(owner)
         os.fchown(descriptor, ids.uid, ids.gid)
     return os.fdopen(descriptor, "r+b", buffering=0)
 
 
-def write(path: Path, content: bytes, owner: User | None = None) -> None:
+def write(path: Path, content: bytes, owner: Privilege) -> None:
     """The same with a content."""
     with create(path, owner) as file:
         write_whole(file, content)

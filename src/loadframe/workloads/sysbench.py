@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.environment import located
-from loadframe.host.own_user import User
+from loadframe.host.privilege import US, Privilege
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint
 from loadframe.workloads import beginning, databases, step_files
@@ -70,9 +70,9 @@ def start_script(
     arrivals = None
     with ExitStack() as files:
         account = files.enter_context(_account(endpoint))
-        output, schedule = files.enter_context(step_files.create(printed)), None
+        output, schedule = files.enter_context(step_files.create(printed, US)), None
         if rate is not None:
-            to_come = files.enter_context(step_files.create(folder / ARRIVALS))
+            to_come = files.enter_context(step_files.create(folder / ARRIVALS, US))
             schedule = files.enter_context((folder / ARRIVALS).open("rb", buffering=0))
             given["open_loop"] = 1
         process = spawn(
@@ -92,9 +92,7 @@ def start_script(
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
 
 
-def run_script(
-    script: Path, what: str, endpoint: Endpoint, *, user: User | None, threads: int, options: Options
-) -> None:
+def run_script(script: Path, what: str, endpoint: Endpoint, *, user: Privilege, threads: int, options: Options) -> None:
     """Run a command of a script ("prepare") to its end, as the user who runs the driver. TargetError, with what it
     printed, where it fails."""
     with _account(endpoint) as account:

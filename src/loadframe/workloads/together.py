@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import WorkloadError
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.suspended import told
 from loadframe.workloads import beginning, step_files
@@ -64,7 +65,7 @@ def start_together(
 
 
 def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
-    with step_files.create(worker.printed) as stderr:
+    with step_files.create(worker.printed, US) as stderr:
         pipe = subprocess.PIPE
         return spawn(
             worker.command,

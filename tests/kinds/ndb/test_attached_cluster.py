@@ -13,7 +13,7 @@ from loadframe import lab
 from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.attached import again, attach
 from loadframe.kinds.ndb.attached import AttachedCluster, host_of
 from loadframe.kinds.ndb.target import NdbTarget
@@ -98,7 +98,7 @@ def test_a_study_that_would_change_it_is_refused_before_anything_is_asked(target
 @pytest.fixture
 def cluster(lease: Lease) -> Iterator[NdbSqlTarget]:
     """Started as its owner would; the schema of our load is not there."""
-    target = NdbSqlTarget(lease, {name: Allowance() for name in ("management", "sql1", "sql2", "shard1")})
+    target = NdbSqlTarget(lease, {name: Resources() for name in ("management", "sql1", "sql2", "shard1")})
     target.create()
     target.start(TargetState(SMALL))
     asked(target, "DROP DATABASE loadframe")

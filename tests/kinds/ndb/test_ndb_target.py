@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.exposed import Reading
 from loadframe.kinds.ndb.target import NdbTarget
 from loadframe.model import SettingValue, TargetState
@@ -30,7 +30,7 @@ SMALL: dict[str, SettingValue] = {
 @pytest.fixture
 def target(lease: Lease) -> Iterator[NdbTarget]:
     """Started, with one data node."""
-    target = NdbTarget(lease, {"management": Allowance(), "shard1": Allowance()})
+    target = NdbTarget(lease, {"management": Resources(), "shard1": Resources()})
     target.create()
     target.start(TargetState(SMALL))
     yield target
@@ -117,7 +117,7 @@ def test_each_component_has_its_processes_and_the_reader_is_with_the_management_
 @pytest.mark.ndb
 def test_the_redo_log_fills_and_its_end_is_an_error(lease: Lease) -> None:
     """Error 410: REDO log files overloaded. One part of the log is full, whatever room the others have."""
-    target = NdbTarget(lease, {"management": Allowance(), "shard1": Allowance()})
+    target = NdbTarget(lease, {"management": Resources(), "shard1": Resources()})
     target.create()
     try:
         target.start(TargetState(FULL_REDO))
@@ -143,7 +143,7 @@ def test_at_this_moment_the_newest_of_each_counter_is_told_however_often_it_is_a
 
 @pytest.mark.ndb
 def test_a_node_that_died_is_started_before_the_others_restart_and_a_note_says_when_it_did(lease: Lease) -> None:
-    target = NdbTarget(lease, {name: Allowance() for name in ("management", "shard1", "shard2")})
+    target = NdbTarget(lease, {name: Resources() for name in ("management", "shard1", "shard2")})
     try:
         target.create()
         target.start(TargetState({**SMALL, "NoOfReplicas": 2}))

@@ -14,7 +14,7 @@ import pytest
 from loadframe.bench.checking import check_study
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.kinds.ndb.sums import added_up
@@ -154,7 +154,7 @@ def test_there_is_a_cage_for_each_of_them_and_for_no_other() -> None:
 @pytest.fixture
 def target(lease: Lease) -> Iterator[NdbSqlTarget]:
     """Started, with two data nodes that have the same data."""
-    target = NdbSqlTarget(lease, {name: Allowance() for name in COMPONENTS})
+    target = NdbSqlTarget(lease, {name: Resources() for name in COMPONENTS})
     target.create()
     target.start(TargetState({**SMALL, "sql_ndb_cluster_connection_pool": 2}))
     yield target
@@ -233,7 +233,7 @@ def test_what_takes_no_restart_of_the_sql_node_restarts_nothing_and_its_end_is_t
 @pytest.mark.server
 def test_two_of_them_have_the_same_tables_and_share_the_load_out(lease: Lease, tmp_path: Path) -> None:
     names = ("management", "sql1", "sql2", "shard1")
-    target = NdbSqlTarget(lease, {name: Allowance() for name in names})
+    target = NdbSqlTarget(lease, {name: Resources() for name in names})
     given: dict[str, SettingValue] = {**SMALL, "NoOfReplicas": 1, "sql_ndb_cluster_connection_pool": 2}
     target.create()
     try:

@@ -14,7 +14,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.environment import python
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.bulk_loader.settings import CATALOGUE, DEFAULTS, SHARD
 from loadframe.kinds.postgres import server as postgres_server
@@ -38,11 +38,11 @@ class BulkLoaderTarget:
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = PostgresShards.counter_specs
 
-    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance]) -> None:
-        """allowances: of "loader", and of each shard in order."""
-        behind = [allowance for name, allowance in allowances.items() if name != LOADER]
-        self._shards = PostgresShards(lease=lease, allowances=behind)
-        self._allowance = allowances[LOADER]
+    def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
+        """resources: of "loader", an Allowance, and of each shard in order."""
+        behind = [each for name, each in resources.items() if name != LOADER]
+        self._shards = PostgresShards(lease=lease, resources=behind)
+        self._allowance = stated(resources[LOADER])
         self._server = _Server(lease, "loader", self._allowance.user, None)
         self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.mysql_attached import PASSWORD
@@ -28,7 +28,7 @@ SETTINGS = SettingsFile(
 """As a study has them: a cluster's own settings are in several files, on several hosts."""
 
 
-def _never_alone(lease: Lease, allowance: Allowance) -> Target:
+def _never_alone(lease: Lease, resources: Resources) -> Target:
     raise StudyError(
         "a MySQL Cluster is made of data nodes, and the study does not say how many",
         remedy="Add target.shards: the number of data nodes, a multiple of NoOfReplicas.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.exposed import Exposure, Reading
 from loadframe.kinds.ndb.ndbinfo import SPECS, TABLES, Ceilings, Totals, blocks, read_block
@@ -30,7 +30,7 @@ class NdbinfoProgram(PrivateServer):
 
     package, name = LOADED, "the reader of ndbinfo"
 
-    def __init__(self, lease: Lease, user: User | None) -> None:
+    def __init__(self, lease: Lease, user: Privilege) -> None:
         super().__init__(lease, "ndbinfo", user, None)
         self._place = 0
 

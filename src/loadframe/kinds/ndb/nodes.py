@@ -9,7 +9,7 @@ import re
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.ndb.node_threads import told_threads
 from loadframe.kinds.ndb.own_settings import HOST
@@ -32,7 +32,7 @@ class Management(PrivateServer):
 
     package, name = PACKAGE, "the cluster's management server"
 
-    def __init__(self, lease: Lease, user: User | None) -> None:
+    def __init__(self, lease: Lease, user: Privilege) -> None:
         super().__init__(lease, "management", user, 0)
         self.data = self.folder / "data"
         self.config = self.folder / "config.ini"
@@ -94,7 +94,7 @@ class DataNode(PrivateServer):
 
     package = PACKAGE
 
-    def __init__(self, lease: Lease, user: User | None, component: str, number: int) -> None:
+    def __init__(self, lease: Lease, user: Privilege, component: str, number: int) -> None:
         """component: its name in studies, also that of its folder."""
         super().__init__(lease, component, user, None)
         self.name = f"data node {number} ({component})"

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import Privilege, account
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.ndb.full_config import read_full_config
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
@@ -19,7 +19,6 @@ from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_t
 from loadframe.kinds.ndb.programs import PACKAGE
 from loadframe.kinds.ndb.restarts import Stage, stages
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S
-from loadframe.kinds.private_target import run_by
 from loadframe.model import SettingValue, TargetState
 
 MANAGER = "management"
@@ -37,11 +36,13 @@ class PrivateCluster:
     any form; StudyError for others. All raise TargetError with a node's last log lines where it does not do its part.
     """
 
-    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance], shape: Shape) -> None:
-        """allowances: of each component: "management", "shard1", "shard2", ... ; one without has none."""
+    def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
+        """resources: of each component, "management", "shard1", "shard2", ... ; one that is not named has no limits."""
         self.shape = shape
         names = [shard_name(number) for number in range(1, len(shape.data) + 1)]
-        self._allowances = {name: run_by(allowances.get(name, Allowance()), "mysql") for name in (MANAGER, *names)}
+        self._allowances = {
+            name: resources.get(name, Resources()).run_by(account("mysql")) for name in (MANAGER, *names)
+        }
         self._given = dict(self._allowances)
         self.management = Management(lease, self._user(MANAGER))
         self.data = {
@@ -196,7 +197,7 @@ class PrivateCluster:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _user(self, name: str) -> User | None:
+    def _user(self, name: str) -> Privilege:
         return self._allowances[name].user
 
     def _running(self) -> Settings:

@@ -13,9 +13,10 @@ from functools import partial
 from loadframe.connections.mariadb_connection import Reach
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
+from loadframe.host import privilege
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance, available_cpus, bind, bound_to
+from loadframe.host.privilege import Privilege
+from loadframe.host.processes import Allowance, Resources, available_cpus, bind, bound_to
 from loadframe.kinds.catalogue import count, gauge
 from loadframe.kinds.mysql.server import PACKAGE as MYSQL
 from loadframe.kinds.mysql.server import Server
@@ -25,7 +26,6 @@ from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import Account
-from loadframe.kinds.private_target import run_by
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SQL_NODE = "sql1"
@@ -90,7 +90,7 @@ class SqlServer(Server):
 
     package = PACKAGE
 
-    def __init__(self, lease: Lease, user: User | None, management: Management, component: str) -> None:
+    def __init__(self, lease: Lease, user: Privilege, management: Management, component: str) -> None:
         """component: its name in studies, also that of its folder."""
         self.short = component
         self.name = f"the cluster's SQL node {component}"
@@ -119,10 +119,10 @@ class SqlNode(FamilyTarget):
     counter_specs = COUNTERS
 
     def __init__(
-        self, lease: Lease, allowance: Allowance, management: Management, component: str, account: Account | None
+        self, lease: Lease, resources: Resources, management: Management, component: str, account: Account | None
     ) -> None:
         """component: its name. account: of the load driver; None: one of its own."""
-        allowance = run_by(allowance, "mysql")
+        allowance = resources.run_by(privilege.account("mysql"))
         server = SqlServer(lease, allowance.user, management, component)
         server.workload_account = account or server.workload_account
         super(FamilyTarget, self).__init__(server, allowance, data=server.data)

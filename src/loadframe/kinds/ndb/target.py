@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 from loadframe.host.leases import Lease, filesystem
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import account
+from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT
 from loadframe.kinds.ndb.ndbinfo import ceilings_of
 from loadframe.kinds.ndb.ndbinfo_reader import NdbinfoExposure, NdbinfoProgram
@@ -19,7 +19,7 @@ from loadframe.kinds.ndb.own_settings import shape_of
 from loadframe.kinds.ndb.private_cluster import MANAGER, PrivateCluster
 from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.private_target import NOFILE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 _ENDED = {
@@ -40,13 +40,12 @@ class NdbTarget:
     counter_specs: tuple[CounterSpec, ...] = ()
     """Its counters are told by ndbinfo at its own pace: see `exposure`."""
 
-    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance]) -> None:
-        """allowances: of "management", and of each data node in order."""
+    def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
+        """resources: of "management", and of each data node in order."""
         self._lease = lease
-        self._allowances = {name: replace(allowance, user=None) for name, allowance in allowances.items()}
-        nodes = [name for name in allowances if name not in IN_FRONT]
-        self._cluster = PrivateCluster(lease, self._allowances, shape_of(len(nodes), self.api_slots))
-        self._reads_as = run_by(self._allowances[MANAGER], "mysql")
+        nodes = [name for name in resources if name not in IN_FRONT]
+        self._cluster = PrivateCluster(lease, resources, shape_of(len(nodes), self.api_slots))
+        self._reads_as = resources[MANAGER].run_by(account("mysql"))
         self._ndbinfo = NdbinfoProgram(lease, self._reads_as.user)
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
         self._state = TargetState()
@@ -146,7 +145,7 @@ class NdbTarget:
         first = next(iter(self._cluster.data.values()))
         return {
             "data": f"in memory; logs and checkpoints in {first.data} and so on, on {filesystem(self._lease.folder)}",
-            "user": str(self._reads_as.user or "the user who ran Loadframe"),
+            "user": str(self._reads_as.user),
             "started": " ".join(first.command),
             "data nodes": f"{len(self._cluster.data)}, without SQL nodes",
         }

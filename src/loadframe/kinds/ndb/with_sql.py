@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT
 from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.sql_node import COUNTERS, SQL_NODE, SqlNode
@@ -32,14 +32,14 @@ class NdbSqlTarget(NdbTarget):
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
-    def __init__(self, lease: Lease, allowances: Mapping[str, Allowance]) -> None:
-        """allowances: of "management", of each SQL node, and of each data node in order."""
-        names = [name for name in allowances if name in IN_FRONT and name != MANAGER]
+    def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
+        """resources: of "management", of each SQL node, and of each data node in order."""
+        names = [name for name in resources if name in IN_FRONT and name != MANAGER]
         self.api_slots = len(names) * MOST_CONNECTIONS + API_SLOTS
-        super().__init__(lease, {name: one for name, one in allowances.items() if name not in names})
+        super().__init__(lease, {name: one for name, one in resources.items() if name not in names})
         management = self._cluster.management
-        first = SqlNode(lease, allowances[names[0]], management, names[0], None)
-        others = {name: SqlNode(lease, allowances[name], management, name, first.account) for name in names[1:]}
+        first = SqlNode(lease, resources[names[0]], management, names[0], None)
+        others = {name: SqlNode(lease, resources[name], management, name, first.account) for name in names[1:]}
         self._sql = {names[0]: first, **others}
 
     # --- life -------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import Privilege
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.nginx.server import Server, written
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE
 from loadframe.kinds.nginx.target import NginxTarget
@@ -56,8 +56,8 @@ class NginxCacheTarget(CacheTarget[Server], NginxTarget):
     counter_specs: tuple[CounterSpec, ...] = (*NginxTarget.counter_specs, FETCHES)
     catalogue = CACHE_CATALOGUE
 
-    def __init__(self, lease: Lease, allowance: Allowance) -> None:
-        super().__init__(lease=lease, allowance=allowance)
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        super().__init__(lease=lease, resources=resources)
         self._data = self._cache.store
         self._origin = Origin(lease, "origin-of-nginx")
 
@@ -66,7 +66,7 @@ class NginxCacheTarget(CacheTarget[Server], NginxTarget):
         self._origin.check()
         return {**super().counters(), "fetches": float(self._origin.requests())}
 
-    def _make_server(self, lease: Lease, user: User | None, port: int) -> Server:
+    def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
         self._cache = CacheServer(lease, user, port, "nginx-cache")
         return self._cache
 

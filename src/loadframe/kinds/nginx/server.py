@@ -13,7 +13,7 @@ from string import Formatter
 from loadframe.errors import TargetError
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
@@ -52,7 +52,7 @@ class Server(PrivateServer):
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
 
-    def __init__(self, lease: Lease, user: User | None, port: int, folder: str = "nginx") -> None:
+    def __init__(self, lease: Lease, user: Privilege, port: int, folder: str = "nginx") -> None:
         """port: 0 for a free one. folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
@@ -129,7 +129,7 @@ class Server(PrivateServer):
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
         TargetError where it cannot."""
-        ids = None if self._user is None else ids_of(self._user)
+        ids = None if self._user == US else ids_of(self._user)
         shared = [] if self._lease.user is None else [self._lease.user]
         done = subprocess.run(
             self._command(self.configuration, "-T", "-q"),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import Privilege, account
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.nginx.server import (
     KEPT_FREE,
@@ -26,7 +26,7 @@ from loadframe.kinds.nginx.settings import CATALOGUE, CEILINGS, LOGGED, STATUS, 
 from loadframe.kinds.nginx.status import NoRoom, Status
 from loadframe.kinds.nginx.workers import Looks
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, PrivateTarget, run_by
+from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
@@ -42,10 +42,10 @@ class NginxTarget(PrivateTarget[Server]):
     counter_specs: tuple[CounterSpec, ...] = (*STATUS, *CEILINGS, *WORK, *LOGGED)
     catalogue: Catalogue = CATALOGUE
 
-    def __init__(self, lease: Lease, allowance: Allowance, *, port: int = 0) -> None:
-        """lease: its folder holds files, configuration and log. allowance: without a user, "www-data", "nginx" or
+    def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
+        """lease: its folder holds files, configuration and log. As root it runs as "www-data", "nginx" or
         "nobody" when we are root. port: 0 for a free one."""
-        allowance = run_by(allowance, "www-data", "nginx")
+        allowance = resources.run_by(account("www-data", "nginx"))
         server = self._make_server(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.files)
         self._status = Status(server.socket)
@@ -53,7 +53,7 @@ class NginxTarget(PrivateTarget[Server]):
         self._effective: dict[str, SettingValue] = {}
         self._known: tuple[int, ...] = ()
 
-    def _make_server(self, lease: Lease, user: User | None, port: int) -> Server:
+    def _make_server(self, lease: Lease, user: Privilege, port: int) -> Server:
         return Server(lease, user, port)
 
     # --- life -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ KINDS = (
         CATALOGUE,
         check_settings,
         requirements,
-        make_shards=lambda lease, allowances: PostgresShards(lease=lease, allowances=list(allowances.values())),
+        make_shards=lambda lease, resources: PostgresShards(lease=lease, resources=list(resources.values())),
         tunables=TUNABLES,
         file=FILE,
         attachable=Attachable(AttachedPostgres, host_of, head="", password=PASSWORD),

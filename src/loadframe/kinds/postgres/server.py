@@ -13,7 +13,7 @@ from loadframe.connections.postgres_programs import program
 from loadframe.errors import MissingTool
 from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
@@ -77,7 +77,7 @@ class Server(PrivateServer):
     kill_signal = signal.SIGQUIT
     death_signal = signal.SIGQUIT
 
-    def __init__(self, lease: Lease, user: User | None, port: int | None, folder: str = "postgres") -> None:
+    def __init__(self, lease: Lease, user: Privilege, port: int | None, folder: str = "postgres") -> None:
         """folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.data = self.folder / "data"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -23,11 +23,11 @@ class PostgresShards:
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = PostgresTarget.counter_specs
 
-    def __init__(self, *, lease: Lease, allowances: Sequence[Allowance]) -> None:
-        """allowances: one for each shard."""
+    def __init__(self, *, lease: Lease, resources: Sequence[Resources]) -> None:
+        """resources: of each shard."""
         self._shards = {
-            shard_name(number): PostgresTarget(lease=lease, allowance=each, folder=shard_name(number))
-            for number, each in enumerate(allowances, 1)
+            shard_name(number): PostgresTarget(lease=lease, resources=each, folder=shard_name(number))
+            for number, each in enumerate(resources, 1)
         }
 
     def create(self) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from loadframe.connections.postgres_connection import driver
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import account
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown
 from loadframe.kinds.database import DatabaseTarget
@@ -25,7 +26,7 @@ from loadframe.kinds.postgres.settings import (
     WAITS,
 )
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.private_target import NOFILE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 RELOAD_TIMEOUT_S = 30.0
@@ -43,11 +44,11 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     counter_specs: tuple[CounterSpec, ...] = (*ACTIVITY, *CEILINGS, *COUNTED, *WAITS, *REFUSALS)
 
     def __init__(
-        self, lease: Lease, allowance: Allowance, *, port: int | None = None, folder: str = "postgres"
+        self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
-        """lease: its folder holds data, socket and log, in `folder`. allowance: without a user, "postgres" or "nobody"
+        """lease: its folder holds data, socket and log, in `folder`. as root it runs as "postgres", else "nobody"
         when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        allowance = run_by(allowance, "postgres")
+        allowance = resources.run_by(account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
         self._looks = Looks()

@@ -20,20 +20,20 @@ from loadframe.study.service_tables import WithTable
 class Company:
     """All helpers of a service, in the order in which the study names them."""
 
-    def __init__(self, target: TargetTable, lease: Lease | None, allowance: Allowance) -> None:
-        """lease: None where the service runs already, and so do they."""
-        self._allowance = Allowance(user=allowance.user, cpus=allowance.cpus)
+    def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
+        """lease: None where the service runs already, and so do they. cpus: those of the service."""
+        self._cpus = cpus
         self._servers: dict[str, Server] = {}
         self._tables = {each.name: each for each in target.with_}
         self._found: dict[str, Found] = {}
         self._given: dict[str, dict[str, str]] = {}
         for name, table in self._tables.items():
             if table.command and lease is not None:
-                self._servers[name] = Server(lease, self._allowed(table).user, as_target(table), name)
+                self._servers[name] = Server(lease, started_by(table.user), as_target(table), name)
 
     def _allowed(self, table: WithTable) -> Allowance:
         """What a helper starts with: as the service, but for its own user."""
-        return started_by(table.user, self._allowance)
+        return Allowance(started_by(table.user), cpus=self._cpus)
 
     def create(self) -> None:
         """Make their folders. TargetError."""

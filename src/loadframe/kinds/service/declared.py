@@ -44,7 +44,7 @@ def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     known = catalogue((knob, knob.name in dynamic) for knob in knobs)
     return replace(
         row,
-        make=lambda lease, allowance: ServiceTarget(target, known, lease, allowance),
+        make=lambda lease, resources: ServiceTarget(target, known, lease, resources),
         catalogue=known,
         check_settings=known.check,
         requirements=lambda: [] if target.is_running else [_program(target), *_packages(target)],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import TargetError
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import Privilege, ids_of
 from loadframe.host.reading_as import read_as
 from loadframe.kinds.private_server import write_readable
 from loadframe.kinds.service import formats
@@ -37,9 +37,9 @@ class Files:
         self._target, self._folder = target, folder
         self._tables = {name: table for name, table in target.setting.items() if table.apply == "file"}
         self._copies: dict[str, _Copy] = {}
-        self._user: User | None = None
+        self._user: Privilege
 
-    def make(self, give: Callable[[Path], None], user: User | None) -> None:
+    def make(self, give: Callable[[Path], None], user: Privilege) -> None:
         """Read the reader's files, with the rights of the user who runs the service, and make room for the copies.
         TargetError, OSError."""
         self._user = user
@@ -93,9 +93,9 @@ def _edited(name: str, table: SettingTable, source: Path, text: str, state: Targ
         ) from error
 
 
-def _text(path: Path, user: User | None) -> str:
+def _text(path: Path, user: Privilege) -> str:
     try:
-        data = read_as(os.geteuid() if user is None else ids_of(user).uid, path, MOST_BYTES)
+        data = read_as(ids_of(user).uid, path, MOST_BYTES)
         if len(data) > MOST_BYTES:
             raise OSError(f"it has more than {MOST_BYTES:,} bytes")
         return data.decode("utf-8")

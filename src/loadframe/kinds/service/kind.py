@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.service.declared import NO_COMMAND, as_declared
@@ -12,7 +12,7 @@ from loadframe.kinds.service.running import RunningService
 from loadframe.kinds.service.settings import CATALOGUE, KIND
 
 
-def undeclared(lease: Lease, allowance: Allowance) -> Target:
+def undeclared(lease: Lease, resources: Resources) -> Target:
     """There is no service without a study of it. StudyError."""
     raise StudyError(f"a target of kind {KIND} has no target.command", remedy=NO_COMMAND)
 

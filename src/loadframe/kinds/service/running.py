@@ -17,6 +17,7 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
 from loadframe.host import identity, to_its_end
 from loadframe.host.environment import NO_FOLDER
+from loadframe.host.privilege import of_uid
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.reading_as import read_as, user_of
 from loadframe.kinds.catalogue import Catalogue
@@ -57,10 +58,10 @@ class RunningService:
         self._found: Found = find(target)
         names = target.exposed_names
         sources = sources_of(
-            target.metrics, tuple(names), self._port, lambda: Allowance(user=self._user()), lambda: passed(target)
+            target.metrics, tuple(names), self._port, lambda: Allowance(of_uid(self._user())), lambda: passed(target)
         )
         self.exposure = Exposure(sources, names)
-        self._company = Company(target, None, Allowance())
+        self._company = Company(target, None, None)
         self._company.start()
         self._catalogue: Catalogue = catalogue(
             (knob_of(name, table), table.apply == "command" or bool(table.file))
@@ -246,13 +247,13 @@ class RunningService:
 
     def _run(self, command: Sequence[str]) -> str:
         """Run a command of the study as the user who runs the service, to its end; what it prints. TargetError."""
-        user = self._user()
+        user = of_uid(self._user())
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
         told = " ".join(command)
         with tempfile.TemporaryFile() as output:
             process = spawn(
                 [program, *command[1:]],
-                Allowance(user=user),
+                Allowance(user),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=NO_FOLDER,

@@ -7,17 +7,15 @@ import functools
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import MissingTool, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import NamedUser, Privilege, account
 from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, PrivateServer
-from loadframe.kinds.private_target import run_by
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.knobs import shown
@@ -42,20 +40,20 @@ MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: what it starts inherits that, also what leaves its session."""
 
 
-def started_by(user: str, allowance: Allowance) -> Allowance:
-    """What a service starts with whose study names this user; "": the allowance's, else one without privileges where we
-    are root. TargetError where we may not start it so."""
+def started_by(user: str) -> Privilege:
+    """Who runs a service whose study names this user; "": one without privileges where we are root. TargetError where
+    we may not start it so."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
         )
-    return run_by(replace(allowance, user=user or allowance.user))
+    return NamedUser(user) if user else account("nobody")
 
 
 class Server(PrivateServer):
     """A service that the study's command starts."""
 
-    def __init__(self, lease: Lease, user: User | None, target: TargetTable, helper: str = "") -> None:
+    def __init__(self, lease: Lease, user: Privilege, target: TargetTable, helper: str = "") -> None:
         """helper: the name of a helper of a service, which is started as one."""
         fixed = where(str(target.listen))[1] if target.listen is not None else 0
         super().__init__(lease, helper or "service", user, fixed)

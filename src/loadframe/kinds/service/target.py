@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.behind import family
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
@@ -32,9 +32,9 @@ class ServiceTarget(PrivateTarget[Server]):
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = ()
 
-    def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, allowance: Allowance) -> None:
-        """target: as the study has it, checked. allowance: without a user, the study's or "nobody" when we are root."""
-        allowance = started_by(target.user, allowance)
+    def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, resources: Resources) -> None:
+        """target: as the study has it, checked. It runs as the user whom the study names."""
+        allowance = resources.run_by(started_by(target.user))
         server = Server(lease, allowance.user, target)
         super().__init__(server, allowance, data=server.data)
         self.catalogue = catalogue
@@ -46,7 +46,7 @@ class ServiceTarget(PrivateTarget[Server]):
         )
         self.exposure = Exposure(asked, names)
         self._effective: dict[str, SettingValue] = {}
-        self._company = Company(target, lease, allowance)
+        self._company = Company(target, lease, resources.cpus)
 
     def create(self) -> None:
         self._company.create()

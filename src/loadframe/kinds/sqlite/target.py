@@ -12,8 +12,9 @@ from pathlib import Path
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease, filesystem
-from loadframe.host.own_user import ids_of, make_private
-from loadframe.host.processes import Allowance
+from loadframe.host.own_user import make_private
+from loadframe.host.privilege import US, ids_of
+from loadframe.host.processes import Resources, stated
 from loadframe.kinds.sqlite.settings import (
     CATALOGUE,
     COUNTERS,
@@ -34,10 +35,10 @@ class SqliteTarget:
     embedded = True
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
-    def __init__(self, lease: Lease, allowance: Allowance | None = None) -> None:
-        """lease: its folder holds the database. allowance: of the load driver, whose processes open the file: its user
-        owns it."""
-        self._owner = (allowance or Allowance()).user
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        """lease: its folder holds the database. resources: an Allowance, of the load driver, whose processes open the
+        file: its user owns it."""
+        self._owner = stated(resources).user
         self._folder = lease.folder / "sqlite"
         self._file = self._folder / "database.sqlite"
         self._settings: dict[str, SettingValue] | None = None
@@ -56,7 +57,7 @@ class SqliteTarget:
     def _make_file(self) -> None:
         """An empty one; what SQLite makes beside it, it gives to the file's owner (findCreateFileMode, os_unix.c)."""
         self._file.touch(mode=0o600)
-        if self._owner is not None:
+        if self._owner != US:
             ids = ids_of(self._owner)
             os.chown(self._file, ids.uid, ids.gid)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host import shared_memory
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User, ids_of
+from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.package import Package
@@ -61,7 +61,7 @@ class Server(PrivateServer):
     stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
 
-    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
+    def __init__(self, lease: Lease, user: Privilege, port: int) -> None:
         """port: on 127.0.0.1, 0 for a free one."""
         super().__init__(lease, "squid", user, port)
         self.store = self.folder / "store"
@@ -109,7 +109,7 @@ class Server(PrivateServer):
 
     def destroy(self) -> None:
         super().destroy()
-        shared_memory.remove(self._service, () if self._user is None else (ids_of(self._user).uid,))
+        shared_memory.remove(self._service, () if self._user == US else (ids_of(self._user).uid,))
 
     @property
     def mark(self) -> str:

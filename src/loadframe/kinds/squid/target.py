@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import account
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import LAST_LINES, open_descriptors, soft_nofile
-from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.private_target import NOFILE
 from loadframe.kinds.squid.manager import Manager, descriptors, mark, parse_config
 from loadframe.kinds.squid.server import FEW_DESCRIPTORS, TOO_MANY_CONNECTIONS, Server
 from loadframe.kinds.squid.settings import CATALOGUE, COUNTERS, FOLLOWING, GAUGES, HELD, LOGGED
@@ -30,9 +31,9 @@ class SquidTarget(CacheTarget[Server]):
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
-    def __init__(self, lease: Lease, allowance: Allowance) -> None:
-        """lease: its folder holds all. allowance: without a user, "proxy", "squid" or "nobody" when we are root."""
-        allowance = run_by(allowance, "proxy", "squid")
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        """lease: its folder holds all. As root it runs as "proxy", "squid" or "nobody"."""
+        allowance = resources.run_by(account("proxy", "squid"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-squid")

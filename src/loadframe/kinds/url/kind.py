@@ -9,7 +9,7 @@ from loadframe.kinds.url.target import UNSEEN, UrlTarget, check_settings, host_o
 KINDS = (
     KindOfTarget(
         UrlTarget.kind,
-        lambda lease, allowance: UrlTarget(),
+        lambda lease, resources: UrlTarget(),
         CATALOGUE,
         check_settings,
         list,

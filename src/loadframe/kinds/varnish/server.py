@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import User
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import PrivateServer
@@ -37,7 +37,7 @@ class Server(PrivateServer):
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
 
-    def __init__(self, lease: Lease, user: User | None, port: int) -> None:
+    def __init__(self, lease: Lease, user: Privilege, port: int) -> None:
         """port: 0 for a free one."""
         super().__init__(lease, "varnish", user, port)
         self.directory = self.folder / "work"

@@ -13,10 +13,11 @@ from pathlib import Path
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import account
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import NOFILE, run_by
+from loadframe.kinds.private_target import NOFILE
 from loadframe.kinds.varnish.counters import Counters
 from loadframe.kinds.varnish.server import SETTINGS_OF_STORAGE, Server
 from loadframe.kinds.varnish.settings import CATALOGUE, CEILINGS, COUNTERS
@@ -35,9 +36,9 @@ class VarnishTarget(CacheTarget[Server]):
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
 
-    def __init__(self, lease: Lease, allowance: Allowance) -> None:
-        """lease: its folder holds all. allowance: without a user, "vcache", "varnish" or "nobody" when we are root."""
-        allowance = run_by(allowance, "vcache", "varnish")
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        """lease: its folder holds all. As root it runs as "vcache", "varnish" or "nobody"."""
+        allowance = resources.run_by(account("vcache", "varnish"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-varnish")

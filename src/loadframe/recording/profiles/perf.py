@@ -18,6 +18,7 @@ from typing import Literal
 
 from loadframe.errors import MissingTool
 from loadframe.host.environment import NO_FOLDER, environment, located
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, marked, spawn
 from loadframe.model import Requirement
 from loadframe.recording.profiles.perf_script import Reading, Sample, read_samples
@@ -85,7 +86,7 @@ class PerfRecord:
         what = ["--all-cpus"] if scope == "machine" else ["--pid", ",".join(map(str, pids))]
         with (folder / "perf.log").open("wb") as log:
             command = [perf, *_record(scope, data, hz), *what]
-            process = spawn(command, Allowance(), stdout=log, stderr=log)
+            process = spawn(command, Allowance(US), stdout=log, stderr=log)
         return cls(process, data, hz)
 
     def stop(self) -> str | None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host.environment import python
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Allowance
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import PrivateTarget
@@ -51,8 +52,9 @@ class ToyTarget(PrivateTarget[Server]):
     catalogue = CATALOGUE
     counter_specs: tuple[CounterSpec, ...] = COUNTERS
 
-    def __init__(self, lease: Lease, allowance: Allowance) -> None:
-        server = Server(lease, "toy", None, None)
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        allowance = resources.run_by(US)
+        server = Server(lease, "toy", allowance.user, None)
         super().__init__(server, allowance, data=server.folder)
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
