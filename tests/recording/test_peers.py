@@ -60,6 +60,19 @@ def test_connections_are_counted_by_peer_and_those_with_a_request_on_its_way(con
     assert found["target.accept_queue.waiting"] == 2
 
 
+def test_the_accept_queue_is_of_the_looks_at_listeners_too(connection: Callable[..., bytes]) -> None:
+    """Also in a window in which connections were not looked at."""
+    queues = [connection(3, 80, 0, state=LISTEN, queues=(waiting, 128)) for waiting in (2, 96, 4)]
+    idle = {"target:7:threads": b"1\n"}
+    ticks = [Tick(0.1 * place, 1e9, idle | {"target:7:listeners": rows}, FACTS) for place, rows in enumerate(queues)]
+    ticks.append(Tick(0.3, 1e9, idle | {"target:7:sockets": queues[0] + connection(6, 41000, 5432)}, FACTS))
+    for end_s, waiting in ((0.2, 34), (0.3, 26)):
+        found = window_metrics(ticks, 0.0, end_s)
+        assert (found["target.accept_queue"], found["target.accept_queue.limit"]) == (96, 128)
+        assert found["target.accept_queue.waiting"] == waiting
+        assert ("target.peers.connections" in found) == (end_s == 0.3)
+
+
 def times(sent: int, received: int, heard: int, data_in: int = 3, data_out: int = 3) -> TcpTimes:
     return TcpTimes(sent, received, heard, 0, data_in, data_out)
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,9 @@ from loadframe.model import CounterSpec
 from loadframe.recording import control
 from loadframe.recording.control import Recorder
 from loadframe.recording.frames import UNRECORDED, Tick
-from loadframe.recording.look_schedule import EVERY_S
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
+from loadframe.recording.recorder import RecorderProcess
 
 BURN = """
 import threading, time
@@ -149,31 +148,16 @@ def test_flush_means_that_notes_and_marks_can_be_read(tmp_path: Path) -> None:
     assert (note.monotonic_s, note.entries) == (12.5, {"note:mariadb.status": b"Threads 3"})
 
 
-LISTENS = """
-import socket
-listener = socket.create_server(("127.0.0.1", 0))
-print("ready", flush=True)
-input()
-"""
-
-
-def test_within_a_step_sockets_are_looked_at_as_often_as_its_windows_need(tmp_path: Path) -> None:
-    """Without one two looks are never closer than half a second, but for an interval."""
-    child = launch(LISTENS)
-    assert child.stdout is not None
-    with child, Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
-        child.stdout.readline()
-        recorder.follow("target", [child.pid])
-        looked = f"target:{child.pid}:sockets"
-        wait_until_recorded(recorder, looked)
-        recorder.mark("step-start", level=8.0, warmup_s=0.15, window_s=0.3)
-        while True:
-            recorder.flush()
-            looks = [tick.monotonic_s for tick in ticks_of(recorder.path) if looked in tick.entries]
-            if any(after - before < EVERY_S - 3 * INTERVAL_S for before, after in pairwise(looks)):
-                break
-            time.sleep(INTERVAL_S)
-        child.kill()
+@pytest.mark.parametrize("ended", [False, True])
+def test_within_a_step_sockets_are_looked_at_as_often_as_its_windows_need(tmp_path: Path, ended: bool) -> None:
+    """The marks of a step lead the schedule, whatever a look costs here; when it looks is for test_look_schedule.py."""
+    process = RecorderProcess(tmp_path / "a.lfrec", INTERVAL_S, tmp_path)
+    process.obey({"do": "mark", "kind": "step-start", "at_s": 100.0, "level": 8.0, "warmup_s": 0.15, "window_s": 0.3})
+    if ended:
+        process.obey({"do": "mark", "kind": "step-end", "at_s": 100.1})
+    process.close()
+    due = [at_s for at_s in (100.0, 100.15, 100.3, 100.45) if process.sockets.schedule.is_due(at_s)]
+    assert due == ([100.0, 100.15, 100.3, 100.45] if ended else [100.3, 100.45])
 
 
 def test_processes_not_named_again_are_no_longer_followed(tmp_path: Path) -> None:

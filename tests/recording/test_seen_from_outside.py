@@ -53,8 +53,8 @@ def recorded(path: Path, pid: int, *, enough: Callable[[list[Tick]], bool]) -> d
     return window_metrics(ticks, followed[0], followed[-1])
 
 
-def looks(ticks: list[Tick]) -> int:
-    return sum(any(name.endswith(":sockets") for name in tick.entries) for tick in ticks)
+def looks(ticks: list[Tick], source: str = "sockets") -> int:
+    return sum(any(name.endswith(f":{source}") for name in tick.entries) for tick in ticks)
 
 
 POOL = """
@@ -154,7 +154,7 @@ def test_a_full_accept_queue_is_seen_and_the_drops_of_that_moment(tmp_path: Path
                 one.setblocking(False)
                 one.connect_ex(("127.0.0.1", own))
                 late.append(one)
-            return looks(ticks) >= 3
+            return looks(ticks) >= 3 and looks(ticks, "listeners") >= 3
 
         late: list[socket.socket] = []
         found = recorded(tmp_path / "a.lfr", pid, enough=enough)

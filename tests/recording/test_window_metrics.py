@@ -358,7 +358,8 @@ JVM = b"sun.os.hrt.frequency 9\nsun.gc.collector.0.time x\nsun.gc.generation.0.s
     "target:cgroup:/x/cpu.pressure", "system:/proc/net/snmp",
     "system:/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
     "recorder:/proc/self/schedstat", "system:/proc/pressure/io", "target:x:/proc/x/stat", "target:/stat",
-    "target:7:task-syscall", "target:7:sockets", "target:7:jvm", "target:7:netstat", "target:7:exe", "recorder:machine",
+    "target:7:task-syscall", "target:7:sockets", "target:7:listeners", "target:7:jvm", "target:7:netstat",
+    "target:7:exe", "recorder:machine",
     "system:local-ports", "system:/proc/sys/net/ipv4/ip_local_port_range", "system:/proc/net/netstat",
 ]), st.one_of(st.binary(max_size=60), st.sampled_from([
         *(stat_text(3, 9), process_text(7, 5), task(7, 1.0), b"5\n", SLEEPER, CALL, SOCKET, JVM, b"x86_64"),

@@ -25,10 +25,12 @@ _ROUNDING = 1e-6
 
 
 class LookSchedule:
-    """Times are CLOCK_MONOTONIC. interval_s: between the recorder's ticks, at which alone it looks."""
+    """Times are CLOCK_MONOTONIC. interval_s: between the recorder's ticks, at which alone it looks. every_s: between
+    two looks that cost next to nothing."""
 
-    def __init__(self, interval_s: float = 0.1) -> None:
+    def __init__(self, interval_s: float = 0.1, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
+        self._every_s = every_s
         self._spent_s: deque[float] = deque((0.0,), REMEMBERED)
         self._window_s = 0.0
         self._looked_s = -math.inf
@@ -61,7 +63,7 @@ class LookSchedule:
         return sorted(self._spent_s)[len(self._spent_s) // 2]
 
     def _usual_s(self) -> float:
-        return min(LONGEST_S, max(EVERY_S, self._cost_s() / CPU_SHARE))
+        return min(LONGEST_S, max(self._every_s, self._cost_s() / CPU_SHARE))
 
     def _in_step_s(self) -> float | None:
         """How far apart looks are so that any window of the step has one; None where there is no step, or that would

@@ -9,7 +9,8 @@ Little's law: the time that a request spends at a peer is the mean number on the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from loadframe.recording.socket_rows import OpenSocket, parse_rows
 from loadframe.recording.turns import awaits_answer, is_asked, pace_of
 from loadframe.recording.wait_classes import Role
 
-SOCKETS = "sockets"
+SOCKETS, LISTENERS = "sockets", "listeners"
 MOST_PEERS = 16
 """Peers of a component that are named, those with most connections; the rest is told together."""
 REST = "others"
@@ -42,19 +43,24 @@ class Connections:
 
     def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
-        self.by_process = {process.pid: list(_looks(process)) for process in processes}
-        self._window = processes[0].window if processes else None
+        self._processes = processes
+        self.by_process = {process.pid: list(_looks(process, SOCKETS)) for process in processes}
 
     @cached_property
     def looks(self) -> list[Look]:
         """Those within the window: one beside it tells of another load."""
-        if self._window is None:
-            return []
-        start_s, end_s = self._window.start_s, self._window.end_s
+        return self._together(self.by_process.values())
+
+    @cached_property
+    def looks_at_listeners(self) -> list[Look]:
+        """The same with those at sockets that listen alone, which are many times as many."""
+        return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
+
+    def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:
         together: dict[float, dict[int, OpenSocket]] = defaultdict(dict)
-        for rows in self.by_process.values():
+        for process, rows in zip(self._processes, of_processes, strict=True):
             for at_s, sockets in rows:
-                if start_s <= at_s <= end_s:
+                if process.window.start_s <= at_s <= process.window.end_s:
                     together[at_s].update({one.inode: one for one in sockets})
         return [Look(at_s, found) for at_s, found in sorted(together.items())]
 
@@ -111,14 +117,13 @@ class Connections:
         return frozenset(ranked if len(ranked) <= MOST_PEERS else ranked[: MOST_PEERS - 1])
 
 
-def _looks(process: ProcessInWindow) -> Iterator[tuple[float, list[OpenSocket]]]:
+def _looks(process: ProcessInWindow, *sources: str) -> Iterator[tuple[float, list[OpenSocket]]]:
     """When a process was looked through, and what it had open; a damaged look is as if there had been none."""
     for tick in process.window.around:
-        if SOCKETS in tick.entries:
-            try:
-                yield tick.monotonic_s, parse_rows(tick.entries[SOCKETS])
-            except RecordingError:
-                continue
+        for source in sources:
+            if source in tick.entries:
+                with suppress(RecordingError):
+                    yield tick.monotonic_s, parse_rows(tick.entries[source])
 
 
 def port_of(address: str) -> str:
@@ -140,7 +145,7 @@ def peer_metrics(connections: Connections) -> Metrics:
     queue."""
     looks = connections.looks
     if not looks:
-        return {}
+        return _queues(connections.looks_at_listeners)
     named = connections.named()
 
     def name(one: OpenSocket) -> str:
@@ -161,7 +166,7 @@ def peer_metrics(connections: Connections) -> Metrics:
     if connections.listening:
         moments = served.get("served", [[] for _ in looks])
         found |= {f"served.{what}": value for what, value in _numbers(_asked(moments)).items()}
-    return found | _queues(looks)
+    return found | _queues(connections.looks_at_listeners)
 
 
 def _awaited(moments: Sequence[Collection[OpenSocket]], mute: Collection[int]) -> list[list[bool | None]]:

@@ -38,7 +38,7 @@ _TRIES = 3
 
 
 class RecorderProcess:
-    """The state of a running recorder. RecordingError when the file cannot be written."""
+    """The state of a running recorder. sockets: its looks at them. RecordingError when the file cannot be written."""
 
     def __init__(self, path: Path, interval_s: float, root: Path, descriptor: int | None = None) -> None:
         facts = Facts.of_this_machine(interval_s)
@@ -56,7 +56,7 @@ class RecorderProcess:
         self._descriptors = Descriptors()
         self._system = SystemFiles(root, self._writer)
         self._machine = self._writer.source(MACHINE), os.uname().machine.encode()
-        self._sockets = SocketSampler(root, self._writer, interval_s=interval_s)
+        self.sockets = SocketSampler(root, self._writer, interval_s=interval_s)
         self._status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
         self._size_counts = size_counts_open_files(root)
 
@@ -77,12 +77,16 @@ class RecorderProcess:
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
                 self._tick(now_s)
-        self._sockets.close()
+        self.close()
+        if self._asked_to_stop:
+            _answer({"did": "stop", **self.cost()})
+
+    def close(self) -> None:
+        """Write what is gathered, and what recording cost."""
+        self.sockets.close()
         self._system.close()  # what it cost is read from a file, and there may be no descriptor to spare
         self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
         self._writer.sync()
-        if self._asked_to_stop:
-            _answer({"did": "stop", **self.cost()})
 
     # --- ending ---
 
@@ -118,9 +122,10 @@ class RecorderProcess:
             return
         *lines, self._input = (self._input + data).split(b"\n")
         for line in lines:
-            self._obey(json.loads(line))
+            self.obey(json.loads(line))
 
-    def _obey(self, command: dict[str, Any]) -> None:
+    def obey(self, command: dict[str, Any]) -> None:
+        """Do what a line of the input says."""
         match command["do"]:
             case "follow":
                 self._follow(command["component"], command["pids"])
@@ -144,9 +149,9 @@ class RecorderProcess:
         """Look at sockets within the windows of steps. A step that does not say how long its window is is as none."""
         match mark:
             case {"kind": "step-start", "at_s": at_s, "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
-                self._sockets.schedule.begin_step(at_s, warmup_s, window_s)
+                self.sockets.schedule.begin_step(at_s, warmup_s, window_s)
             case {"kind": "step-end"}:
-                self._sockets.schedule.end_step()
+                self.sockets.schedule.end_step()
 
     def _event(self, source: str, data: bytes, at_s: float) -> None:
         wall_s = time.time() - (time.monotonic() - at_s)
@@ -211,7 +216,7 @@ class RecorderProcess:
                 del self._followed[key]
             elif not files.sample(now_s):
                 self._unfollow(key)
-        self._sockets.sample(now_s, [files for files in self._followed.values() if files is not None])
+        self.sockets.sample(now_s, [files for files in self._followed.values() if files is not None])
         writer.end_record()
         self._ticks += 1
         if now_s >= self._block_due_s:

@@ -3,6 +3,9 @@
 The kernel lists sockets by their inodes; which process has them open is in /proc/PID/fd. That is looked through again
 only when the list has a socket that was in none of the processes: connections that stay open cost one reading.
 
+For connections the kernel walks a table of as many places as its memory allows, used or not: 0.3 to 6 ms. The sockets
+that listen have a small table of their own, 0.06 ms: these are looked at with each tick.
+
 This module is imported by the recorder process and stays light: the standard library, frames, socket_rows and the
 schedule.
 """
@@ -15,7 +18,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -57,6 +60,7 @@ _ERROR, _DONE = 2, 3
 _INFO_ATTRIBUTE = 2
 _TIME_WAIT = 6
 _STATES = 1 << ESTABLISHED | 1 << SYN_SENT | 1 << CLOSE_WAIT | 1 << LISTEN
+_UNIX_STATES = 1 << ESTABLISHED | 1 << LISTEN
 _UNIX_SHOW = 0x1 | 0x4 | 0x10
 """UDIAG_SHOW_NAME, UDIAG_SHOW_PEER, UDIAG_SHOW_RQLEN"""
 _UNIX_NAME, _UNIX_PEER, _UNIX_QUEUES = 0, 2, 4
@@ -79,11 +83,10 @@ class Followed(Protocol):
 class _Owner:
     """The sockets that a process has open: descriptors by inode, as last looked through."""
 
-    def __init__(self, process: Followed, source: int, counters: int, network: int) -> None:
+    def __init__(self, process: Followed, sources: Mapping[str, int], network: int) -> None:
         self.process = process
-        self.source = source
+        self.sources = sources
         self.network = network
-        self.counters = counters
         self.descriptors: Mapping[int, int] = {}
         self.denied, self.seen = False, False
         self.due_s = 0.0
@@ -102,12 +105,20 @@ class _Owner:
 
 class SocketSampler:
     """Of all followed processes but the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. schedule: is to be told of steps."""
+    interval_s: between two calls of `sample`. schedule: is to be told of steps. cpu_s: this thread's CPU clock."""
 
     def __init__(
-        self, root: Path, writer: FrameWriter, without: Iterable[str] = ("driver",), *, interval_s: float = 0.1
+        self,
+        root: Path,
+        writer: FrameWriter,
+        without: Iterable[str] = ("driver",),
+        *,
+        interval_s: float = 0.1,
+        cpu_s: Callable[[], float] = time.thread_time,
     ) -> None:
         self.schedule = LookSchedule(interval_s)
+        self._at_listeners = LookSchedule(interval_s, every_s=interval_s)
+        self._cpu_s = cpu_s
         self._writer = writer
         self._live = root == Path("/")
         self._without = frozenset(without)
@@ -123,19 +134,20 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[Followed]) -> None:
-        """Append an entry for each process, if a look is due."""
-        if not self._live or not self.schedule.is_due(now_s):
+        """Append an entry for each process, if a look is due: at all sockets, else at those that listen."""
+        at_all = self._live and self.schedule.is_due(now_s)
+        if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
-        began_s = time.thread_time()
+        began_s = self._cpu_s()
         self._follow(processes)
         for network in {owner.network for owner in self._owners.values() if not owner.denied}:
-            self._look(network, now_s)
-        if now_s >= self._ports_due_s:
-            counting_s = time.thread_time()
+            self._look(network, now_s, at_all=at_all)
+        if at_all and now_s >= self._ports_due_s:
+            counting_s = self._cpu_s()
             self._count_ports()
-            cost_s = (time.thread_time() - counting_s) / PORTS_SHARE
+            cost_s = (self._cpu_s() - counting_s) / PORTS_SHARE
             self._ports_due_s = now_s + min(max(cost_s, PORTS_EVERY_S), PORTS_AT_MOST_S)
-        self.schedule.looked(now_s, time.thread_time() - began_s)
+        (self.schedule if at_all else self._at_listeners).looked(now_s, self._cpu_s() - began_s)
 
     def _follow(self, processes: Iterable[Followed]) -> None:
         wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
@@ -147,17 +159,17 @@ class SocketSampler:
             owner = self._owners.get(key)
             if owner is None or owner.process is not process:
                 network = _network_of(process.directory)
-                sockets, counters = (self._writer.source(_name(key, what)) for what in _WORDS)
-                self._owners[key] = _Owner(process, sockets, counters, network)
+                sources = {what: self._writer.source(_name(key, what)) for what in _WORDS}
+                self._owners[key] = _Owner(process, sources, network)
                 self._foreign = set()  # what it had open before it was followed is no longer another's
 
-    def _look(self, network: int, now_s: float) -> None:
+    def _look(self, network: int, now_s: float, *, at_all: bool) -> None:
         asking = self._asking(network)
         if asking is None:
             return
         owners = [owner for owner in self._owners.values() if owner.network == network and not owner.denied]
         try:
-            listed = dict(self._listed(asking))
+            listed = dict(self._listed(asking, _STATES if at_all else 1 << LISTEN))
         except OSError:  # the kernel does not list them, or what it says is cut short: there is no entry
             asking.close()
             del self._networks[network]
@@ -167,11 +179,12 @@ class SocketSampler:
         for owner in owners:
             if strange or not owner.seen:
                 owner.look_through(now_s)
-        self._foreign = listed.keys() - {inode for owner in owners for inode in owner.descriptors}
+        foreign = listed.keys() - {inode for owner in owners for inode in owner.descriptors}
+        self._foreign = foreign if at_all else self._foreign | foreign
         for owner in owners:
             if owner.seen and not owner.denied:
-                self._write(owner, listed)
-        if network not in (0, self._own_network):
+                self._write(owner, listed, at_all=at_all)
+        if at_all and network not in (0, self._own_network):
             self._write_counters(owners[0])
 
     def _write_counters(self, owner: _Owner) -> None:
@@ -179,18 +192,19 @@ class SocketSampler:
         try:
             held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
             try:
-                self._writer.read(owner.counters, held)
+                self._writer.read(owner.sources["netstat"], held)
             finally:
                 os.close(held)
         except OSError:  # it ended
             return
 
-    def _write(self, owner: _Owner, listed: Mapping[int, Row | None]) -> None:
+    def _write(self, owner: _Owner, listed: Mapping[int, Row | None], *, at_all: bool) -> None:
         rows = []
-        for inode, descriptor in owner.descriptors.items():
+        for inode in owner.descriptors if at_all else owner.descriptors.keys() & listed.keys():
             family, message, extra = listed.get(inode) or (0, b"", b"")
-            rows += [ROW.pack(descriptor, inode, family, len(message), len(extra)), message, extra]
-        self._writer.put(owner.source, b"".join(rows))
+            rows += [ROW.pack(owner.descriptors[inode], inode, family, len(message), len(extra)), message, extra]
+        if at_all or rows:
+            self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
         """Of our own network: the local ports in use for the destination that has most, TIME_WAIT included. A port on
@@ -223,18 +237,19 @@ class SocketSampler:
             self._networks[network] = _netlink_in(owner.process.directory, network)
         return self._networks[network]
 
-    def _listed(self, asking: socket.socket) -> Iterator[tuple[int, Row | None]]:
-        """Every TCP and Unix stream socket by its inode; None for one that is known to be of others."""
+    def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
+        """Every TCP and Unix stream socket in one of these states by its inode; None for one that is known to be of
+        others."""
         size, foreign = INET_MESSAGE.size, self._foreign
         for family in (socket.AF_INET, socket.AF_INET6):
-            request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, _STATES)
+            request = _INET_REQUEST.pack(family, socket.IPPROTO_TCP, 1 << _INFO_ATTRIBUTE - 1, states)
             for begin, end in self._dump(asking, request):
                 (inode,) = _INODE.unpack_from(self._buffer, begin + size - _INODE.size)
                 if inode in foreign or end - begin < size:
                     yield inode, None
                 else:
                     yield inode, (family, bytes(self._view[begin : begin + size]), self._times(begin, end))
-        request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, 1 << ESTABLISHED | 1 << LISTEN, 0, _UNIX_SHOW, 0, 0)
+        request = _UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states & _UNIX_STATES, 0, _UNIX_SHOW, 0, 0)
         unix = {
             _INODE.unpack_from(self._buffer, begin + 4)[0]: bytes(self._view[begin:end])
             for begin, end in self._dump(asking, request)
@@ -332,7 +347,7 @@ def _attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tu
         position += (length + 3) & ~3
 
 
-_WORDS = ("sockets", "netstat")
+_WORDS = ("sockets", "listeners", "netstat")
 """What is told of a process, as the last word of a source's name."""
 
 
