@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-import loadframe
 from loadframe.host import identity
 from loadframe.host.own_user import free_user
 from loadframe.runs.folder import RunFolder
@@ -27,8 +26,6 @@ from loadframe.runs.folder import RunFolder
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a run of root's, and a second user")
 
 INTRUDER = Path(__file__).with_name("intruder.py")
-SYSTEM_PYTHON = "/usr/bin/python3"
-MAIN = "from loadframe.cli.entry import main; main()"
 STUDY = """
 [study]
 name = "watched"
@@ -279,20 +276,6 @@ def test_a_second_user_gets_nothing_and_breaks_nothing(place: Place, kind: str) 
         assert watched.secrets, "there was something to find"
     if kind in KNOWN:
         assert {f"port: {asked}" for asked in KNOWN[kind]} <= {what for what, _ in watched.managed}
-
-
-def test_nor_where_the_driver_in_python_has_no_rights(place: Place) -> None:
-    """By a Python that every user may run, as Debian's is."""
-    packages = next(path for path in map(Path, sys.path) if (path / "pydantic").is_dir())
-    ours = place.top / "ours"
-    shutil.copytree(Path(loadframe.__file__).parent, ours / "loadframe")
-    place.environment |= {"PYTHONPATH": f"{ours}:{packages}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [SYSTEM_PYTHON, "-P", "-c", MAIN]
-    if subprocess.run([*command, "--version"], env=place.environment, capture_output=True).returncode != 0:
-        pytest.skip("no other Python that runs Loadframe with the packages of this one")
-    watched = _run_watched(place, _study("sqlite"), command)
-    _check(place, watched, "sqlite")
-    _saw_enough(watched)
     (run,) = (RunFolder.open(path) for path in place.runs.iterdir())
     assert "no rights" in run.host().facts["load driver"]
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-import loadframe
 from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user
-from loadframe.host import environment
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import make_private
 from loadframe.host.privilege import US, LeaseUser
@@ -27,7 +22,6 @@ from loadframe.study.reading import parse
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload
 
-SYSTEM_PYTHON = "/usr/bin/python3"
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
 MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}[workload]\nkind = "{workload}"\n'
 MEASURED += '[load]\naxis = "{axis}"\nlevels = [1]\n[measure]\nwindow = "300ms"\n'
@@ -79,32 +73,9 @@ def test_a_driver_works_as_a_user_of_its_own(
     _drive(workload, endpoint, user, lease / f"step-{tmp_path.name}", level=20 if axis == "rate" else 2)
 
 
-@pytest.fixture
-def open_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A Python that every user may run, with our package where every user may read it; skipped without one."""
-    with tempfile.TemporaryDirectory(prefix="lf-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        shutil.copytree(Path(loadframe.__file__).parent, f"{name}/loadframe", ignore=lambda *_: ["__pycache__"])
-        packages = next((path for path in map(Path, sys.path) if (path / "psycopg").is_dir()), None)
-        if packages is not None:
-            shutil.copytree(packages / "psycopg", f"{name}/psycopg")
-            for more in ("psycopg_binary", "psycopg_binary.libs", "typing_extensions.py"):
-                if (packages / more).is_dir():
-                    shutil.copytree(packages / more, f"{name}/{more}")
-                elif (packages / more).exists():
-                    shutil.copy(packages / more, name)
-        monkeypatch.setenv("PYTHONPATH", name)
-        monkeypatch.setattr(environment.sys, "executable", SYSTEM_PYTHON)
-        if not Path(SYSTEM_PYTHON).exists() or cannot_run(
-            [environment.importing("loadframe.ingest.frames")], LeaseUser(61184)
-        ):
-            pytest.skip("no Python that every user may run")
-        yield
-
-
 @root
 @pytest.mark.parametrize("journal_mode", ["delete", "wal"])
-def test_the_workers_on_an_sqlite_file_own_it(open_python: None, journal_mode: str) -> None:
+def test_the_workers_on_an_sqlite_file_own_it(journal_mode: str) -> None:
     with Lease.acquire("a test") as lease:
         assert lease.user is not None
         allowance = Allowance(LeaseUser(lease.user))
@@ -124,7 +95,7 @@ def test_the_workers_on_an_sqlite_file_own_it(open_python: None, journal_mode: s
 
 @root
 @pytest.mark.server
-def test_the_bulk_loader_and_its_clients_are_one_user(open_python: None) -> None:
+def test_the_bulk_loader_and_its_clients_are_one_user() -> None:
     with Lease.acquire("a test") as lease:
         assert lease.user is not None
         allowance = Allowance(LeaseUser(lease.user))
@@ -133,8 +104,7 @@ def test_the_bulk_loader_and_its_clients_are_one_user(open_python: None) -> None
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20}))
             workload = registry.make("bulk-ingest", {"file_size_kb": 64}, allowance)
-            if (refused := cannot_run(workload.trials(), LeaseUser(lease.user))) is not None:
-                pytest.skip(refused)
+            assert cannot_run(workload.trials(), LeaseUser(lease.user)) is None
             loader = target.processes()["loader"]
             assert {Path(f"/proc/{pid}").stat().st_uid for pid in loader} == {lease.user}
             _drive(workload, target.endpoint(), lease.user, lease.folder / "step-1")

@@ -1,27 +1,39 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
-    python -I -S launch.py --report FD --group DIR --rlimit NOFILE=1024:1024 --cpus 0,1 --uid U --gid G
-        --shared-group G2 --parent PID --death-signal 9 -- command ...
+    python -I -S launch.py --report FD --group DIR --cover DIR --show PATH --rlimit NOFILE=1024:1024 --cpus 0,1
+        --uid U --gid G --shared-group G2 --parent PID --death-signal 9 -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
-matters: control groups and limits while still root, then affinity, then the user, then the death signal (changing the
-user clears it), and only then the check that the parent still lives, which closes the race between fork and prctl.
+matters: control groups, mounts and limits while still root, then affinity, then the user, then the death signal
+(changing the user clears it), and only then the check that the parent still lives, which closes the race between fork
+and prctl.
 What fails is written to the report descriptor as one line of kind and text; the descriptor closes by itself when the
 command takes over, so silence means success.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import getopt
 import os
 import resource
 import signal
+import stat
 import sys
 import warnings  # noqa: F401  os.execvp imports it when called, which is too late: the new user may not reach it
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38  # linux/prctl.h
+CLONE_NEWNS = 0x00020000  # linux/sched.h
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 1, 2, 4, 32, 4096, 16384, 1 << 19
+MS_NOEXEC, MS_NOATIME, MS_NODIRATIME, MS_RELATIME = 8, 1024, 2048, 1 << 21  # linux/mount.h
+KEPT_FLAGS = {
+    os.ST_NOEXEC: MS_NOEXEC,
+    os.ST_NOATIME: MS_NOATIME,
+    os.ST_NODIRATIME: MS_NODIRATIME,
+    os.ST_RELATIME: MS_RELATIME,
+}
 
 
 class LaunchError(Exception):
@@ -42,6 +54,53 @@ def join(folder: str) -> None:
             os.close(descriptor)
     except OSError as error:
         raise LaunchError("cage", f"the control group {folder} was refused by the kernel: {error.strerror}") from error
+
+
+def see(options: Sequence[tuple[str, str]]) -> None:
+    """In mounts of our own: empty folders in place of those that are to be covered, and in these, each at its own path,
+    what is to be shown of what was there. Nothing can be written there. Mounts of the machine still come here."""
+    where = os.getcwd()
+    if _libc().unshare(CLONE_NEWNS) != 0:
+        raise LaunchError("cage", f"no mounts of its own: {os.strerror(ctypes.get_errno())}")
+    _mount(None, "/", None, MS_REC | MS_SLAVE)
+    shown = {path: os.open(path, os.O_PATH | os.O_NOFOLLOW) for name, path in options if name == "--show"}
+    mask = os.umask(0o022)
+    for name, path in options:
+        if name == "--cover":
+            _mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
+        elif name == "--show":
+            _show(path, shown[path])
+    for name, path in options:
+        if name == "--cover":
+            _mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    os.umask(mask)
+    for descriptor in shown.values():
+        os.close(descriptor)
+    with contextlib.suppress(FileNotFoundError):  # it is covered
+        os.chdir(where)
+
+
+def _show(path: str, descriptor: int) -> None:
+    """What a descriptor has open, at this path, which is in a folder of ours alone: a link again as a link."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISLNK(kind):
+        os.symlink(os.readlink("", dir_fd=descriptor), path)
+        return
+    if stat.S_ISDIR(kind):
+        os.makedirs(path, exist_ok=True)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+    had = os.statvfs(path).f_flag  # a user namespace may not take these away (mount_namespaces(7))
+    kept = sum(flag for name, flag in KEPT_FLAGS.items() if had & name)
+    _mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, options)]
+    if _libc().mount(*words[:3], ctypes.c_ulong(flags), words[3]) != 0:
+        raise LaunchError("cage", f"mount {target}: {os.strerror(ctypes.get_errno())}")
 
 
 def set_limit(text: str) -> None:
@@ -85,20 +144,37 @@ def die_with(parent: int, death_signal: int) -> None:
         raise LaunchError("cage", f"the parent {parent} has ended already")
 
 
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _prctl(name: str, option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
+    if _libc().prctl(option, value, 0, 0, 0) != 0:
         raise LaunchError("cage", f"prctl({name}): {os.strerror(ctypes.get_errno())}")
 
 
 def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
-    names = ["report", "group", "rlimit", "cpus", "uid", "gid", "shared-group", "parent", "death-signal"]
+    names = [
+        "report",
+        "group",
+        "cover",
+        "show",
+        "rlimit",
+        "cpus",
+        "uid",
+        "gid",
+        "shared-group",
+        "parent",
+        "death-signal",
+    ]
     pairs, command = getopt.getopt(list(arguments), "", [f"{name}=" for name in names])
     options = dict(pairs)
     for name, text in pairs:
         if name == "--group":
             join(text)
+    if "--cover" in options:
+        see(pairs)
     for name, text in pairs:
         if name == "--rlimit":
             set_limit(text)

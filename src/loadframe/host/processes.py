@@ -8,20 +8,22 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
+from loadframe.host import own_python
 from loadframe.host.environment import NO_FOLDER, environment, located
 from loadframe.host.privilege import US, Privilege, ids_of
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
-CAP_SYS_NICE, CAP_SYS_RESOURCE = 23, 24  # linux/capability.h
+CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE = 21, 23, 24  # linux/capability.h
 
 Stream = int | IO[bytes] | None
 """What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
@@ -147,8 +149,10 @@ def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
     """The first folder on the way to `path` that `user` may not enter, None where the way is free."""
-    if user == US:
-        return None
+    return None if user == US else next(_closed(path, user, shared_group), None)
+
+
+def _closed(path: Path, user: Privilege, shared_group: int | None) -> Iterator[Path]:
     ids = ids_of(user)
     groups = {*ids.groups, shared_group}
     for folder in [*reversed(path.absolute().parents), path.absolute()]:
@@ -160,8 +164,7 @@ def unreachable(path: Path, user: Privilege, shared_group: int | None = None) ->
         else:
             allowed = status.st_mode & stat.S_IXOTH
         if not allowed:
-            return folder
-    return None
+            yield folder
 
 
 def spawn(
@@ -194,6 +197,7 @@ def spawn(
     program = str(command[0])
     if "/" not in program and (program := located(program) or "") == "":
         raise _error(f"command\t{command[0]}: No such file in PATH")
+    options += _view_options([program, *map(str, command[1:])], allowance)
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
@@ -256,7 +260,9 @@ def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[
     home that is given is not ours."""
     found = environment(given)
     ours = found.get("HOME") == os.environ.get("HOME")
-    return {**found, "HOME": str(NO_FOLDER)} if allowance.user != US and ours else found
+    if allowance.user == US or not ours:
+        return found
+    return {**own_python.user_packages(), **found, "HOME": str(NO_FOLDER)}
 
 
 def _error(refusal: str) -> CageError | MissingTool:
@@ -378,3 +384,16 @@ def _user_options(allowance: Allowance) -> list[str]:
         )
     shared = [] if allowance.shared_group is None else ["--shared-group", str(allowance.shared_group)]
     return ["--uid", str(ids.uid), "--gid", str(ids.gid), *shared]
+
+
+def _view_options(command: Sequence[str], allowance: Allowance) -> list[str]:
+    """That a user who may not come to our Python sees it where a command names a file of its own or of Loadframe's."""
+    places = own_python.places()
+    named = any(word.startswith(tuple(map(str, places))) for word in command)
+    changed = allowance.user != US and os.geteuid() == 0
+    return _view(places, allowance.user, allowance.shared_group) if changed and named else []
+
+
+@lru_cache
+def _view(places: tuple[Path, ...], user: Privilege, shared_group: int | None) -> list[str]:
+    return own_python.view(places, lambda path: _closed(path, user, shared_group))
