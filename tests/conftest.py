@@ -35,6 +35,7 @@ PROGRAMS = {
     "initdb": "postgresql",
     "sysbench": "sysbench",
     "nginx": "nginx",
+    "pgbouncer": "pgbouncer",
     "redis-benchmark": "redis-tools",
     "redis-server": "redis-server",
     "squid": "squid",

@@ -17,6 +17,7 @@ from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
 from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
+from loadframe.kinds.postgres import pooler
 from loadframe.kinds.postgres.control import Control
 from loadframe.kinds.postgres.counters import Looks, statement
 from loadframe.kinds.postgres.server import OLDEST, PORT, word
@@ -58,8 +59,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
         Debian's folder. option_file: a connection service file of libpq, whose first section is taken. account: with
         what the user names one, for advice.
 
-        TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, or
-        the account may not see what others do; MissingTool without psycopg.
+        TargetError where the option file cannot be read, the server does not let us in or is too old to be asked, the
+        account may not see what others do, or a pooler answers; MissingTool without psycopg.
         """
         options = _options(option_file)
         name = user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
@@ -69,7 +70,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control = Control(self._where, lambda: None)
         self._looks = Looks()
         try:
-            self._version, self._statement, thing = self._met(account)
+            self._version, self._statement, thing, own_port = self._met(account)
+            pooler.refuse(self._control, self._where, self.describe(), own_port)
         except TargetError:
             self._control.close()
             raise
@@ -87,8 +89,9 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._where = guarded({**self._where, NUMBER: place.number})
         return place.here
 
-    def _met(self, account: str) -> tuple[str, str, str]:
-        """The server's version, the statement that asks it, and what it is by whatever address it was reached."""
+    def _met(self, account: str) -> tuple[str, str, str, str]:
+        """The server's version, the statement that asks it, what it is by whatever address it was reached, and its own
+        port."""
         try:
             number, version, sees_all, system, port = self._control.one(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
@@ -104,7 +107,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
             raise TargetError(
                 f"Cannot attach to {self.describe()}: {error.fact}",
                 remedy=f"Where a PostgreSQL listens there, name an account with {account} (a connection service file); "
-                "its password may be in {PASSWORD} or a password file.",
+                f"its password may be in {PASSWORD} or a password file.",
             ) from error
         if number < 10000 * OLDEST:
             raise TargetError(
@@ -116,7 +119,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
                 f"The account {self._where['user']} may not see what others do in {self.describe()}",
                 remedy=f"As administrator: {MONITOR}.",
             )
-        return words(version).partition(" ")[0], statement(number), f"postgres {system} at port {words(port)}"
+        thing = f"postgres {system} at port {words(port)}"
+        return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
         """One statement. What only the log tells (refused connections) is left out."""
