@@ -136,6 +136,8 @@ def test_lines_that_are_too_long_are_left_out() -> None:
     found = read_prometheus(b'a{x="' + b"y" * 5_000 + b'"} 1\nb 2\n')
     assert found.values == {"b": 2.0}
     assert len(found.left_out) == 1
+    found = read_lines(b"a{" + b"y" * 5_000 + b" 1\nb 2\n")
+    assert found.values == {"b": 2.0} and list(found.left_out) == [exposition.TOO_LONG]
     many = b'a{x="' + b"\\" * 3_900 + b'"} 1\n'
     with pytest.raises(ExpositionError, match=r"CPU time|format"):
         read_prometheus(many * 2_000 + b'b{x="1"} 1\n')

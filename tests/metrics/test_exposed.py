@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import bisect
 import math
+import re
+import resource
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -20,6 +24,28 @@ LABELS = st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.text(
 def test_a_name_taken_apart_is_the_same_name(base: str, labels: dict[str, str]) -> None:
     name = Name(base, tuple(sorted(labels.items())))
     assert split(str(name)) == name
+
+
+PLAINLY = re.compile(r'([^{=,"]+)="((?:[^"\\]|\\.)*)"')
+"""What a label is; to find one so takes time by the square of a text that has none."""
+
+
+@given(st.one_of(st.text('ab{=,"\\\n ', max_size=40), st.text(max_size=40)))
+def test_labels_are_found_in_any_text_as_the_plain_pattern_finds_them(text: str) -> None:
+    plainly = [(found[1].strip(), re.sub(r"\\(.)", _replaced, found[2])) for found in PLAINLY.finditer(text)]
+    assert split("a{" + text) == Name("a", tuple(sorted(plainly)))
+
+
+def _replaced(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
+
+
+@pytest.mark.parametrize("text", ['"b" * 2_000_000', '"b" * 1_000_000 + \'="\' + "b" * 1_000_000'])
+def test_a_text_of_two_million_characters_is_gone_through_once(text: str) -> None:
+    """By the square of its length it would take hours; the limit of CPU time ends that."""
+    reads = f"from loadframe.metrics.exposed import split; assert split('a{{' + {text}).labels == ()"
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (30, 30))  # noqa: E731
+    assert subprocess.run([sys.executable, "-c", reads], preexec_fn=limit, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

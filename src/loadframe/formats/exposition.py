@@ -30,6 +30,7 @@ LONGEST_READING_S = 2.0
 LARGEST = 2.0**63
 """What is larger is no count and no size; a recording refuses it, too (recording/metrics.py)."""
 EXAMPLES = 3
+TOO_LONG = f"are on a line of more than {LONGEST_LINE:,} characters"
 UNUSABLE = "have a name that is too long, not printable or with braces of its own"
 _BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
@@ -193,7 +194,7 @@ def _lines(text: str, pick: Pick, found: _Found) -> Iterator[str]:
         if not line.strip() or (line.startswith("#") and not begins and line != END):
             continue
         if len(line) > LONGEST_LINE:
-            found.leave_out(f"are on a line of more than {LONGEST_LINE:,} characters", line[:40])
+            found.leave_out(TOO_LONG, line[:40])
             continue
         family = _family(line)
         if stems and family and family not in stems:
@@ -278,6 +279,9 @@ def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
         if number > MOST_LINES:
             found.leave_out(f"are behind line {MOST_LINES:,}", line[:40])
             break
+        if len(line) > LONGEST_LINE:
+            found.leave_out(TOO_LONG, line[:40])
+            continue
         parts = line.split()
         if len(parts) != 2 or (finite(parts[1]) is None and parts[1].lower().lstrip("+-") not in ("nan", "inf")):
             raise ExpositionError(f"line {number} is not a name and a number: {words(line, 80)!r}")
