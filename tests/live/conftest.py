@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from typing import IO
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -65,10 +66,11 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Served]:
+def serving(folder: Path, stderr: IO[bytes] | None = None) -> Iterator[Served]:
     """`loadframe serve FOLDER`, ended by SIGTERM."""
     command = [LOADFRAME, "serve", str(folder), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "NO_COLOR": "1"}) as process:
+    environment = {**os.environ, "NO_COLOR": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
             said = json.loads(process.stdout.readline())

@@ -1,16 +1,23 @@
-"""The server of the live page: on loopback, until a signal ends it."""
+"""The server of the live page: on loopback, until a signal ends it.
+
+Every user of the machine can connect to it. So connections are few, those that ask nothing are closed, the longest idle
+one first where all are taken, and what is logged of them does not grow with what they do."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import resource
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
@@ -22,6 +29,12 @@ from loadframe.live.places import Places
 
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64
+FEWEST_CONNECTIONS, RESERVED = 8, 64
+"""Descriptors (ulimit -n) that stay for reading runs and for connections that are being refused."""
+ACCEPTED_AT_ONCE = 16
+ASKS_WITHIN_S = 5.0
+"""The headers of a request are there so long after the connection or the answer before it, or it is closed."""
+LOGGED_EVERY_S = 60.0
 ENDS_WITHIN_S = 2
 
 
@@ -45,11 +58,73 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Connection(H11Protocol):
+    """uvicorn's own waits for headers for ever, and for room until it has no descriptor left."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_a_request()
+        there = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
+        if len(there) > most_connections():
+            min((one for one in there if one.is_idle), key=lambda one: one._since).transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has asked nothing that is still to be answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expect_a_request(self) -> None:
+        self._since = self.loop.time()
+        self._too_late = self.loop.call_later(ASKS_WITHIN_S, self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        if self.is_idle and not self.transport.get_write_buffer_size():  # what is still sent is for a slow reader
+            self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        self._too_late.cancel()
+        self._expect_a_request()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._too_late.cancel()
+        super().connection_lost(exc)
+
+
+def most_connections() -> int:
+    """As many as descriptors allow, too."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, descriptors - RESERVED))
+
+
+class _Seldom(logging.Filter):
+    """Of what one place in the code logs, once in LOGGED_EVERY_S, with the number of those left out since."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        place, now = (record.pathname, record.lineno), time.monotonic()
+        since, left_out = self._logged.get(place, (-LOGGED_EVERY_S, 0))
+        if now - since < LOGGED_EVERY_S:
+            self._logged[place] = (since, left_out + 1)
+            return False
+        if left_out:
+            record.msg = f"{record.msg} ({left_out:,} more were not logged)"
+        self._logged[place] = (now, 0)
+        return True
+
+
 def serve(runs: Sequence[Path], *, export: Export, port: int = 0, told: Callable[[Address], None]) -> None:
     """Show these runs until SIGINT, SIGTERM or SIGHUP comes. export: what /metrics says of one. told: is told the
     address once it answers. port 0: any that is free. RunError for a path that holds no runs, MachineError where the
     port cannot be had."""
     places, known, hub = Places(runs), Secrets(), Hub()
+    for name in ("asyncio", "uvicorn.error"):
+        logging.getLogger(name).addFilter(_Seldom())
     with _listening(port) as listener:
         address = Address(listener.getsockname()[1], known.token)
         names = frozenset(f"{name}:{address.port}" for name in (ADDRESS, "localhost"))
@@ -60,9 +135,9 @@ def serve(runs: Sequence[Path], *, export: Export, port: int = 0, told: Callable
             server_header=False,
             proxy_headers=False,
             ws="none",
-            http="h11",
+            http=_Connection,
             loop="asyncio",
-            limit_concurrency=MOST_CONNECTIONS,
+            backlog=ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=ENDS_WITHIN_S,
         )
         asyncio.run(_serve(_Server(config), hub, listener, lambda: told(address)))
