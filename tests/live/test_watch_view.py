@@ -20,7 +20,7 @@ from loadframe.live.listing import Listing
 from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView
-from loadframe.runs.storage import Storage
+from loadframe.system.files import Folder, Whose
 
 BEGAN_S = 1.8e9
 TODAY = "2027-01-15.jsonl"
@@ -41,7 +41,7 @@ def view(tmp_path: Path) -> WatchView:
     folder = tmp_path / "farm"
     folder.mkdir()
     add(folder, HEAD)
-    return WatchView(Storage(folder), "0/farm")
+    return WatchView(Folder(folder, Whose.NAMED), "0/farm")
 
 
 def folder_of(view: WatchView) -> Path:
@@ -66,7 +66,7 @@ def test_read_at_once_it_is_what_was_told_bit_by_bit(view: WatchView) -> None:
     for line in (sample(0, 8), alarm, sample(2, 9), {"kind": "cost", "at_s": BEGAN_S, "cpu_s": 1, "elapsed_s": 3600}):
         add(folder_of(view), line)
         view.refresh()
-    at_once = WatchView(Storage(folder_of(view)), "0/farm")
+    at_once = WatchView(Folder(folder_of(view), Whose.NAMED), "0/farm")
     at_once.refresh()
     assert view.whole() == at_once.whole()
     assert view.row()["answer"] == "1 alarm. The last: The table cache will be full"
@@ -233,7 +233,7 @@ def test_a_link_and_a_bomb_are_refused(view: WatchView, tmp_path: Path) -> None:
     assert "more than 64 MiB" in view.refresh()["error"]
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / TODAY).symlink_to(folder_of(view) / TODAY)
-    linked = WatchView(Storage(tmp_path / "linked"), "0/linked")
+    linked = WatchView(Folder(tmp_path / "linked", Whose.NAMED), "0/linked")
     assert "link" in linked.refresh()["error"]
 
 

@@ -30,9 +30,9 @@ from loadframe.model import (
     Step,
     TargetState,
 )
-from loadframe.runs import storage
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.host import read_host
+from loadframe.system import files
 from loadframe.workloads import request_log
 
 
@@ -143,7 +143,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(_descriptor: int, _data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(storage.os, "write", write)
+    monkeypatch.setattr(files.os, "write", write)
 
 
 def test_a_full_disk_is_a_clear_error_and_earlier_steps_stay(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from loadframe.model import LoadInterval
 from loadframe.model.watch import WatchPlan
 from loadframe.model.watch_import import ImportedWatch
 from loadframe.reporting.watch_import_report import render_import
-from loadframe.runs.storage import Storage
+from loadframe.system.files import Folder, Whose
 from watch_farm import BEGUN_S, BEND, CACHE, DAY_S, TABLES, Farm, SimulatedClocks, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -128,7 +128,7 @@ def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
 
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
     begin_from([str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), tmp_path / "w")
-    view = WatchView(Storage(tmp_path / "w"), "0/w")
+    view = WatchView(Folder(tmp_path / "w", Whose.NAMED), "0/w")
     view.refresh()
     assert view.status == "ended"
     assert [line.data["reason"] for line in lines(tmp_path / "w", kinds=("end",))] == ["imported"]

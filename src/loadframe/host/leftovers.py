@@ -16,7 +16,7 @@ from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
 from loadframe.host.state import Damaged, held, locked, remove_torn
-from loadframe.host.trust import user
+from loadframe.system.trust import user
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadframe.errors import CageError
 from loadframe.host.privilege import US, Privilege, ids_of
-from loadframe.host.trust import ACCESS_LIST, DEFAULT_LIST
+from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
 
 PROC = Path("/proc")
 FREE = range(61184, 65520)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from loadframe.errors import CageError
 from loadframe.formats.path_text import REMEDY, why_no_text
-from loadframe.host.trust import others_write, user, weak_point
+from loadframe.system.trust import others_write, user, weak_point
 
 TORN = ".tmp"
 ALIVE = ".alive"

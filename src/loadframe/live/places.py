@@ -12,7 +12,7 @@ from pathlib import Path
 from loadframe.errors import RunError
 from loadframe.live.watch_view import is_watch
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.storage import Storage
+from loadframe.system.files import Folder, Whose
 
 MOST_RUNS = 200
 """Of a folder, the newest: their names begin with the time."""
@@ -24,7 +24,7 @@ ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
 class Root:
     """A folder of runs. only: the one run of it that was named; "" for all."""
 
-    storage: Storage
+    storage: Folder
     only: str = ""
 
 
@@ -51,12 +51,12 @@ class Places:
         root, name = self._place(run)
         return RunFolder.below(root, name)
 
-    def folder(self, run: str) -> Storage:
+    def folder(self, run: str) -> Folder:
         """The folder of that id, whatever it holds. RunError where there is none."""
         root, name = self._place(run)
         return root.below(name)
 
-    def _place(self, run: str) -> tuple[Storage, str]:
+    def _place(self, run: str) -> tuple[Folder, str]:
         number, name = parse(run)
         if number >= len(self._roots) or self._roots[number].only not in ("", name):
             raise RunError(f"there is no run {run!a} here", remedy="Choose one of the list.")
@@ -74,10 +74,11 @@ def parse(run: str) -> tuple[int, str]:
 def _root(path: Path) -> Root:
     path = path.absolute()
     try:
-        single = (path / "run.json").exists() or is_watch(Storage(path))
+        single = (path / "run.json").exists() or is_watch(Folder(path, Whose.NAMED, what="run folder"))
         if single:
             parse(f"0/{path.name}")
-        found = Root(Storage(path.parent), path.name) if single else Root(Storage(path))
+        named = Folder(path.parent if single else path, Whose.NAMED, what="run folder")
+        found = Root(named, path.name) if single else Root(named)
         found.storage.changed_ns()
     except RunError as error:
         remedy = "Give a folder that holds runs (`--runs` of the command that measured; runs/ by default), or one run."

@@ -9,7 +9,7 @@ from typing import Any
 from loadframe.live.watch_view import WatchView
 from loadframe.reporting.openmetrics import Sample
 from loadframe.reporting.openmetrics_watch import Seen
-from loadframe.runs.storage import Storage
+from loadframe.system.files import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Line:
 class WatchMetrics(WatchView):
     """Reads on where it was at each call. Not for several threads at once."""
 
-    def __init__(self, storage: Storage, view_id: str) -> None:
+    def __init__(self, storage: Folder, view_id: str) -> None:
         super().__init__(storage, view_id)
         self._seen = Seen()
 

@@ -22,7 +22,7 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.runs.progress_log import is_locked
-from loadframe.runs.storage import Storage
+from loadframe.system.files import Folder
 
 WATCH = "loadframe.live-watch/1"
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl(\.zst)?")
@@ -45,7 +45,7 @@ OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_byt
 Change = dict[str, Any]
 
 
-def is_watch(storage: Storage) -> bool:
+def is_watch(storage: Folder) -> bool:
     """Whether a folder holds the days of a watch, and no run."""
     return not storage.exists("run.json") and any(DAY.fullmatch(name) for name in storage.names(4000))
 
@@ -53,7 +53,7 @@ def is_watch(storage: Storage) -> bool:
 class WatchView:
     """One watch. Not for several threads at once."""
 
-    def __init__(self, storage: Storage, view_id: str) -> None:
+    def __init__(self, storage: Folder, view_id: str) -> None:
         self.id = view_id
         self.status: Literal["watching", "ended", "stopped"] = "watching"
         self._ended = False

@@ -39,9 +39,9 @@ from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment, fla
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told, is_locked
-from loadframe.runs.storage import Storage
 from loadframe.runs.tables import limit_table, metric_table
 from loadframe.study import Study, validate
+from loadframe.system.files import Folder, Whose
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
@@ -59,7 +59,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         """For messages and records only: what is in the folder is reached by its names, through the methods."""
-        self._files = Storage(path)
+        self._files = Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
 
     # --- making one ---------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class RunFolder:
         return folder
 
     @classmethod
-    def below(cls, root: Storage, name: str) -> RunFolder:
+    def below(cls, root: Folder, name: str) -> RunFolder:
         """An existing run folder in another folder, which is held: its name is no link. RunError where it is none."""
         folder = cls(root.path / name)
         folder._files = root.below(name)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import RunError
-from loadframe.runs import storage
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.storage import Storage
+from loadframe.system import files
+from loadframe.system.files import Folder, Whose
 
 SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
 
@@ -26,19 +26,19 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Storage:
-    found = Storage(tmp_path / "run")
+def folder(tmp_path: Path) -> Folder:
+    found = Folder(tmp_path / "run", Whose.NAMED)
     found.make()
     return found
 
 
 @pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "./x", "x/", "a\0b", "y" * 201, ".."])
-def test_a_name_that_leads_out_is_refused(folder: Storage, name: str) -> None:
+def test_a_name_that_leads_out_is_refused(folder: Folder, name: str) -> None:
     for do in (folder.exists, folder.descriptor, folder.make_folder, folder.new_file):
-        with pytest.raises(RunError, match="not the name of a file in a run folder"):
+        with pytest.raises(RunError, match="not the name of a file below a folder"):
             do(name)
     for write in (folder.replace, folder.append):
-        with pytest.raises(RunError, match="not the name of a file in a run folder"):
+        with pytest.raises(RunError, match="not the name of a file below a folder"):
             write(name, b"x")
 
 
@@ -65,7 +65,7 @@ def a_socket(path: Path, _outside: Path) -> None:
 
 @pytest.mark.parametrize("plant", [a_link, a_device, a_pipe, a_folder, a_socket])
 def test_only_regular_files_are_read_and_written_in_place(
-    folder: Storage, outside: Path, plant: Callable[[Path, Path], None]
+    folder: Folder, outside: Path, plant: Callable[[Path, Path], None]
 ) -> None:
     plant(folder.path / "x", outside)
     for do in (lambda: folder.read("x", 100), lambda: folder.append("x", b"more"), lambda: folder.cut("x", 0)):
@@ -74,7 +74,7 @@ def test_only_regular_files_are_read_and_written_in_place(
     assert outside.read_text() == "secret"
 
 
-def test_a_whole_file_takes_the_place_of_a_link_and_does_not_follow_it(folder: Storage, outside: Path) -> None:
+def test_a_whole_file_takes_the_place_of_a_link_and_does_not_follow_it(folder: Folder, outside: Path) -> None:
     (folder.path / "x").symlink_to(outside)
     (folder.path / "x.part").symlink_to(outside)
     folder.replace("x", b"ours")
@@ -82,13 +82,13 @@ def test_a_whole_file_takes_the_place_of_a_link_and_does_not_follow_it(folder: S
     assert folder.read("x", 100) == b"ours"
 
 
-def test_a_new_file_is_never_one_that_was_there(folder: Storage, outside: Path) -> None:
+def test_a_new_file_is_never_one_that_was_there(folder: Folder, outside: Path) -> None:
     (folder.path / "x").symlink_to(outside)
     with pytest.raises(FileExistsError):
         folder.new_file("x")
 
 
-def test_a_folder_inside_that_is_a_link_is_not_entered(folder: Storage, tmp_path: Path, outside: Path) -> None:
+def test_a_folder_inside_that_is_a_link_is_not_entered(folder: Folder, tmp_path: Path, outside: Path) -> None:
     (folder.path / "raw").symlink_to(tmp_path)
     for do in (
         lambda: folder.read("raw/outside", 100),
@@ -103,7 +103,7 @@ def test_a_folder_inside_that_is_a_link_is_not_entered(folder: Storage, tmp_path
     assert not (tmp_path / "y").exists()
 
 
-def test_a_second_name_of_a_file_elsewhere_is_not_written(folder: Storage, outside: Path) -> None:
+def test_a_second_name_of_a_file_elsewhere_is_not_written(folder: Folder, outside: Path) -> None:
     (folder.path / "x").hardlink_to(outside)
     with pytest.raises(RunError, match="another name elsewhere"):
         folder.append("x", b"more")
@@ -113,7 +113,7 @@ def test_a_second_name_of_a_file_elsewhere_is_not_written(folder: Storage, outsi
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
 def test_a_second_name_of_a_file_of_ours_in_a_strangers_folder_is_neither_read_nor_written(
-    folder: Storage, outside: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the kernel lets anybody link to any file (fs.protected_hardlinks = 0), a stranger's folder could hold one
     that only root may read; and the name may go as soon as the file is open, so that it has only one name left."""
@@ -145,7 +145,7 @@ def test_a_second_name_of_a_file_of_ours_in_a_strangers_folder_is_neither_read_n
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
-def test_the_owner_of_a_folder_reads_what_root_writes_into_it(folder: Storage) -> None:
+def test_the_owner_of_a_folder_reads_what_root_writes_into_it(folder: Folder) -> None:
     os.chown(folder.path, 65534, 65534)
     before = os.umask(0o077)
     try:
@@ -156,7 +156,7 @@ def test_the_owner_of_a_folder_reads_what_root_writes_into_it(folder: Storage) -
     assert folder.read("x", 100) == b"ours"
 
 
-def test_the_folder_that_was_opened_is_the_one_that_is_used(folder: Storage, tmp_path: Path) -> None:
+def test_the_folder_that_was_opened_is_the_one_that_is_used(folder: Folder, tmp_path: Path) -> None:
     folder.replace("x", b"ours")
     folder.path.rename(tmp_path / "away")
     trap = tmp_path / "trap"
@@ -168,7 +168,7 @@ def test_the_folder_that_was_opened_is_the_one_that_is_used(folder: Storage, tmp
     assert (tmp_path / "away" / "x").read_bytes() == b"more"
 
 
-def test_what_a_killed_writer_has_left_goes_and_nothing_else(folder: Storage, tmp_path: Path, outside: Path) -> None:
+def test_what_a_killed_writer_has_left_goes_and_nothing_else(folder: Folder, tmp_path: Path, outside: Path) -> None:
     folder.make_folder("raw")
     left = ".a.json.0123456789abcdef.part"
     for name in (left, f"raw/{left}", ".a.part", "a.0123456789abcdef.part", ".a.json.0123456789ABCDEF.part"):
@@ -184,31 +184,31 @@ def test_what_a_killed_writer_has_left_goes_and_nothing_else(folder: Storage, tm
 
 
 def test_what_is_being_written_is_not_taken_for_what_was_left(
-    folder: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
 
     def swept_meanwhile(descriptor: int, data: bytes) -> int:
-        Storage(tmp_path / "run").remove_torn()
+        Folder(tmp_path / "run", Whose.NAMED).remove_torn()
         return write(descriptor, data)
 
-    monkeypatch.setattr(storage.os, "write", swept_meanwhile)
+    monkeypatch.setattr(files.os, "write", swept_meanwhile)
     folder.replace("a.json", b"x")
     assert folder.read("a.json", 10) == b"x"
 
 
 def test_a_file_that_was_taken_before_it_was_locked_is_made_again(
-    folder: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, swept = storage.fcntl.flock, [False]
+    lock, swept = files.fcntl.flock, [False]
 
     def late(descriptor: int, how: int) -> None:
-        if how == storage.fcntl.LOCK_EX and not swept[0]:
+        if how == files.fcntl.LOCK_EX and not swept[0]:
             swept[0] = True
-            Storage(tmp_path / "run").remove_torn()
+            Folder(tmp_path / "run", Whose.NAMED).remove_torn()
         lock(descriptor, how)
 
-    monkeypatch.setattr(storage.fcntl, "flock", late)
+    monkeypatch.setattr(files.fcntl, "flock", late)
     folder.replace("a.json", b"x")
     assert folder.read("a.json", 10) == b"x"
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["a.json"]
@@ -218,7 +218,7 @@ def test_an_older_run_put_in_the_place_of_a_new_one_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By whoever owns the folder that runs are in: it belongs to us, too, and would be added to."""
-    older = Storage(tmp_path / "older")
+    older = Folder(tmp_path / "older", Whose.NAMED)
     older.make()
     older.replace("run.json", b"{}")
     mkdir = os.mkdir
@@ -230,13 +230,13 @@ def test_an_older_run_put_in_the_place_of_a_new_one_is_not_written(
         (tmp_path / name).rename(tmp_path / "taken")
         (tmp_path / "older").rename(tmp_path / name)
 
-    monkeypatch.setattr(storage.os, "mkdir", swapped)
+    monkeypatch.setattr(files.os, "mkdir", swapped)
     with pytest.raises(RunError, match="replaced by another folder"):
-        Storage(tmp_path / "new").make()
+        Folder(tmp_path / "new", Whose.NAMED).make()
 
 
 @pytest.mark.parametrize("size", [101, 10 * 2**40])
-def test_no_more_is_read_than_was_asked_for(folder: Storage, size: int) -> None:
+def test_no_more_is_read_than_was_asked_for(folder: Folder, size: int) -> None:
     with (folder.path / "x").open("wb") as file:
         try:
             file.truncate(size)
@@ -257,9 +257,7 @@ def test_what_others_may_do_with_it_does_not_depend_on_the_umask(tmp_path: Path)
     assert set(modes.values()) == {0}, modes
 
 
-def test_everything_is_on_the_disk_before_the_line_of_its_step(
-    folder: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_on_the_disk_before_the_line_of_its_step(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each new file also the entry of its folder."""
     synced: list[str] = []
     monkeypatch.setattr(
@@ -312,7 +310,7 @@ ALLOWED = {
     "reporting/figures.py": "write_figures: to a folder that the user names",
     "reporting/page.py": "write_page: to a path that the user names",
     "runs/scores.py": "a file of the state directory",
-    "runs/storage.py": "the mechanism",
+    "system/files.py": "the door itself",
 }
 
 
@@ -326,3 +324,80 @@ def test_the_rooms_of_runs_and_reports_write_through_the_storage_alone() -> None
         if ast.unparse(node.func.value) != "self"
     ]
     assert found == []
+
+
+# --- whose it is ----------------------------------------------------------------------------------------------------
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has a second user")
+STRANGER = 61184
+
+
+@as_root
+def test_a_folder_of_ours_is_refused_where_another_user_could_change_it_or_the_way_to_it(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    (ours / "below").mkdir(parents=True)
+    (theirs / "below").mkdir(parents=True)
+    os.chown(theirs, STRANGER, STRANGER)
+    (tmp_path / "link").symlink_to(ours)
+    Folder(ours / "below", Whose.OURS).open()
+    for path, why in (
+        (theirs, "belongs to"),
+        (theirs / "below", "belongs to"),
+        (tmp_path / "link", "cannot be opened"),
+    ):
+        with pytest.raises(RunError, match=why):
+            Folder(path, Whose.OURS).open()
+    ours.chmod(0o777)
+    with pytest.raises(RunError, match="can be written by other users"):
+        Folder(ours / "below", Whose.OURS).open()
+
+
+@as_root
+def test_on_the_way_to_a_folder_of_another_user_none_of_that_users_links_is_followed(tmp_path: Path) -> None:
+    secret, theirs = tmp_path / "secret", tmp_path / "theirs"
+    secret.mkdir(mode=0o700)
+    (secret / "file").write_text("root's")
+    theirs.mkdir()
+    os.chown(theirs, STRANGER, STRANGER)
+    (theirs / "way").symlink_to(secret)
+    os.lchown(theirs / "way", STRANGER, STRANGER)
+    (tmp_path / "roots-link").symlink_to(theirs)
+    with pytest.raises(RunError, match="a link of user 61184"):
+        Folder(theirs / "way", Whose.ANOTHERS).open()
+    found = Folder(tmp_path / "roots-link", Whose.ANOTHERS)
+    assert found.names(10) == ["way"]
+    (theirs / "file").hardlink_to(secret / "file")
+    (secret / "file").chmod(0o600)
+    with pytest.raises(RunError, match="does not belong to its folder's owner"):
+        found.read("file", 100)
+    found.replace("file", b"new", mode=0o644)  # takes the name, leaves what it led to
+    assert (secret / "file").read_text() == "root's"
+    assert (secret / "file").stat().st_mode & 0o777 == 0o600
+
+
+@as_root
+def test_a_file_is_written_with_the_owner_and_mode_of_the_one_before_by_its_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", STRANGER, STRANGER)
+    file = tmp_path / "theirs/settings"
+    file.write_text("a = 1\n")
+    os.chown(file, STRANGER, STRANGER)
+    file.chmod(0o640)
+    Folder(tmp_path / "theirs", Whose.ANOTHERS).replace("settings", b"a = 2\n", like=file.stat())
+    status = file.stat()
+    assert (file.read_text(), status.st_uid, status.st_mode & 0o777) == ("a = 2\n", STRANGER, 0o640)
+
+
+def test_a_tree_is_removed_and_links_in_it_lead_nowhere(folder: Folder, outside: Path) -> None:
+    folder.make_folder("tree", 0o700)
+    folder.replace("tree/file", b"x")
+    (folder.path / "tree/link").symlink_to(outside.parent)
+    (folder.path / "linked").symlink_to(outside.parent)
+    folder.remove_tree("tree")
+    folder.remove_tree("linked")
+    folder.remove_tree("absent")
+    folder.remove("absent")
+    assert folder.names(10) == ["linked"]
+    assert outside.read_text() == "secret"
+    with pytest.raises(OSError), folder.changing("linked"):
+        pytest.fail("a link was opened")

@@ -1,9 +1,10 @@
-"""A folder that is held by its descriptor: everything in it is read and written by names below it, following no link.
+"""The door to the file system: a folder that is held by its descriptor. Whoever opens one says whose it is.
 
-A run folder may come from a stranger, and another user may own it while it is read. So a name is checked, each part of
-it is opened below the part before (openat(2)) and none may be a link; only regular files are read, and no more of them
-than was asked for; a whole file is written under a random name that did not exist, and then renamed. Whoever swaps the
-folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened.
+Everything in it is read, written and removed by names below it, following no link: a name is checked, each part of it
+is opened below the part before (openat(2)) and none may be a link; only regular files are read, and no more of them
+than was asked for; a whole file is written under a random name that did not exist, and then renamed; modes and owners
+are set on descriptors. Whoever swaps the folder's path for another meanwhile changes nothing: the descriptor stays with
+the folder that was opened.
 """
 
 from __future__ import annotations
@@ -12,22 +13,27 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 import stat
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from pathlib import Path
 
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.system.trust import MOST_LINKS, others_write, user, weak_point
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES = 1 << 20
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """What a file is called while it is written."""
-NO_LINKS = "Loadframe follows no links inside a run folder. Put the file itself there, or omit it."
+NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
 KINDS = {
     stat.S_ISLNK: "a link",
     stat.S_ISDIR: "a folder",
@@ -38,27 +44,85 @@ KINDS = {
 }
 
 
-class Storage:
-    """One folder. Methods raise OSError where the system refuses, RunError for what Loadframe refuses."""
+class Whose(Enum):
+    """Who may change a folder, and what is on the way to it."""
 
-    def __init__(self, path: Path) -> None:
+    OURS = auto()
+    """Only we and root, on the whole way to it, else it is refused. What is acted on is kept in such a one."""
+    NAMED = auto()
+    """The user named it. Links on the way to it are followed, as the user meant them; in it a stranger may write."""
+    ANOTHERS = auto()
+    """Another user may write there, or on the way to it: no link of that user's is followed."""
+
+
+class Folder:
+    """One folder. Methods raise OSError where the system refuses, `refusal` for what Loadframe refuses."""
+
+    def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
+        """refusal: the error of what Loadframe refuses. what: the folder, in messages."""
         self.path = path
+        self.whose = whose
+        self._refusal = refusal
+        self._what = what
         self._descriptor = -1
 
     def open(self) -> None:
-        """Hold the folder from now on; other methods do it on first use. RunError where there is none."""
+        """Hold the folder from now on; other methods do it on first use. Refused where there is none."""
         if self._descriptor < 0:
             self._check_text()
             try:
-                self._hold(os.open(self.path, _FOLDER))
+                self._hold(self._opened())
             except (FileNotFoundError, NotADirectoryError):
-                raise RunError(
-                    f"there is no run folder {self.path}", remedy="Give the path that the command printed."
-                ) from None
+                raise self._refusal(f"there is no {self._what} {self.path}", remedy="Check the path.") from None
             except (OSError, ValueError) as error:
-                raise RunError(
-                    f"the run folder {self.path} cannot be opened: {_said(error)}", remedy="Check the path."
+                raise self._refusal(
+                    f"the {self._what} {self.path} cannot be opened: {_reason(error)}", remedy="Check the path."
                 ) from error
+
+    def _opened(self) -> int:
+        if self.whose is Whose.NAMED:
+            return os.open(self.path, _FOLDER)
+        if self.whose is Whose.ANOTHERS:
+            return self._walked()
+        weak = weak_point(self.path) or ("it is a link" if self.path.is_symlink() else None)
+        if weak is None:
+            descriptor = os.open(self.path, _FOLDER | os.O_NOFOLLOW)
+            status = os.fstat(descriptor)
+            if status.st_uid == os.geteuid() and not others_write(status, self.path):
+                return descriptor
+            os.close(descriptor)
+            mode = stat.S_IMODE(status.st_mode)
+            weak = f"it belongs to {user(status.st_uid)}, mode {mode:04o}"
+        raise self._refusal(
+            f"the {self._what} {self.path} is not used: {weak}",
+            remedy="Use a folder of your own, whose whole path only you and root may write to.",
+        )
+
+    def _walked(self) -> int:
+        """The folder, reached one name after the other; of links only those are followed that we or root have made."""
+        at, left, links = os.open("/", _WAY), deque(self.path.absolute().parts[1:]), 0
+        try:
+            while left:
+                name = left.popleft()
+                status = os.stat(name, dir_fd=at, follow_symlinks=False)
+                if stat.S_ISLNK(status.st_mode):
+                    links += 1
+                    if links > MOST_LINKS or status.st_uid not in (0, os.geteuid()):
+                        raise self._refusal(
+                            f"the {self._what} {self.path} is not used: {name} on the way to it is a link of "
+                            f"{user(status.st_uid)}",
+                            remedy="Give the path without links.",
+                        )
+                    to = Path(os.readlink(name, dir_fd=at))
+                    left.extendleft(reversed(to.parts[1:] if to.is_absolute() else to.parts))
+                    below = os.open("/" if to.is_absolute() else ".", _WAY, dir_fd=at)
+                else:
+                    below = os.open(name, _WAY | os.O_NOFOLLOW, dir_fd=at)
+                os.close(at)
+                at = below
+            return os.open(".", _FOLDER, dir_fd=at)
+        finally:
+            os.close(at)
 
     def make(self) -> None:
         """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
@@ -73,15 +137,15 @@ class Storage:
             os.close(parent)
         strange = os.listdir(self._descriptor)  # noqa: PTH208 - by its descriptor
         if strange or os.fstat(self._descriptor).st_uid != os.geteuid():
-            raise RunError(
+            raise self._refusal(
                 f"{self.path} was replaced by another folder while it was made",
-                remedy="Choose a place with --runs that only you can write.",
+                remedy="Choose a place that only you can write.",
             )
 
     def _check_text(self) -> None:
-        """RunError for a path that the run's own records could not hold."""
+        """Refused where no record could hold the path."""
         if (why := why_no_text(self.path)) is not None:
-            raise RunError(f"a run folder cannot be there: {why}", remedy=REMEDY)
+            raise self._refusal(f"a {self._what} cannot be there: {why}", remedy=REMEDY)
 
     def _hold(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -111,8 +175,8 @@ class Storage:
         finally:
             os.close(descriptor)
         if left <= 0:
-            raise RunError(
-                f"{self.path / name} is larger than {most >> 20} MiB", remedy="No such file of a run is that large."
+            raise self._refusal(
+                f"{self.path / name} is larger than {_size(most)}", remedy="Loadframe writes none that large here."
             )
         return b"".join(pieces)
 
@@ -151,14 +215,14 @@ class Storage:
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
-    def below(self, name: str) -> Storage:
-        """A folder in it, held from now on. RunError where it is a link or no folder, or there is none."""
-        found = Storage(self.path / name)
+    def below(self, name: str) -> Folder:
+        """A folder in it, held from now on. Refused where it is a link or no folder, or there is none."""
+        found = Folder(self.path / name, self.whose, self._refusal, what=self._what)
         try:
             with self._place(name) as (folder, leaf):
                 found._hold(self._enter(folder, leaf, name))
         except FileNotFoundError:
-            raise RunError(f"there is no run folder {found.path}", remedy="Give the name of a run.") from None
+            raise self._refusal(f"there is no {self._what} {found.path}", remedy="Check the name.") from None
         return found
 
     def descriptor(self, name: str) -> int:
@@ -168,7 +232,7 @@ class Storage:
             descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
         try:
             self._check_regular(os.fstat(descriptor), name)
-        except RunError:
+        except UserError:
             os.close(descriptor)
             raise
         return descriptor
@@ -179,9 +243,9 @@ class Storage:
         """
         if not stat.S_ISREG(found.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
-            raise RunError(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
+            raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
         if not (self._of_owner(found) or found.st_mode & stat.S_IROTH):
-            raise RunError(
+            raise self._refusal(
                 f"{self.path / name} does not belong to its folder's owner, and it is not readable for all",
                 remedy="It may be another name of a file elsewhere. `chmod a+r` it, or omit it.",
             )
@@ -191,13 +255,20 @@ class Storage:
 
     # --- writing
 
-    def replace(self, name: str, data: bytes) -> None:
-        """A whole file at once: on the disk complete when this returns, or as it was before."""
+    def replace(self, name: str, data: bytes, *, mode: int | None = None, like: os.stat_result | None = None) -> None:
+        """A whole file at once: on the disk complete when this returns, or as it was before. mode: None for FILE_MODE
+        less our umask. like: with the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
             part, descriptor = _new_part(folder, leaf)
             try:
                 try:
-                    if os.fstat(folder).st_uid != os.geteuid():  # its owner is to read it whatever our umask
+                    if like is not None:
+                        if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                            os.fchown(descriptor, like.st_uid, like.st_gid)
+                        os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+                    elif mode is not None:
+                        os.fchmod(descriptor, mode)
+                    elif os.fstat(folder).st_uid != os.geteuid():  # its owner is to read it whatever our umask
                         os.fchmod(descriptor, FILE_MODE)
                     _write(descriptor, data)
                     os.fsync(descriptor)
@@ -215,7 +286,7 @@ class Storage:
         regular files of ours, named as `replace` names them, that no writer holds. Nothing where that cannot be."""
         self.open()
         for name in names:
-            with suppress(OSError, RunError), self._place(f"{name}/x") as (folder, _):
+            with suppress(OSError, UserError), self._place(f"{name}/x") as (folder, _):
                 _remove_parts(folder)
         with suppress(OSError):
             _remove_parts(self._descriptor)
@@ -243,22 +314,49 @@ class Storage:
             finally:
                 os.close(descriptor)
 
-    def new_file(self, name: str) -> int:
+    def new_file(self, name: str, mode: int = FILE_MODE) -> int:
         """A file that did not exist, open for appending; the caller closes it."""
         with self._place(name) as (folder, leaf):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _FILE
-            descriptor = os.open(leaf, flags, FILE_MODE, dir_fd=folder)
+            descriptor = os.open(leaf, flags, mode, dir_fd=folder)
             os.fsync(folder)
         return descriptor
 
-    def make_folder(self, name: str) -> None:
+    def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
         """A folder below, where there is none yet."""
         with self._place(name) as (folder, leaf):
             try:
-                os.mkdir(leaf, FOLDER_MODE, dir_fd=folder)
+                os.mkdir(leaf, mode, dir_fd=folder)
             except FileExistsError:
                 return
             os.fsync(folder)
+
+    def rename(self, name: str, to: str) -> None:
+        """Give what has a name another one in the same place; what had that is gone."""
+        with self._place(name) as (folder, leaf):
+            os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
+
+    def remove(self, name: str) -> None:
+        """A file, a link or whatever has this name but a folder; nothing where there is none."""
+        with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
+            os.unlink(leaf, dir_fd=folder)
+
+    def remove_tree(self, name: str) -> None:
+        """A folder below with all that is in it; what cannot be removed is left."""
+        with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
+            shutil.rmtree(leaf, ignore_errors=True, dir_fd=folder)
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[int]:
+        """A descriptor of a regular file or a folder, by which its mode and its owner are changed (fchmod, fchown)."""
+        with self._place(name) as (folder, leaf):
+            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
+            try:
+                if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                    self._check_regular(os.fstat(descriptor), name)
+                yield descriptor
+            finally:
+                os.close(descriptor)
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int) -> int:
         """What is written in place must be a file, and have no other name somewhere."""
@@ -269,11 +367,11 @@ class Storage:
             found = os.fstat(descriptor)
             self._check_regular(found, name)
             if found.st_nlink > 1 or not self._of_owner(found):
-                raise RunError(
+                raise self._refusal(
                     f"{self.path / name} has another name elsewhere, or is not its folder's owner's: it is not written",
                     remedy=NO_LINKS,
                 )
-        except RunError:
+        except UserError:
             os.close(descriptor)
             raise
         return descriptor
@@ -284,7 +382,7 @@ class Storage:
     def _place(self, name: str) -> Iterator[tuple[int, str]]:
         """The descriptor of the folder that a name is in, and the last part of the name."""
         self.open()
-        *folders, leaf = parts(name)
+        *folders, leaf = parts(name, self._refusal)
         opened: list[int] = []
         try:
             for folder in folders:
@@ -298,15 +396,15 @@ class Storage:
         try:
             return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
         except NotADirectoryError:
-            raise RunError(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
+            raise self._refusal(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
 
 
-def parts(name: str) -> list[str]:
-    """The parts of a relative name that stays below its folder. RunError for every other name."""
+def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
+    """The parts of a relative name that stays below its folder. Every other name is refused."""
     found = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in found):
-        raise RunError(
-            f"{name[:200]!a} is not the name of a file in a run folder",
+        raise refusal(
+            f"{name[:200]!a} is not the name of a file below a folder",
             remedy="The file that names it was damaged or edited.",
         )
     return found
@@ -343,5 +441,9 @@ def _write(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _said(error: OSError | ValueError) -> str:
+def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _size(most: int) -> str:
+    return f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
