@@ -201,6 +201,29 @@ def test_it_is_found_by_the_control_group_of_its_unit_or_its_container(
         folder.rmdir()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="two users")
+@pytest.mark.parametrize(("key", "group"), [("unit", "shop.service"), ("container", "shop")])
+def test_a_group_that_another_user_made_is_not_taken_for_the_service(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, group: str
+) -> None:
+    """Below user@UID.service a user makes groups of any name, and moves own processes into them."""
+    top = tmp_path / "tree"
+    theirs = top / f"a.slice/user@61111.service/app.slice/{group}"
+    theirs.mkdir(parents=True)
+    (theirs / "cgroup.procs").write_text(str(os.getpid()), encoding="utf-8")
+    for folder in (theirs, theirs.parent, theirs.parent.parent):
+        os.chown(folder, 61111, 61111)
+    hierarchy = groups.Hierarchy(2, frozenset(), top, top)
+    monkeypatch.setattr(groups, "hierarchies", lambda: (hierarchy,))
+    named = study_of({key: "shop" if key == "container" else group, "listen": service.port}).target
+    with pytest.raises(TargetError, match="belongs to user 61111"):
+        find(named)
+    ours = top / f"system.slice/{group}"
+    ours.mkdir(parents=True)
+    (ours / "cgroup.procs").write_text(str(service.pid), encoding="utf-8")
+    assert find(named).group == ours
+
+
 def test_one_in_a_network_of_its_own_is_followed_where_its_address_is_said() -> None:
     """A container's network namespace, made by hand: its ports are not those of this machine."""
     if subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True).returncode != 0:

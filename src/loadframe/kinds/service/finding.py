@@ -18,6 +18,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
+from loadframe.host.trust import weak_point
 from loadframe.kinds.behind import comm_of, family_of, listeners
 from loadframe.study.declaration import TargetTable
 
@@ -130,8 +131,16 @@ def _container(name: str) -> Path:
 
 
 def _in_use(found: Sequence[Path]) -> Path:
-    """Of the groups of one name, one in each hierarchy of version 1, one that has processes."""
-    return next((folder for folder in found if _members(folder)), found[0])
+    """Of the groups of one name, one in each hierarchy of version 1, one that has processes. TargetError where another
+    user could have made each of them: below user@UID.service that user gives groups any name."""
+    made_by_others = {folder: weak_point(folder.parent) for folder in found}
+    trusted = [folder for folder in found if made_by_others[folder] is None]
+    if not trusted:
+        raise TargetError(
+            f"another user could have made the control group {found[0]}: {made_by_others[found[0]]}",
+            remedy="Name the service by target.pid or target.listen, or run this as that user.",
+        )
+    return next((folder for folder in trusted if _members(folder)), trusted[0])
 
 
 def _engine_ids(name: str) -> tuple[str, ...]:
