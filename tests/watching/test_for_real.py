@@ -186,7 +186,8 @@ def test_a_service_that_dies_and_comes_back_with_another_pid_is_found_again(tmp_
 def test_the_process_that_stays_is_light(tmp_path: Path, service: tuple[int, int]) -> None:
     plan = {
         "subject": "a service", "folder": str(tmp_path), "interval_s": 1.0, "every_s": 1.0, "for_s": 1.0,
-        "find": {"listen": ["127.0.0.1", service[1]]}, "kinds": ["process", "service"], "load": "target.connections",
+        "find": {"listen": ["127.0.0.1", service[1]], "uids": [os.geteuid()] * 3}, "kinds": ["process", "service"],
+        "load": "target.connections",
         "unit": {"form": "http", "host": "127.0.0.1", "port": service[1], "path": "/", "headers": [], "expect": 503},
         "sources": [{"form": "command", "command": ["echo", "jobs 7"], "select": [], "counters": []}],
         "as_json": True,

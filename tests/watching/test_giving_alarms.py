@@ -22,6 +22,7 @@ from loadframe.experiments.watch_alarms import Alarms, filled
 from loadframe.experiments.watch_child import check_webhook
 from loadframe.experiments.watch_sources import run
 from loadframe.formats.watch_days import lines
+from loadframe.host.privilege import US
 from loadframe.model.watch import WatchAlarm, WatchPlan
 from watch_farm import Farm, watching
 
@@ -138,7 +139,7 @@ def test_a_command_that_never_stops_talking_does_not_fill_our_memory(capfd: pyte
     failed, _ = give(capfd, command=(sys.executable, "-c", ENDLESS.format("sys.stderr")))
     assert failed[0].startswith("the command did not take the alarm")
     with pytest.raises(TargetError, match="prints more than 1 MiB"):
-        run([sys.executable, "-c", ENDLESS.format("sys.stdout")], None, within_s=5.0, most_bytes=1 << 20)
+        run([sys.executable, "-c", ENDLESS.format("sys.stdout")], US, within_s=5.0, most_bytes=1 << 20)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < peak + 64 * 1024
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from loadframe.errors import TargetError
+from loadframe.experiments.watch_find import Ports
 from loadframe.experiments.watch_journal import RealClocks
 from loadframe.experiments.watch_unit import Done, Unit, work_of
 
@@ -66,7 +67,7 @@ def done(unit: Unit, many: int) -> list[Done]:
 def test_a_request_is_judged_by_its_answer(answer: bytes, expect: int | None, error: str) -> None:
     got: list[bytes] = []
     with answering(answer, got) as port:
-        assert work_of(asking(port, expect=expect), lambda: None)() == error
+        assert work_of(asking(port, expect=expect), None, Ports({}, {}))() == error
     assert got == [f"GET /one HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX: y\r\n\r\n".encode()]
 
 
@@ -74,7 +75,7 @@ def test_a_service_that_is_not_there_gives_no_answer() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
-        assert "refused" in work_of(asking(port), lambda: None)()
+        assert "refused" in work_of(asking(port), None, Ports({}, {}))()
 
 
 def test_there_is_never_more_than_one_and_one_that_waited_is_late() -> None:

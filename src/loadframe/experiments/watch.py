@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from loadframe.bench.checking import check_consent
-from loadframe.connections.address import decide
+from loadframe.connections.address import decide, is_here
 from loadframe.connections.host_port import parted
 from loadframe.errors import MachineError, StudyError, TargetError
 from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook
-from loadframe.experiments.watch_find import how_to_find
+from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, whose
+from loadframe.experiments.watch_sources import RUN_AS
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, python
@@ -119,7 +120,7 @@ def _service(study: Study, found: Found) -> WatchPlan:
     target = study.target
     host, port = parted(found.address, "80")
     first = found.first[0].pid
-    ways: dict[str, Any] = {"listen": [decide(host, int(port)).number, int(port)]}
+    ways: dict[str, Any] = {"listen": [decide(host, int(port)).number, int(port)], **whose(first)}
     if found.group is not None:
         ways["groups"] = [str(found.group)]
     elif target.pid is not None:
@@ -211,8 +212,15 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
             f"The unit of work is due every {every_s:g} s, and the watch looks only every {wishes.interval_s:g} s",
             remedy=f"Give --interval {every_s:g}s, or do the unit of work more rarely (--every).",
         )
+    commands = [one for one in (plan.unit, *plan.sources) if one.get("form") == "command"]
+    if commands and run_by(plan.find) is None:
+        raise StudyError(
+            f"`{' '.join(commands[0]['command'])[:80]}` would be run as root: who runs the service is not known here",
+            remedy=RUN_AS,
+        )
     return replace(
         plan,
+        port_users=_port_users(plan),
         folder=str(folder.absolute()),
         every_s=every_s,
         interval_s=wishes.interval_s,
@@ -226,6 +234,18 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
         keep_days=wishes.keep_days,
         keep_bytes=wishes.keep_bytes,
     )
+
+
+def _port_users(plan: WatchPlan) -> dict[str, tuple[int, ...]]:
+    """Who listens at the ports of this machine that will be asked; such a port is of the service, too, where a source
+    names none."""
+    asked = [(one["host"], one["port"]) for one in (plan.unit, *plan.sources) if one.get("form") != "command" and one]
+    asked += [plan.find["listen"]] if plan.find.get("listen") else []
+    if plan.server and not plan.server["address"].startswith("/"):
+        asked.append(parted(plan.server["address"], "3306"))
+    ports = {int(port) for host, port in asked if port and (not host or is_here(host))}
+    found = {str(port): tuple(sorted(listening_users(port))) for port in ports}
+    return {port: users for port, users in found.items() if users}
 
 
 def _command(text: str) -> tuple[str, ...]:

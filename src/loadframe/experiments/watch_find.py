@@ -1,16 +1,22 @@
-"""Finding the service again: by its pid, its port, its control group, or its command line. Once a minute at most its
-workers are looked for, which come and go; a walk over all processes is made only where nothing else tells them. Light:
-the lasting process imports it."""
+"""Finding the service again: by its pid, its port, its control group, or its command line; and whose it is: another
+user's process in its place is not the service. Once a minute at most its workers are looked for, which come and go; a
+walk over all processes is made only where nothing else tells them. Light: the lasting process imports it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loadframe.errors import RecordingError
+from loadframe.formats.said import words
 from loadframe.host import identity, listening
+from loadframe.host.privilege import US, Privilege, of_uid
+from loadframe.host.trust import user
+from loadframe.kinds.behind import comm_of, parents
+from loadframe.recording.listeners import Asking, users_of
 
 MOST_PIDS = 256
 MOST_LIST = 4096
@@ -25,18 +31,25 @@ def children_are_told() -> bool:
 
 class Finder:
     """find: of a WatchPlan. told_pid: what else knows the pid, such as the socket of a database. by_thread: whether the
-    kernel tells the children of each thread."""
+    kernel tells the children of each thread. words: what stands in the service's place and is not taken for it, or of
+    which other program it is now; "" for neither."""
 
     def __init__(self, find: Mapping[str, Any], *, by_thread: bool | None = None) -> None:
         self._find = find
+        self._uids = tuple(find.get("uids", ()))
+        self.words = ""
         self._by_thread = children_are_told() if by_thread is None else by_thread
         self._family: tuple[int, ...] = ()
 
     def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
         """All processes of the service now, the first one first; none where it is not there."""
+        self.words = ""
         first = self._first(told_pid)
         if first is None:
             return ()
+        program, before = program_of(first), self._find.get("program")
+        if program and before and program != before:
+            self.words = f"The service is process {first} of {program} now, before of {before}."
         members = self._members()
         if members:
             return tuple(sorted(members, key=lambda pid: (pid != first, pid)))[:MOST_PIDS]
@@ -64,7 +77,7 @@ class Finder:
         return (first, *(pid for pid in found[1:] if identity.identify(pid) is not None))
 
     def _first(self, told_pid: int | None) -> int | None:
-        if told_pid is not None and identity.identify(told_pid) is not None:
+        if told_pid is not None and self._is_its(told_pid, "its address"):
             return told_pid
         pid, started = self._find.get("pid"), self._find.get("started")
         if pid is not None:
@@ -92,15 +105,20 @@ class Finder:
         number, port = listen
         there = listening.at(int(port), str(number))
         holders = listening.holders([one.inode for one in there]) if there else ()
-        return next(iter(listening.first_of(holders)), None)
+        return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
+
+    def _is_its(self, pid: int, place: str) -> bool:
+        """Whether a process that was found at this place is the service's, as far as that is known."""
+        self.words = stranger(pid, self._uids, place)
+        return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
         """The oldest process of the same user with the same command line."""
-        wanted, user = self._find.get("command_line"), self._find.get("user")
-        if not wanted:
+        wanted = self._find.get("command_line")
+        if not wanted or not self._uids:
             return None
         found = [one for one in identity.naming(wanted[0]) if command_line(one.pid) == list(wanted)]
-        found = [one for one in found if _user(one.pid) == user]
+        found = [one for one in found if uids_of(one.pid) == self._uids]
         return min(found, key=lambda one: one.started_ticks).pid if found else None
 
 
@@ -129,18 +147,85 @@ def command_line(pid: int) -> list[str]:
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
     """A process that is named by its pid: by what it is found again once it was started again."""
     found = identity.identify(pid)
-    words = command_line(pid)
+    line = command_line(pid)
     return {
         "pid": pid,
         "started": None if found is None else found.started_ticks,
         "listen": ["", ports[0]] if len(ports) == 1 else None,
-        "command_line": words if words and all(word.isprintable() for word in words) else None,
-        "user": _user(pid),
+        "command_line": line if line and all(word.isprintable() for word in line) else None,
+        **whose(pid),
     }
 
 
-def _user(pid: int) -> int | None:
+def whose(pid: int) -> dict[str, Any]:
+    """Of a plan's `find`: who runs the service, and of which program it is."""
+    return {"uids": uids_of(pid), "program": program_of(pid)}
+
+
+def uids_of(pid: int) -> tuple[int, ...]:
+    """The real, effective and saved user of a process (proc_pid_status(5)); none where it has ended."""
     try:
-        return Path(f"/proc/{pid}").stat().st_uid
+        text = Path(f"/proc/{pid}/status").read_bytes()
     except OSError:
-        return None
+        return ()
+    return tuple(int(word) for word in text.partition(b"\nUid:")[2].split(b"\n", 1)[0].split()[:3])
+
+
+def program_of(pid: int) -> str:
+    """The file of its program; "" where that may not be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
+    except OSError:
+        return ""
+
+
+def run_by(find: Mapping[str, Any]) -> Privilege | None:
+    """Who runs the service's programs, from how it was found at the start: its user; we, where we are not root. None
+    where its user is not known, or its process has several."""
+    users = set(find.get("uids", ()))
+    return US if os.geteuid() != 0 else of_uid(users.pop()) if len(users) == 1 else None
+
+
+def stranger(pid: int, uids: Sequence[int], place: str) -> str:
+    """In words that a process at the service's place is another user's; "" for its user's, and where that is unknown.
+    uids: as `uids_of` had them when the watch began."""
+    now = uids_of(pid)
+    if not uids or not now or now == tuple(uids):
+        return ""
+    return (
+        f"{place} is held by process {pid} ({words(comm_of(pid))}) of {_users(now)}, and the service is that of "
+        f"{_users(uids)}: nothing is read of this process"
+    )
+
+
+class Ports:
+    """Who may answer at the ports of this machine that a watch asks: who did when it began, the service's user, root.
+    Of a port that nothing is known of it is not checked."""
+
+    def __init__(self, port_users: Mapping[str, Iterable[int]], find: Mapping[str, Any]) -> None:
+        self._port_users, self.uids = port_users, tuple(find.get("uids", ()))
+        self._asking = Asking()
+
+    def taken(self, port: int) -> str:
+        """In words that another user has taken the port; "" where none has."""
+        allowed = frozenset(self.uids).union(self._port_users.get(str(port), ()))
+        others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
+        if not others:
+            return ""
+        return f"port {port} is held by {_users(others)} now, before by {_users(allowed)}: nothing is asked there"
+
+    def close(self) -> None:
+        """Let go of its socket."""
+        self._asking.close()
+
+
+def listening_users(port: int, asking: Asking | None = None) -> frozenset[int]:
+    """The users of the sockets that take connections at a port of this machine."""
+    try:
+        return users_of(port, asking=asking)
+    except RecordingError:  # a kernel without sock_diag
+        return frozenset(one.user for one in listening.at(port))
+
+
+def _users(uids: Iterable[int]) -> str:
+    return " and ".join(user(uid) for uid in sorted(set(uids)))

@@ -22,7 +22,7 @@ from typing import Any
 
 from loadframe.errors import RecordingError, TargetError, UserError
 from loadframe.experiments.watch_alarms import answer, say
-from loadframe.experiments.watch_find import Finder
+from loadframe.experiments.watch_find import Finder, Ports, run_by
 from loadframe.experiments.watch_journal import Journal, RealClocks
 from loadframe.experiments.watch_ledger import Ledger, Part
 from loadframe.experiments.watch_sampling import Look, Machine, Service, derived, fullest, metrics
@@ -65,11 +65,12 @@ class RealReader:
         self._plan = plan
         self._machine, self._service, self._finder = Machine(), Service(), Finder(plan.find)
         self._sources: list[Counters] = []
+        self._ports, user = Ports(plan.port_users, plan.find), run_by(plan.find)
         if plan.server:
-            self._sources.append(DatabaseCounters(plan.server))
+            self._sources.append(DatabaseCounters(plan.server, self._ports))
         listen = plan.find.get("listen")
         self._port = int(listen[1]) if listen else None
-        self._sources += [ExposedCounters(one, self._port, self.user) for one in plan.sources]
+        self._sources += [ExposedCounters(one, self._port, self._ports, user) for one in plan.sources]
         self._last: Look | None = None
         self._last_of_machine: Look | None = None
         self._rest: dict[str, float] = {}
@@ -90,7 +91,7 @@ class RealReader:
             Part(each_tick_s, COUNTERS_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S) for _ in self._sources
         ]
         self._imported: set[int] = set()
-        self._who = ""
+        self._who = self._said = ""
         self._mounts = _mounts()
         self._silent: set[str] = set()
         if plan.find or plan.server:
@@ -135,24 +136,21 @@ class RealReader:
     def who(self) -> str:
         return self._who
 
-    def user(self) -> int | None:
-        """Who runs the service."""
-        try:
-            return Path(f"/proc/{self._service.pids[0]}").stat().st_uid
-        except (OSError, IndexError):
-            return None
-
     def close(self) -> None:
         """Let go of the files, sockets and connections that stay open from one look to the next."""
         self._machine.close()
         self._service.close()
         self._asking.close()
+        self._ports.close()
         for source in self._sources:
             source.close()
 
     def _look_for(self) -> bool:
         told = next((pid for one in self._sources if (pid := one.pid()) is not None), None)
         pids = self._finder.pids(told)
+        if self._finder.words not in ("", self._said):
+            say(self._finder.words)
+        self._said = self._finder.words
         self._service.follow(pids)
         first = identity.identify(pids[0]) if pids else None
         self._who = "" if first is None else f"{first.pid} since {first.started_ticks}"
@@ -337,7 +335,8 @@ def run(plan: WatchPlan, signals: Signals) -> int:
     children, reader = RealChildren(), RealReader(plan)
     if plan.find and not reader.pids() and not plan.server:
         raise TargetError(f"{plan.subject} is not there", remedy="Start it, then watch it.")
-    unit = Unit(work_of(plan.unit, reader.user), clocks) if plan.unit else None
+    ports = Ports(plan.port_users, plan.find)  # of the unit's own thread
+    unit = Unit(work_of(plan.unit, run_by(plan.find), ports), clocks) if plan.unit else None
     ledger = Ledger(plan.limits, plan.kinds)
     try:
         watcher = Watcher(plan, journal, reader, children, ledger, clocks, unit, wait=signals.wait)

@@ -7,14 +7,16 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from loadframe.connections.address import decide
+from loadframe.connections.address import Place, decide
 from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined, parted
 from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
+from loadframe.experiments.watch_find import Ports, stranger
+from loadframe.host.privilege import Privilege
 from loadframe.host.until_end import until_end
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
@@ -22,6 +24,7 @@ OF = "service."
 SETTINGS_S = 60.0
 """How often a database is asked for its settings: they are ceilings, which change rarely."""
 ITS_LOG = "Its own log says why; the watch goes on."
+RUN_AS = "Start the watch as the user who is to run it."
 
 
 class Counters(Protocol):
@@ -45,13 +48,13 @@ NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
 class DatabaseCounters:
     """See Counters. One connection, opened again where it was lost."""
 
-    def __init__(self, address: Mapping[str, str]) -> None:
+    def __init__(self, address: Mapping[str, str], ports: Ports) -> None:
         from importlib import import_module
 
         kind = address["kind"]
         counting = import_module(f"loadframe.kinds.{kind}.counters").COUNTING
         self.words = f"{NAMES[kind]} at {address['address']}"
-        self._address, self._counted = address, counting.counted
+        self._address, self._counted, self._ports = address, counting.counted, ports
         self._specs = {spec.name: spec for spec in counting.specs}
         self._statements = (
             _show("STATUS", [spec.name for spec in counting.status]),
@@ -113,9 +116,14 @@ class DatabaseCounters:
             reach = Reach(where, None, user, password)
         else:
             host, port = parted(where, "3306")
-            reach = Reach("", decide(host, int(port), given.get("number", "")), user, password, tls_of(options))
+            place = decide(host, int(port), given.get("number", ""))
+            check_port(place, self._ports)
+            reach = Reach("", place, user, password, tls_of(options))
         connection: Any = connect(reach, most_bytes=MIB, within_s=ANSWER_S)
         self._pid = peer(connection._sock) if reach.socket else None
+        if self._pid is not None and (other := stranger(self._pid, self._ports.uids, where)):
+            connection.close()
+            raise TargetError(other, remedy="Start the service again; the watch goes on.")
         return connection
 
 
@@ -127,8 +135,8 @@ def _show(what: str, names: list[str]) -> str:
 class ExposedCounters:
     """See Counters. An address that answers in Prometheus' text format or in JSON, or a command that prints lines."""
 
-    def __init__(self, source: Mapping[str, Any], port: int | None, user: Callable[[], int | str | None]) -> None:
-        self._source, self._port, self._user = source, port, user
+    def __init__(self, source: Mapping[str, Any], port: int | None, ports: Ports, user: Privilege | None) -> None:
+        self._source, self._port, self._ports, self._user = source, port, ports, user
         self._pick: Any = None
         self._page: Any = None
         self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
@@ -164,6 +172,7 @@ class ExposedCounters:
 
     def _answered(self) -> tuple[bytes, str]:
         place = decide(self._source["host"], self._source["port"] or self._port or 80)
+        check_port(place, self._ports)
         named, path = joined(place.host, place.port), self._source["path"]
         try:
             answer = ask(place.number, place.port, path, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S)
@@ -175,29 +184,36 @@ class ExposedCounters:
 
     def _printed(self) -> bytes:
         words = [self._filled(word) for word in self._source["command"]]
-        return run(words, self._user(), within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
+        return run(words, self._user, within_s=ANSWER_S, most_bytes=ANSWER_BYTES)
 
     def _filled(self, text: str) -> str:
         """With the port of the service, where that is known."""
         return text.replace("{port}", str(self._port)) if self._port else text
 
 
-def run(command: list[str], user: int | str | None, *, within_s: float, most_bytes: int = 0) -> bytes:
+def check_port(place: Place, ports: Ports) -> None:
+    """TargetError where another user has taken a port of this machine since the watch began."""
+    if place.here and (other := ports.taken(place.port)):
+        raise TargetError(other, remedy="Start the service again; the watch goes on.")
+
+
+def run(command: list[str], user: Privilege | None, *, within_s: float, most_bytes: int = 0) -> bytes:
     """A program of the study, to its end, as the user who runs the service; what it prints, up to most_bytes. It has no
-    variable of our environment that may hold a secret. TargetError."""
+    variable of our environment that may hold a secret. user: None where that is not known, for which nothing
+    is run. TargetError."""
     import signal
     from contextlib import suppress
 
     from loadframe.host.environment import NO_FOLDER, passed_on
-    from loadframe.host.privilege import US, NamedUser, Privilege
     from loadframe.host.processes import Allowance, runnable, spawn
 
     told = " ".join(command)[:80]
-    as_whom: Privilege = US if os.geteuid() != 0 or user in (None, 0, "root") else NamedUser(user or 0)
-    program = command[0] if "/" in command[0] else runnable(command[0], as_whom) or command[0]
+    if user is None:
+        raise TargetError(f"`{told}` is not run: who runs the service is not known", remedy=RUN_AS)
+    program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
     out = subprocess.PIPE if most_bytes else subprocess.DEVNULL
     process = spawn(
-        [program, *command[1:]], Allowance(as_whom), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
+        [program, *command[1:]], Allowance(user), stdout=out, stderr=subprocess.DEVNULL, cwd=NO_FOLDER,
         env=passed_on(),
     )  # fmt: skip
     until_s = time.monotonic() + within_s

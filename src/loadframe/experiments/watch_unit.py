@@ -15,8 +15,10 @@ from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined
 from loadframe.connections.small_answer import ask
 from loadframe.errors import UserError
+from loadframe.experiments.watch_find import Ports
 from loadframe.experiments.watch_journal import Clocks
-from loadframe.experiments.watch_sources import run
+from loadframe.experiments.watch_sources import check_port, run
+from loadframe.host.privilege import Privilege
 
 ANSWER_BYTES = 16 * MIB
 LONGEST_S = 120.0
@@ -83,20 +85,21 @@ class Unit:
         self.running = False
 
 
-def work_of(unit: Mapping[str, Any], user: Callable[[], int | str | None]) -> Callable[[], str]:
-    """The work that a plan names: an HTTP request or a command."""
+def work_of(unit: Mapping[str, Any], user: Privilege | None, ports: Ports) -> Callable[[], str]:
+    """The work that a plan names: an HTTP request, or a command that `user` runs (watch_sources.run)."""
     if unit["form"] == "command":
         return lambda: _command(list(unit["command"]), user)
-    return lambda: _request(unit)
+    return lambda: _request(unit, ports)
 
 
-def _command(command: list[str], user: Callable[[], int | str | None]) -> str:
-    run(command, user(), within_s=LONGEST_S)
+def _command(command: list[str], user: Privilege | None) -> str:
+    run(command, user, within_s=LONGEST_S)
     return ""
 
 
-def _request(unit: Mapping[str, Any]) -> str:
+def _request(unit: Mapping[str, Any], ports: Ports) -> str:
     place = decide(unit["host"], unit["port"])
+    check_port(place, ports)
     headers = [(str(name), str(value)) for name, value in unit["headers"]]
     try:
         answer = ask(

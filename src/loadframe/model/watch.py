@@ -13,7 +13,9 @@ class WatchPlan:
     """What to watch and what to do then. Times in seconds; no secret is in it.
 
     find: how the service's processes are found, also after it was started again: pid, started, listen (number, port),
-    groups (folders of its control group), command line, user. server: a database's address, as it gave it itself.
+    groups (folders of its control group), command line; and whose it is: uids (real, effective, saved) and program.
+    port_users: by each port of this machine that is asked, who listened there when the watch began. server: a
+    database's address, as it gave it itself.
     sources: addresses and commands that tell counters. unit: one unit of work: an HTTP request or a command. limits:
     that the study declares. keep_days, keep_bytes: what is kept of the day files, the day in progress in any case.
     """
@@ -25,6 +27,7 @@ class WatchPlan:
     for_s: float | None = None
     load: str = ""
     find: Mapping[str, Any] = field(default_factory=dict)
+    port_users: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     server: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Mapping[str, Any], ...] = ()
     unit: Mapping[str, Any] = field(default_factory=dict)

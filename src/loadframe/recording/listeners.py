@@ -84,6 +84,14 @@ def families_of(port: int, *, asking: Asking | None = None) -> tuple[int, ...]:
     )
 
 
+def users_of(port: int, *, asking: Asking | None = None) -> frozenset[int]:
+    """The users of the sockets that take connections at this port of ours. RecordingError as `established`."""
+    number = socket.htons(port)
+    requests = (_PORT_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN, number) for family in FAMILIES)
+    bodies = (body for request in requests for body in _dump(request, asking))
+    return frozenset(int(_INET_MESSAGE.unpack_from(body)[-2]) for body in bodies if len(body) >= _INET_MESSAGE.size)
+
+
 def parse_inet(body: bytes) -> Listener | None:
     """One inet_diag_msg; None for one that is cut short or does not listen."""
     if len(body) < _INET_MESSAGE.size:
