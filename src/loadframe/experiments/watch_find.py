@@ -14,9 +14,9 @@ from loadframe.errors import RecordingError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
-from loadframe.host.trust import user
 from loadframe.kinds.behind import comm_of, parents
 from loadframe.recording.listeners import Asking, users_of
+from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_LIST = 4096

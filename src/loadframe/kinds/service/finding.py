@@ -18,9 +18,9 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
-from loadframe.host.trust import weak_point
 from loadframe.kinds.behind import comm_of, family_of, listeners
 from loadframe.study.declaration import TargetTable
+from loadframe.system.trust import weak_point
 
 CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
 """The last part of a container's group, as Docker, Podman, containerd and CRI-O call it with systemd; alone without."""
