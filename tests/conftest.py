@@ -76,6 +76,22 @@ def _heeded_signals() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _ended_with_their_block() -> Iterator[None]:
+    """What a test holds by `with` is killed where it fails in that block: Popen waits for its end without a limit, and
+    the time limit of pytest, where it was that which ended the test, strikes once."""
+    leave = subprocess.Popen.__exit__
+
+    def killed(self: subprocess.Popen[Any], kind: type[BaseException] | None, *more: Any) -> None:
+        if kind is not None:
+            self.kill()
+        leave(self, kind, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__exit__", killed)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_state() -> Iterator[Path]:
     """Leases and temporary data of the tests lie apart from the user's. A server under another user must be able to
     enter, which pytest's own folders do not allow."""

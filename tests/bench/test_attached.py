@@ -24,6 +24,7 @@ from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 from loadframe.workloads import ownership
+from waiting import await_that
 
 Opened = Callable[[Study], RunFolder]
 KINDS = (*foreign.KINDS, pytest.param("mysql", marks=pytest.mark.mysql))
@@ -178,8 +179,8 @@ def test_what_a_killed_command_has_begun_is_waited_for(server: foreign.Server) -
     before = in_effect(server), server.schemas()
     with ThreadPoolExecutor(1) as pool:
         begun = pool.submit(killed._control.ask, SLOW[server.kind])  # type: ignore[attr-defined]
-        while not server.ask(DOING[server.kind]):
-            assert not begun.done()
+        await_that(lambda: server.ask(DOING[server.kind]) or begun.done(), "it has begun")
+        assert not begun.done()
         place.settle()
         assert (in_effect(server), server.schemas()) != before
     if server.kind in foreign.FAMILY:

@@ -48,7 +48,7 @@ def silent() -> Iterator[int]:
                 except OSError:
                     return
 
-        thread = threading.Thread(target=accept)
+        thread = threading.Thread(target=accept, daemon=True)
         thread.start()
         try:
             yield int(server.getsockname()[1])

@@ -84,7 +84,7 @@ class Answering(BaseHTTPRequestHandler):
 def serving(breaks: int) -> Iterator[str]:
     """The study of such a service."""
     server = Server(breaks)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield STUDY.format(port=server.server_port)

@@ -113,7 +113,7 @@ def killed_in_step(number: int, driver: str = "ndb_points", argument: str = "") 
                 return
             over.wait(0.02)
 
-    thread = threading.Thread(target=wait)
+    thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     try:
         yield done

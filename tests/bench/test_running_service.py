@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,12 +28,14 @@ from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.experiments import limits_now
+from loadframe.host import listening
 from loadframe.kinds.service.finding import find
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.running import RunningService
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
+from waiting import await_that
 
 Opened = Callable[[Study], RunFolder]
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -92,14 +93,8 @@ def started(folder: Path, *more: str, port: int = 0) -> Service:
         port = int(probe.getsockname()[1])
     command = [sys.executable, str(SERVING), "--port", str(port), "--data", str(folder), *more]
     service = Service(subprocess.Popen(command, stdout=subprocess.DEVNULL), port)
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        try:
-            service.get("/config")
-        except OSError:
-            continue
-        return service
-    raise AssertionError("the service of the test did not start")
+    await_that(lambda: listening.ports_of([service.pid]), "the service listens", of=service.process)
+    return service
 
 
 @pytest.fixture
@@ -161,8 +156,8 @@ def test_it_is_found_by_its_pid_and_by_its_port_with_all_its_processes(tmp_path:
             assert (found.pids()[0] == one.pid) == ("pid" in named)
         found = find(study_of({"pid": one.pid}).target)
         os.kill(worker, signal.SIGKILL)
-        while len(pids := found.pids()) < 2 or pids[1] == worker:
-            assert pids[0] == one.pid
+        pids = await_that(lambda: (now := found.pids())[1:] not in ((), (worker,)) and now, "another worker")
+        assert pids and pids[0] == one.pid
     finally:
         os.kill(one.pid, signal.SIGSTOP)
         for pid in find(study_of({"pid": one.pid, "listen": one.port}).target).pids()[::-1]:
@@ -375,8 +370,7 @@ def test_a_file_that_a_killed_command_has_changed_is_set_back(restartable: Resta
     OwnFile(restartable.file, "json", ["depth"]).set("depth", 9)
     if restarted:
         subprocess.run(target.restart, check=True)
-        while restartable.depth_now() != 9:
-            pass
+        await_that(lambda: restartable.depth_now() == 9, "it has started again")
     assert json.loads(restartable.file.read_bytes())["depth"] == 9
     again = RunningService.again(server.address)
     assert again.read("depth") == 9
@@ -476,8 +470,7 @@ def test_one_that_is_owned_is_changed_and_put_back(service: Service, tmp_path: P
 
 def kill_amid(victim: subprocess.Popen[bytes], after_s: float, *, changed: bool) -> None:
     """Kill it after so long, from its beginning or from the moment at which something is changed; it may end before."""
-    while changed and victim.poll() is None and not lists.read():
-        pass
+    await_that(lambda: not changed or victim.poll() is not None or lists.read(), "something is changed", 300.0)
     try:
         victim.wait(after_s)
     except subprocess.TimeoutExpired:

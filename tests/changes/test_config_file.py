@@ -19,6 +19,7 @@ from loadframe.cli import entry
 from loadframe.errors import ChangeError, TargetError
 from loadframe.kinds import config_file
 from loadframe.kinds.config_file import NAME, ConfigFile
+from waiting import await_that
 
 SERVER = {"kind": "mariadb", "address": "/run/theirs.sock", "option_file": "", "user": ""}
 RESTART = 'cat "$1" >> "$2" 2>/dev/null; echo restarted >> "$2"'
@@ -122,8 +123,7 @@ def test_a_restart_that_a_killed_command_has_begun_is_over_before_the_next(
 
     monkeypatch.setattr(config_file, "again", again)
     with subprocess.Popen(restart) as underway:
-        while not log.exists():
-            assert underway.poll() is None
+        await_that(log.exists, "the restart has begun", of=underway)
         try:
             ConfigFile.at(place.address).write(NAME, "")
         finally:

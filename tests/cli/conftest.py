@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from forked import Result, forked
 from loadframe.host.state import state_directory
+from waiting import await_that
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PATIENCE_S = 90.0
@@ -90,11 +90,12 @@ class Running:
 
     def wait_for(self, steps: int, file: str) -> None:
         """Until it has a lease, and so many lines of that file of its run."""
-        until = time.monotonic() + PATIENCE_S
-        while not (self.leases() and self.finished(file) >= steps):
+
+        def done() -> bool:
             assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.02)
+            return bool(self.leases()) and self.finished(file) >= steps
+
+        await_that(done, f"{steps} lines of {file}", PATIENCE_S)
         self.scratch = json.loads(self.leases()[-1].read_text())["folder"]
 
     def run(self) -> Path:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from waiting import await_that
 
 Start = Callable[..., Any]
 
@@ -87,15 +88,8 @@ def test_a_server_that_hangs_amid_a_change_does_not_keep_the_command(running: Ca
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_ctrl_c_while_its_data_are_made_ends_the_installer(running: Callable[..., Any], kind: str) -> None:
     command = running(kind, steps=0)
-    wait_for_processes(command, 2)  # an installer, and the server that it runs
+    await_that(lambda: len(command.processes()) >= 2, "an installer, and the server that it runs", of=command.process)
     ends(command)
-
-
-def wait_for_processes(command: Any, number: int) -> None:
-    """Until so many name its folder."""
-    until = time.monotonic() + 60
-    while len(command.processes()) < number:
-        assert time.monotonic() < until and command.process.poll() is None
 
 
 @pytest.mark.server
@@ -103,6 +97,6 @@ def test_ctrl_c_while_limits_looks_at_a_server_of_its_own_says_what_ends(start: 
     file = tmp_path / "study.toml"
     file.write_text(STUDY.format(kind="nginx", workload="http", axis="concurrency", change="worker_processes = 2"))
     command = start("limits", "--target", str(file), "--over", "1m", steps=0)
-    wait_for_processes(command, 1)
+    await_that(command.processes, "a server of its own", of=command.process)
     said = ends(command)
     assert said.index("Ending nginx.") < said.index("Stopped.")

@@ -15,6 +15,7 @@ import pytest
 from forked import Result
 from loadframe.host import listening
 from readable import readable
+from waiting import await_that
 
 Command = Callable[..., Result]
 SERVING = readable(Path(__file__).parents[1] / "kinds" / "serving.py")
@@ -30,9 +31,7 @@ def port() -> Iterator[int]:
     """Where a service of the reader's listens."""
     with subprocess.Popen([sys.executable, str(SERVING), "--port", "0"]) as process:
         try:
-            while not (ports := listening.ports_of([process.pid])):
-                assert process.poll() is None
-            yield ports[0]
+            yield await_that(lambda: listening.ports_of([process.pid]), "the service listens", of=process)[0]
         finally:
             process.kill()
 

@@ -35,7 +35,7 @@ def printing() -> Iterator[Callable[[Path], object]]:
 
     def start(file: Path) -> None:
         file.touch()
-        threads.append(threading.Thread(target=write, args=(file,)))
+        threads.append(threading.Thread(target=write, args=(file,), daemon=True))
         threads[-1].start()
 
     yield start

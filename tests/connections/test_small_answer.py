@@ -100,7 +100,7 @@ def serving(talk: Callable[[socket.socket], None]) -> Iterator[int]:
             with connection:
                 talk(connection)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield listener.getsockname()[1]
         thread.join()

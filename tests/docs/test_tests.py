@@ -1,9 +1,11 @@
-"""What a test may replace: what has a public name. Private names move with the code, and a clock is an argument."""
+"""What a test may replace: what has a public name. Private names move with the code, and a clock is an argument. And
+how it waits: with a deadline."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +62,48 @@ def test_no_test_replaces_a_private_name_or_the_clock() -> None:
 )
 def test_what_is_found(code: str, name: str) -> None:
     assert [each for _, each in replaced(code)] == ([name] if name else [])
+
+
+WAITS = ("sleep", "wait", "select", "flush")
+
+
+def only_waits(text: str) -> Iterator[int]:
+    """The line of each loop that does nothing but wait for its condition; one until a time alone has its deadline."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.While) and not ast.unparse(node.test).startswith("time.monotonic() <"):
+            called = [
+                getattr(each.value.func, "attr", "")
+                for each in node.body
+                if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
+            ]
+            others = [each for each in node.body if not isinstance(each, ast.Pass | ast.Continue | ast.Assert)]
+            if len(called) == len(others) and set(called) <= set(WAITS):
+                yield node.lineno
+
+
+def test_what_is_waited_for_has_a_deadline() -> None:
+    """waiting.await_that, which then says what was seen. A command of its own is ended by the test that started it."""
+    paths = [path for path in TESTS.rglob("*.py") if path.name not in ("waiting.py", "follow.py")]
+    found = {str(path.relative_to(TESTS)): list(only_waits(path.read_text())) for path in paths}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "waits"),
+    [
+        ("while not ready(): pass", True),
+        ("while not ready():\n    assert process.poll() is None\n    time.sleep(0.1)", True),
+        ("while not ready() and time.monotonic() < until:\n    time.sleep(0.1)", True),
+        ("while time.monotonic() < until:\n    assert process.poll() is None", False),
+        ("while line := file.readline():\n    lines.append(line)", False),
+    ],
+)
+def test_which_loops_only_wait(code: str, waits: bool) -> None:
+    assert bool(list(only_waits(code))) == waits
+
+
+def test_a_process_that_a_failed_test_holds_ends_with_its_block() -> None:
+    """Popen would wait for its end, and the time limit of pytest has struck already."""
+    with pytest.raises(KeyError), subprocess.Popen(["sleep", "1000"]) as process:
+        raise KeyError
+    assert process.returncode == -9

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from network import Network
+
+from waiting import await_that
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 CONFINED = Path("/run/sshd")
@@ -42,9 +43,8 @@ def ssh_daemon(lan: Network, host: str, folder: Path) -> Iterator[Path]:
     process = subprocess.Popen(words, stderr=subprocess.PIPE)
     assert process.stderr is not None
     try:
-        until = time.monotonic() + 20
-        while b"Server listening" not in process.stderr.readline():
-            assert process.poll() is None and time.monotonic() < until
+        said = process.stderr.readline
+        await_that(lambda: b"Server listening" in said(), "the daemon listens", of=process, pause_s=0.0)
         yield config
     finally:
         process.terminate()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from waiting import await_that
 
 HELD_S = 300
 MIDDLE = ""
@@ -70,10 +71,8 @@ class Network:
     def _hold(self, name: str) -> None:
         holder = subprocess.Popen(["unshare", "--net", "sleep", str(HELD_S)])
         self._holders[name] = holder
-        mine, until = Path("/proc/self/ns/net").readlink(), time.monotonic() + 20
-        while Path(f"/proc/{holder.pid}/ns/net").readlink() == mine:
-            assert holder.poll() is None and time.monotonic() < until
-            time.sleep(0.01)
+        mine, theirs = (Path(f"/proc/{each}/ns/net") for each in ("self", holder.pid))
+        await_that(lambda: theirs.readlink() != mine.readlink(), "a network of its own", of=holder)
 
     def _join(self, name: str, number: int) -> None:
         self._hold(name)

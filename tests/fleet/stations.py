@@ -7,16 +7,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from waiting import WITHIN_S, await_that
+
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 PACE = Path(__file__).with_name("pace.py")
-WITHIN_S = 60.0
-"""For what a lease of 5 s bounds, on a machine that has other things to do."""
 LOADS_WITHIN_S = 150.0
 """A command, its agents, their workers and servers are started before that: 10 s alone, and 45 s with a load average of
 15 on two CPUs."""
@@ -139,13 +139,6 @@ class Station:
         return not left and not self.processes()
 
 
-def await_that(true: Callable[[], object], what: str, within_s: float = WITHIN_S) -> None:
-    until = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < until, f"not within {within_s:g} s: {what}"
-        time.sleep(0.05)
-
-
 def said_until_now(command: subprocess.Popen[str]) -> str:
     """What it has printed as errors, and where it is; it goes on."""
     assert command.stderr is not None
@@ -240,14 +233,14 @@ class Laboratory:
     def await_load(self) -> None:
         """Until all drivers make requests. What the command says is told where it has ended instead, or none come."""
         drivers = [each for each in self.stations if "driver" in each.roles]
-        command, until = self._begun[-1], time.monotonic() + LOADS_WITHIN_S
-        while not all(each.loads for each in drivers):
-            if command.poll() is not None:
-                out, said = command.communicate()
-                raise AssertionError(f"the command ended with {command.returncode} before its load\n{out}\n{said}")
-            late = "" if time.monotonic() < until else said_until_now(command)
-            assert not late, f"not within {LOADS_WITHIN_S:g} s: requests of all drivers\n{late}"
-            time.sleep(0.05)
+        command = self._begun[-1]
+        try:
+            await_that(
+                lambda: all(each.loads for each in drivers), "requests of all drivers", LOADS_WITHIN_S, of=command
+            )
+        except AssertionError as error:
+            said = said_until_now(command) if command.poll() is None else "\n".join(command.communicate())
+            raise AssertionError(f"{error}\n{said}") from None
 
     def await_as_before(self, within_s: float = WITHIN_S) -> None:
         """Until nothing is left on any host."""

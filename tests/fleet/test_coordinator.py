@@ -15,6 +15,7 @@ from loadframe.errors import StepVoid, TargetError
 from loadframe.fleet.coordinator import PIECE_BYTES, Coordinator, shares_of
 from loadframe.fleet.far_target import checked
 from loadframe.fleet.transport import Arrived
+from waiting import await_that
 
 MOST = 64 << 20
 
@@ -99,8 +100,7 @@ def taken(world: World, watched: tuple[str, ...] = ()) -> Any:
     drivers = [name for name in world.hosts if name not in watched]
     coordinator = Coordinator(world, drivers, watched)
     begun = coordinator.begin("step-1", shares_of(10, drivers), 5.0)
-    while not coordinator.wait(1.0):
-        pass
+    await_that(lambda: coordinator.wait(1.0), "the step ends")
     return begun, coordinator.collect(MOST)
 
 
@@ -200,8 +200,7 @@ def test_two_thousand_hosts_are_asked_as_two_are() -> None:
     drivers = list(world.hosts)
     coordinator = Coordinator(world, drivers)
     begun = coordinator.begin("s", shares_of(2000, drivers), 5.0)
-    while not coordinator.wait(1.0):
-        pass
+    await_that(lambda: coordinator.wait(1.0), "the step ends")
     assert len(coordinator.collect(MOST)) == 2000
     assert max(abs(host.start_s - begun.start_s) for host in world.hosts.values()) < 1e-6
 

@@ -8,7 +8,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from stations import await_that
 from workers import CLOSED
 from workers import engine as started
 
@@ -24,6 +22,7 @@ from loadframe.errors import FleetError
 from loadframe.fleet.declaration import Fleet, load
 from loadframe.fleet.engine import DaskEngine
 from loadframe.fleet.tasks import Came
+from waiting import await_that
 
 HOST = '[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "{name}"\n'
 ASKED: dict[str, Any] = {
@@ -46,9 +45,8 @@ def engine(tmp_path: Path) -> Iterator[DaskEngine]:
 
 
 def next_of(engine: DaskEngine) -> Came:
-    until = time.monotonic() + 60
-    while (came := engine.came(1.0)) is None:
-        assert time.monotonic() < until, "no task ends"
+    came = await_that(lambda: engine.came(1.0), "a task ends")
+    assert came is not None
     return came
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import network
 import pytest
 from network import Network
-from stations import Laboratory, Station, await_that
+from stations import Laboratory, Station
+
+from waiting import await_that
 
 DRIVERS = ("one", "two")
 pytestmark = [

@@ -13,7 +13,9 @@ import network
 import pytest
 from daemons import SSHD, ssh_daemon
 from network import Network
-from stations import Laboratory, Station, await_that, paced
+from stations import Laboratory, Station, paced
+
+from waiting import await_that
 
 RELAY = Path(__file__).with_name("relay.py")
 ONE_WAY_S = 0.1

@@ -18,7 +18,7 @@ from typing import Any
 import network
 import pytest
 from network import Network
-from stations import LOADS_WITHIN_S, Station, await_that
+from stations import LOADS_WITHIN_S, Station
 from workers import TOKEN, engine, laboratory, parent, trial_processes
 
 from loadframe.fleet import on_hosts
@@ -29,6 +29,7 @@ from loadframe.progress import Silent
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
+from waiting import await_that
 
 ON_TWO, ON_ONE = {"one": "a", "two": "b"}, {"one": "a", "two": "a"}
 """Kernels of the hosts."""

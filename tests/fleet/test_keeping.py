@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stations import await_that
 
 from loadframe.cages.groups import find, put, remove
 from loadframe.errors import CageError
@@ -22,6 +21,7 @@ from loadframe.fleet.keeping import Kept
 from loadframe.fleet.kept_waiting import TICK_S, KeptWaiting
 from loadframe.fleet.wire import BEAT_S, SILENT_S
 from loadframe.host.environment import python
+from waiting import await_that
 
 BEAT = b'{"beat": true}'
 STUDY = {

@@ -16,6 +16,7 @@ from daemons import SSHD, ssh_daemon
 from network import Network
 
 from loadframe.host.environment import python
+from waiting import await_that
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 ENDS_WITHIN_S = 30
@@ -36,12 +37,7 @@ def gone(number: int) -> bool:
 
 
 def number_in(path: Path) -> int:
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        if path.exists() and (text := path.read_text()).endswith("\n"):
-            return int(text)
-        time.sleep(0.05)
-    raise AssertionError(f"{path} was not written")
+    return int(await_that(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text(), f"{path}"))
 
 
 def program(folder: Path) -> Path:

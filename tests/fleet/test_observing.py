@@ -16,7 +16,7 @@ from typing import Any
 import network
 import pytest
 from network import Network
-from stations import Station, await_that
+from stations import Station
 from workers import laboratory
 
 from loadframe.errors import FleetError
@@ -28,6 +28,7 @@ from loadframe.progress import Silent
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
+from waiting import await_that
 
 TRIAL = '[[host]]\nname = "one"\nroles = ["trial"]\nworker = "one"\n'
 pytestmark = pytest.mark.skipif(not network.possible(), reason="no network namespaces may be made here")

@@ -14,11 +14,12 @@ import network
 import psutil
 import pytest
 from network import Network
-from stations import LOADFRAME, await_that
+from stations import LOADFRAME
 from workers import CLOSED, TOKEN, engine, laboratory, place
 
 from loadframe.fleet.authority import Authority
 from loadframe.fleet.dask_nodes import strangers_reach
+from waiting import await_that
 
 DOCS = Path(__file__).parents[2] / "docs/fleet.md"
 LISTENS_WIDE = ("--host", "0.0.0.0", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")

@@ -22,6 +22,7 @@ from fleet_simulated import (
 from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import CLOCKS_WITHIN_S, PIECE_BYTES, Begun, Coordinator, LogOf, shares_of
 from loadframe.fleet.merging import merge
+from waiting import await_that
 
 MOST = 128 << 20
 KINDS = [pytest.param(LABORATORY, id="laboratory"), pytest.param(WIDE, id="wide")]
@@ -31,8 +32,7 @@ QUESTIONS = ("prepare", "clock", "start", "ended", "read")
 def stepped(world: Simulated) -> tuple[Coordinator, Begun, list[LogOf]]:
     coordinator = Coordinator(world, list(world.hosts))
     begun = coordinator.begin("step-1", shares_of(len(world.hosts), coordinator.drivers), 5.0)
-    while not coordinator.wait(0.2):
-        pass
+    await_that(lambda: coordinator.wait(0.2), "the step ends", pause_s=0.0)
     return coordinator, begun, coordinator.collect(MOST)
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stations import await_that
 
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import HostTable
 from loadframe.study import load
+from waiting import await_that
 
 TAKES_S = 28.0
 """An owner's command may take 30 s."""

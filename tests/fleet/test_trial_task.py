@@ -14,11 +14,12 @@ from typing import Any
 import network
 import pytest
 from distributed import Client
-from stations import BACK_WITHIN_S, await_that
+from stations import BACK_WITHIN_S
 from workers import engine, laboratory, trial_processes
 
 from loadframe.fleet import trial_task
 from loadframe.fleet.wire import LEASE_S
+from waiting import await_that
 
 WORKER = Path(__file__).with_name("trial_on_worker.py")
 pytestmark = [

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from distributed import Client
-from stations import await_that
 from workers import TOKEN, attempts, engine, laboratory, parent, trial_processes
+
+from waiting import await_that
 
 
 @pytest.mark.measures

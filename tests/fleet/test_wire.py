@@ -71,7 +71,7 @@ def test_what_the_other_side_does_not_take_keeps_the_sender_no_longer_than_told(
         except BlockingIOError:
             break
     os.set_blocking(pipe[0], True)
-    reading = threading.Thread(target=take)
+    reading = threading.Thread(target=take, daemon=True)
     reading.start()
     assert send(pipe[1], data, 5.0)
     reading.join(5)

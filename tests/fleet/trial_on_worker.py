@@ -17,6 +17,7 @@ from loadframe.fleet.trial_lease import Lease
 from loadframe.fleet.trial_task import carry_out
 from loadframe.fleet.wire import LOAD_LEASE_S
 from loadframe.study import load
+from waiting import await_that
 
 FILE = Path("/proc/sys/net/core/somaxconn")
 CHANGED = '[host.settings]\n"net.core.somaxconn" = 5000\n[remedies]\nallow = ["target", "host"]\n'
@@ -55,19 +56,15 @@ def main() -> None:
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         future = client.submit(carry_out, json.dumps(asked), key="task-1", pure=False)
         lease = Lease(client, next(iter(client.scheduler_info()["workers"])), "task-1")
-        until = time.monotonic() + WITHIN_S
-        while value() == before:
-            assert time.monotonic() < until and not future.done(), future
-            time.sleep(0.05)
+        await_that(lambda: future.done() or value() != before, "the setting is changed", WITHIN_S)
+        assert not future.done(), future
         changed = value()
         begun, process = time.monotonic(), trial()
         if how == "killed":
             os.kill(process, signal.SIGKILL)
         else:  # no one speaks any more
             lease.end()
-        while value() != before or Path(f"/proc/{process}").exists():
-            assert time.monotonic() - begun < WITHIN_S
-            time.sleep(0.02)
+        await_that(lambda: value() == before and not Path(f"/proc/{process}").exists(), "all is as before", WITHIN_S)
         back_s = time.monotonic() - begun
         answer = json.loads(future.result(timeout=WITHIN_S))
         lease.end()

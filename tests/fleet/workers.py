@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from stations import LOADFRAME, await_that
+from stations import LOADFRAME
 
 from loadframe.host.environment import python
+from waiting import await_that
 
 SERVICE = """
 import json, os, sys, threading, time

@@ -268,7 +268,7 @@ def test_what_is_being_written_is_not_removed(places: Path, monkeypatch: pytest.
 
     def swept_meanwhile(descriptor: int) -> None:
         if not sweeper:
-            sweeper.append(threading.Thread(target=sweep))
+            sweeper.append(threading.Thread(target=sweep, daemon=True))
             sweeper[0].start()
             sweeper[0].join(0.2)
         to_disk(descriptor)

@@ -17,7 +17,7 @@ from loadframe.host.signals import STOPPING, undisturbed
 def another_thread() -> Iterator[None]:
     """That blocks no signal, as those of the libraries that we use."""
     over = threading.Event()
-    thread = threading.Thread(target=over.wait)
+    thread = threading.Thread(target=over.wait, daemon=True)
     thread.start()
     yield
     over.set()
@@ -44,7 +44,7 @@ def test_in_another_thread_nothing_is_changed() -> None:
         with undisturbed():
             seen.append(signal.getsignal(signal.SIGINT))
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]

@@ -131,7 +131,7 @@ def test_a_scan_that_begins_is_asked_for_by_no_thread_that_looks_in_between() ->
 def test_whoever_puts_into_a_full_queue_waits_for_room() -> None:
     queue: Queue[int] = Queue(2)
     assert queue.empty() and queue.put(1) and queue.put(2) and queue.full()
-    putting = threading.Thread(target=queue.put, args=(3,))
+    putting = threading.Thread(target=queue.put, args=(3,), daemon=True)
     putting.start()
     assert [queue.get(), queue.get(), queue.get()] == [1, 2, 3]
     putting.join()
@@ -149,7 +149,7 @@ def test_a_closed_queue_is_emptied_and_one_that_drops_is_empty() -> None:
 def test_closing_wakes_all_who_wait() -> None:
     full, empty = Queue[int](1), Queue[int](1)
     full.put(1)
-    waiting = [threading.Thread(target=full.put, args=(2,)), threading.Thread(target=empty.get)]
+    waiting = [threading.Thread(target=full.put, args=(2,)), threading.Thread(target=empty.get, daemon=True)]
     for thread in waiting:
         thread.start()
     full.close()

@@ -26,6 +26,7 @@ from loadframe.indexing.inotify import Inotify
 from loadframe.indexing.readers import Reader, Records
 from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store
+from waiting import await_that
 
 FOLLOW = Path(__file__).parents[1] / "commands" / "follow.py"
 
@@ -57,8 +58,7 @@ def following(store: Store, tree: Path, reader: Reader, **options: int) -> Itera
 
 def catch_up(following: Following) -> None:
     """Until nothing comes any more. Records of what was done are in the kernel's queue when the call returns."""
-    while following.step(0.05) or not following.drained:
-        pass
+    await_that(lambda: not following.step(0.05) and following.drained, "all changes are applied", 200.0, pause_s=0.0)
 
 
 def equal(store: Store, tree: Path) -> None:
@@ -344,8 +344,7 @@ def test_records_that_come_twice_and_in_another_order_change_nothing(store: Stor
             told += churn.change()
         random.Random(1).shuffle(told)
         reader.given += [Records(told), Records(told)]
-        while follower.step(0):
-            pass
+        await_that(lambda: not follower.step(0), "all changes are applied", pause_s=0.0)
         equal(store, tree)
 
 
@@ -357,8 +356,7 @@ def test_injected_records_leave_the_database_equal_to_the_tree(store: Store, tre
     reader = Injected(names, 1000, count=3000, clock=lambda: float(next(now)))
     with following(store, tree, reader) as follower:
         follower.start()
-        while follower.done.records < 3000:
-            follower.step(0)
+        await_that(lambda: not follower.step(0) and follower.done.records >= 3000, "3,000 records", pause_s=0.0)
         equal(store, tree)
         assert follower.done.records == 3000
 

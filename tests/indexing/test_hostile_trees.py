@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import select
 import shutil
 import sqlite3
 import subprocess
@@ -40,6 +39,7 @@ from loadframe.indexing.recorded import Recorded
 from loadframe.indexing.store import Store, connect
 from loadframe.indexing.trees import Shape
 from loadframe.indexing.walking import Passed, below, looked_up
+from waiting import await_that
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 SOURCE = str(Path(loadframe.__file__).parents[1])
@@ -106,9 +106,10 @@ def test_killed_in_a_scan_the_next_one_ends_with_every_entry(
     (folder / "config.json").write_text(config.text())
     process = subprocess.Popen([*PIPELINE, str(folder / "config.json")])
     applied = [config.applied(number) for number in range(2)]
-    while sum(path.stat().st_size for path in applied if path.exists()) < 200 * ID_BYTES:
-        assert process.poll() is None, "it ended before it could be killed"
-        select.select([], [], [], 0.001)
+    await_that(
+        lambda: sum(path.stat().st_size for path in applied if path.exists()) >= 200 * ID_BYTES,
+        "200 entries are acknowledged", of=process, pause_s=0.001,
+    )  # fmt: skip
     process.kill()
     process.wait()
     told = b"".join(path.read_bytes() for path in applied)
@@ -120,8 +121,7 @@ def test_killed_in_a_scan_the_next_one_ends_with_every_entry(
 
 
 def catch_up(following: Following) -> None:
-    while following.step(0.05) or not following.drained:
-        pass
+    await_that(lambda: not following.step(0.05) and following.drained, "all changes are applied", 200.0, pause_s=0.0)
 
 
 @pytest.mark.parametrize("kind", ["fanotify", "inotify"])
@@ -178,8 +178,7 @@ def test_directories_thousands_deep_are_scanned_and_followed(
             with closing(reader), Beneath(tree) as root, closing(Following(store, tree, reader)) as following:
                 last = root.directory(b"/".join([b"n"] * levels))
                 os.close(os.open(b"new", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=last))
-                while not following.done.records:
-                    following.step(5.0)
+                await_that(lambda: following.step(5.0) and following.done.records, "a record of the change")
                 catch_up(following)
                 equal(store, tree)
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from loadframe.host.environment import python
+from loadframe.host.identity import identify
 from loadframe.indexing.changes import Change
 from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import everything
@@ -20,6 +21,7 @@ from loadframe.indexing.keeping import Keeping
 from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store, connect
 from loadframe.workloads.request_log import RECORD
+from waiting import await_that
 
 PROGRAM = tuple(python("loadframe.indexing.keeping"))
 
@@ -117,11 +119,7 @@ def test_killed_no_process_goes_on_changing_the_tree(database: dict[str, str], t
     running = started(database, tree, tmp_path / "run", log="inotify", change_rate=200.0, seconds=600.0)
     begin(running)
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
-    while not (found := children.read_text().split()):
-        assert running.poll() is None
-    child = Path(f"/proc/{found[0]}")
+    child = Path(f"/proc/{await_that(lambda: children.read_text().split(), 'it has a child', of=running)[0]}")
     running.kill()
     running.communicate()
-    until = time.monotonic() + 60
-    while child.exists() and (child / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until, "the changes go on"
+    await_that(lambda: identify(int(child.name)) is None, "the changes end")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -25,6 +23,7 @@ from loadframe.indexing.scanning import Looked, scan
 from loadframe.indexing.store import COLUMNS, Store, connect
 from loadframe.indexing.trees import Shape
 from loadframe.workloads import request_log
+from waiting import await_that
 
 names = st.binary(min_size=1, max_size=255).filter(
     lambda name: b"/" not in name and b"\0" not in name and name not in (b".", b"..")
@@ -170,10 +169,10 @@ def test_a_pipeline_that_is_killed_has_lost_nothing_that_it_acknowledged_and_beg
     config = replace(config, batch=5, scanners=2)
     process = subprocess.Popen(command(config))
     applied = [config.applied(number) for number in range(2)]
-    enough = 200 * 16
-    while sum(path.stat().st_size for path in applied if path.exists()) < enough:
-        assert process.poll() is None, "it ended before it could be killed"
-        select.select([], [], [], 0.001)
+    await_that(
+        lambda: sum(path.stat().st_size for path in applied if path.exists()) >= 200 * 16,
+        "200 entries are acknowledged", of=process, pause_s=0.001,
+    )  # fmt: skip
     process.kill()
     process.wait()
     acknowledged = b"".join(path.read_bytes() for path in applied)
@@ -188,12 +187,12 @@ def test_each_process_stays_on_a_cpu_of_its_own(config: Config) -> None:
     running = subprocess.Popen(command(replace(config, scanners=2, seconds=60.0)))
     try:
         children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
-        until = time.monotonic() + 30.0
-        while len(used := [os.sched_getaffinity(int(pid)) for pid in children.read_text().split()]) < 2 or any(
-            len(cpus) > 1 for cpus in used
-        ):
-            assert time.monotonic() < until, f"CPUs of the processes: {used}"
-            time.sleep(0.05)
+
+        def placed() -> list[set[int]]:
+            found = [os.sched_getaffinity(int(pid)) for pid in children.read_text().split()]
+            return found if len(found) >= 2 and all(len(cpus) == 1 for cpus in found) else []
+
+        used = await_that(placed, "two processes on one CPU each", of=running)
     finally:
         running.kill()
         running.wait()

@@ -17,6 +17,7 @@ from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Records
+from waiting import await_that
 
 
 class Endless:
@@ -173,9 +174,15 @@ def test_a_directory_that_cannot_be_opened_is_a_lost_record_and_one_that_is_gone
     monkeypatch.setattr(kernel, "open_by_handle", refuse)
     (tree / "a/new").touch()
     said, changes = "", []
-    while found[0] == 0:
+
+    def refused() -> bool:
+        nonlocal said
         read = reader.read(1)
-        said, changes = said + read.lost, [*changes, *read.changes]
+        said += read.lost
+        changes.extend(read.changes)
+        return found[0] > 0
+
+    await_that(refused, "the file is opened")
     assert lost in said and bool(lost) == bool(said)
     assert (b"a/new" in {change.path for change in changes}) == (number == 12 and not lost)
     reader.close()

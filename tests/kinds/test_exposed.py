@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from loadframe.kinds.exposed import GIVEN_UP_FOR_GOOD, Exposure
 from loadframe.kinds.exposed_sources import sources_of
 from loadframe.study.exposed_tables import MetricsTable
 from peers import HTTP, peer
+from waiting import await_that
 
 SERVICE = Path(__file__).with_name("exposing.py")
 
@@ -41,7 +41,7 @@ def lying(answer: Answer) -> Iterator[int]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
         yield server.server_port
@@ -270,9 +270,7 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
     script = f"sleep 600 & echo $! > {noted}; echo a 1"
     assert exposure(0, command=["sh", "-c", script]).now() in ({}, {"service.a": 1.0})
     child = Path(f"/proc/{noted.read_text().strip()}")
-    deadline_s = time.monotonic() + 10
-    while child.exists() and "Z" not in (child / "stat").read_text().rpartition(")")[2][:3]:
-        assert time.monotonic() < deadline_s
+    await_that(lambda: not child.exists() or "Z" in (child / "stat").read_text().rpartition(")")[2][:3], "it has ended")
 
 
 def test_a_program_that_is_not_there_is_named() -> None:

@@ -22,6 +22,7 @@ from loadframe.kinds.base import Target
 from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
 from loadframe.kinds.mysql_control import Control
 from loadframe.model import TargetState
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 
@@ -161,8 +162,7 @@ def test_high_water_marks_and_cached_tables_begin_again(mariadb: Target) -> None
         client.cursor().execute(f"SELECT * FROM t{number}")
         client.close()
     before = mariadb.counters()
-    while mariadb.counters()["Threads_connected"] > 1:  # a server notices a closed connection a moment later
-        continue
+    await_that(lambda: mariadb.counters()["Threads_connected"] == 1, "the server notices the closed connections")
     mariadb.reset()
     after = mariadb.counters()
     assert before["Max_used_connections"] == 5

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -23,6 +22,7 @@ from loadframe.kinds.nginx.status import parse
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.nginx.workers import Looks
 from loadframe.model import TargetState
+from waiting import await_that
 
 SOON_S = 10.0
 OTHERS = {"integer": 7, "number": 7, "bytes": 4096, "duration": 7}
@@ -58,14 +58,6 @@ def connect(nginx: NginxTarget, clients: ExitStack, count: int) -> list[socket.s
             one.sendall(b"GET / HTTP/1.1\r\n")
         made.append(one)
     return made
-
-
-def until(holds: object, what: str) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -175,7 +167,7 @@ def test_requests_and_connections_are_counted(nginx: NginxTarget, clients: ExitS
     for _ in range(5):
         assert get(nginx, "/a") == b"x" * 100
     connect(nginx, clients, 4)
-    until(lambda: nginx.counters()["connections"] == before["connections"] + 4, "four clients are seen")
+    await_that(lambda: nginx.counters()["connections"] == before["connections"] + 4, "four clients are seen")
     after = nginx.counters()
     assert after["requests"] >= before["requests"] + 5
     assert after["accepts"] == before["accepts"] + 9
@@ -188,10 +180,10 @@ def test_the_connections_that_clients_can_have_are_as_many_as_it_says(nginx: Ngi
     allowed = nginx.counters()["connections_allowed"]
     assert allowed == 20 - OWN_CONNECTIONS - 1
     connect(nginx, clients, int(allowed) - 1)  # our own look is the last one
-    until(lambda: nginx.counters()["connections"] == allowed, "all that it says it has room for")
+    await_that(lambda: nginx.counters()["connections"] == allowed, "all that it says it has room for")
     assert nginx.counters()["connections_reused"] == 0
     more = connect(nginx, clients, 20)
-    until(lambda: any(map(closed, more)), "others are closed at once")
+    await_that(lambda: any(map(closed, more)), "others are closed at once")
     clients.close()
     counters = nginx.counters()
     assert counters["connections_refused"] + counters["connections_reused"] >= 1, "and that is counted"
@@ -215,7 +207,7 @@ def test_while_all_connections_are_taken_the_other_counters_are_there(nginx: Ngi
         connect(nginx, clients, 5)
         return "requests" not in nginx.counters()
 
-    until(full, "there is no room for our own look")
+    await_that(full, "there is no room for our own look")
     counters = nginx.counters()
     assert {"workers", "worker_cpu"} <= counters.keys()
     assert counters["connections"] == 20 - OWN_CONNECTIONS > counters["connections_allowed"]
@@ -226,7 +218,7 @@ def test_while_all_connections_are_taken_the_other_counters_are_there(nginx: Ngi
 def test_a_want_of_descriptors_is_counted(nginx: NginxTarget, clients: ExitStack) -> None:
     running(nginx, {"RLIMIT_NOFILE": 40}, worker_connections=200)
     connect(nginx, clients, 60)
-    until(lambda: nginx.counters()["descriptors_refused"] > 0, "accept4() fails for want of descriptors")
+    await_that(lambda: nginx.counters()["descriptors_refused"] > 0, "accept4() fails for want of descriptors")
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -237,7 +229,7 @@ def test_a_worker_that_dies_is_replaced_and_known(nginx: NginxTarget) -> None:
     running(nginx, worker_processes=2)
     master, first, second = nginx.pids()
     os.kill(first, signal.SIGKILL)
-    until(lambda: len(set(nginx.pids()) - {master, first, second}) == 1, "another one has its place")
+    await_that(lambda: len(set(nginx.pids()) - {master, first, second}) == 1, "another one has its place")
     assert len(nginx.pids()) == 3
 
 
@@ -250,8 +242,8 @@ def test_a_worker_whose_successor_is_not_there_yet_is_looked_for_again(
     os.kill(first, signal.SIGKILL)
     with monkeypatch.context() as between:
         between.setattr(Server, "workers", lambda _: (second,))
-        until(lambda: nginx.pids() == (master, second), "one has ended, and no other is there yet")
-    until(lambda: len(nginx.pids()) == 3, "another one has its place")
+        await_that(lambda: nginx.pids() == (master, second), "one has ended, and no other is there yet")
+    await_that(lambda: len(nginx.pids()) == 3, "another one has its place")
 
 
 @server
@@ -259,11 +251,11 @@ def test_nothing_is_left_when_the_master_is_killed_and_the_target_destroyed(ngin
     running(nginx, worker_processes=3)
     master, *workers = nginx.pids()
     os.kill(master, signal.SIGKILL)
-    until(lambda: not nginx.healthy(), "it is not well")
+    await_that(lambda: not nginx.healthy(), "it is not well")
     with pytest.raises(TargetError, match="SIGKILL"):
         nginx.counters()
     nginx.destroy()
-    until(lambda: not any(alive(pid) for pid in workers), "its workers have ended")
+    await_that(lambda: not any(alive(pid) for pid in workers), "its workers have ended")
 
 
 def alive(pid: int) -> bool:

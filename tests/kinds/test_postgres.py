@@ -30,6 +30,7 @@ from loadframe.kinds.postgres.counters import Looks, statement
 from loadframe.kinds.postgres.settings import CATALOGUE
 from loadframe.kinds.postgres.target import PostgresTarget, check_settings, in_our_units
 from loadframe.model import Endpoint, TargetState
+from waiting import await_that
 
 # --- without a server -------------------------------------------------------------------------------------------------
 
@@ -227,15 +228,13 @@ def test_refused_connections_waits_for_locks_and_the_log_are_counted(postgres: T
             pass
         one.execute("SELECT pg_advisory_lock(1)")
         two.pgconn.send_query(b"SELECT pg_advisory_lock(1)")
-        while postgres.counters()["lock_waiters"] == 0:
-            continue
+        await_that(lambda: postgres.counters()["lock_waiters"], "one waits for the lock")
         waiting = postgres.counters()
         later = postgres.counters()
         assert later["waiting_lock"] > waiting["waiting_lock"]
         assert later["active"] == 1
         one.execute("SELECT pg_advisory_unlock(1)")
-        while two.pgconn.get_result() is not None:
-            continue
+        await_that(lambda: two.pgconn.get_result() is None, "it has the lock")
         after = postgres.counters()
     assert after["connections_refused"] == before["connections_refused"] + 1
     assert after["wal_bytes"] >= before["wal_bytes"]

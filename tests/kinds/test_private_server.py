@@ -15,6 +15,7 @@ from loadframe.host.leases import Lease, mark_of
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.kinds.private_server import PrivateServer
+from waiting import await_that
 
 INSTALLER = "sleep 1000 {folder} & echo started; wait"
 """It has another program do the work, as installers do."""
@@ -51,8 +52,8 @@ def test_ctrl_c_while_a_program_runs_ends_all_that_it_has_started(
 ) -> None:
     def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
         monkeypatch.undo()
-        while "started" not in "".join(file.read_text() for file in server.folder.glob("*.log")):
-            assert process.poll() is None
+        logs = server.folder.glob
+        await_that(lambda: "started" in "".join(log.read_text() for log in logs("*.log")), "it has started", of=process)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess.Popen, "wait", interrupted)

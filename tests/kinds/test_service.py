@@ -26,6 +26,7 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.service.server import MOST_LOG_BYTES
 from loadframe.model import TargetState
 from loadframe.study import Study, validate
+from waiting import await_that
 
 from .declaring import COMMAND, POOL, SERVING, THREADS
 
@@ -412,8 +413,8 @@ def test_what_it_logs_does_not_fill_the_disk(make: Make, lease: Lease) -> None:
     target = make(**habit("logs"))
     target.start(TargetState())
     log = next(lease.folder.glob("*/error.log"))
-    while log.stat().st_size <= MOST_LOG_BYTES:
-        assert target.pids()
+    await_that(lambda: log.stat().st_size > MOST_LOG_BYTES, "a log that is too large")
+    assert target.pids()
     target.counters()
     assert log.stat().st_size < MOST_LOG_BYTES
     assert len(target.log_tail()) <= 1 << 16
@@ -441,8 +442,8 @@ def test_workers_of_a_supervisor_are_found_as_they_come_and_go(make: Make, lease
     target.start(TargetState())
     first, worker = target.pids()
     os.kill(worker, 9)
-    while len(found := target.pids()) < 2 or found[1] == worker:
-        assert target.pids()[0] == first
+    await_that(lambda: target.pids()[1:] not in ((), (worker,)), "another worker")
+    assert target.pids()[0] == first
     target.stop()
     assert left(lease) == ()
 
@@ -465,8 +466,7 @@ def test_one_that_dies_is_told_by_whatever_is_asked_next(make: Make) -> None:
     target = make()
     target.start(TargetState())
     os.kill(target.pids()[0], 9)
-    while target.pids():
-        pass
+    await_that(lambda: not target.pids(), "it has ended")
     with pytest.raises(TargetError, match=r"died .SIGKILL"):
         target.counters()
 
@@ -561,8 +561,7 @@ def test_a_helper_that_dies_is_told(make: Make) -> None:
     target = make(**{"with": [DATABASE]})
     target.start(TargetState())
     os.kill(target.processes()["database"][0], 9)
-    while target.processes()["database"]:
-        pass
+    await_that(lambda: not target.processes()["database"], "the helper has ended")
     with pytest.raises(TargetError, match="The helper database died"):
         target.counters()
 

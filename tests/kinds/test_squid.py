@@ -7,7 +7,7 @@ import os
 import signal
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from loadframe.kinds.squid.manager import connected, descriptors, parse_config, 
 from loadframe.kinds.squid.settings import CATALOGUE
 from loadframe.kinds.squid.target import SquidTarget
 from loadframe.model import SettingValue, TargetState
+from waiting import await_that
 
 DISK = {"cache_dir_kind": "aufs", "cache_dir_size": 20 << 20, "maximum_object_size_in_memory": 1000}
 
@@ -51,16 +52,8 @@ def get(target: SquidTarget, name: str) -> bytes:
 
 def kill(target: SquidTarget) -> None:
     os.kill(target.pids()[0], signal.SIGKILL)
-    until(lambda: target.pids() == ())
+    await_that(lambda: target.pids() == (), "it has ended")
     target.stop()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Squid writes, drops and counts after it has answered."""
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline, "it should hold by now"
-        time.sleep(0.01)
 
 
 # --- what it counts and keeps -----------------------------------------------------------------------------------------
@@ -73,7 +66,7 @@ def test_hits_misses_and_what_is_stored_are_counted_without_our_questions(squid:
     before = squid.counters()
     for _ in range(3):
         assert [len(get(squid, name)) for name in names] == [50_000] * 5
-    until(lambda: squid.counters()["disk_writes"] == 5)
+    await_that(lambda: squid.counters()["disk_writes"] == 5, "five files are written")
     grown = {name: value - before[name] for name, value in squid.counters().items()}
     assert (grown["requests"], grown["hits"], grown["misses"], grown["fetches"]) == (15, 10, 5, 5)
     assert grown["not_in_memory"] == 5 + grown["disk_reads"]
@@ -99,7 +92,7 @@ def test_what_is_on_the_disk_survives_either_end_until_it_is_emptied(squid: Squi
 
     assert kept() == 0
     if kind != "none":
-        until(lambda: squid.counters()["disk_writes"] == 8)
+        await_that(lambda: squid.counters()["disk_writes"] == 8, "eight files are written")
     squid.stop()
     squid.start(state)
     assert kept() == (0 if kind == "none" else 8)
@@ -117,7 +110,7 @@ def test_what_makes_room_on_the_disk_is_counted(squid: SquidTarget) -> None:
     squid.start(TargetState({**DISK, "cache_dir_size": 1 << 20, "cache_swap_low": 40, "cache_swap_high": 50}))
     for name in put(squid, 16, size=100_000):
         get(squid, name)
-    until(lambda: squid.counters()["evictions"] > 0)
+    await_that(lambda: squid.counters()["evictions"] > 0, "one is evicted")
     found = squid.counters()
     assert found["disk_writes"] - found["objects_on_disk"] <= found["evictions"] <= found["disk_writes"]
 
@@ -216,7 +209,7 @@ def test_its_death_is_told_and_nothing_of_it_is_left_in_shared_memory(squid: Squ
     ours = f"{lease.shared_name}-*"
     assert list(Path("/dev/shm").glob(ours))
     os.kill(squid.pids()[0], signal.SIGKILL)
-    until(lambda: squid.pids() == ())
+    await_that(lambda: squid.pids() == (), "it has ended")
     with pytest.raises(TargetError, match="SIGKILL"):
         squid.counters()
     squid.destroy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.nginx.cache import NginxCacheTarget
 from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.model import TargetState
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 FILE = {"storage_kind": "file", "storage_size": 16 << 20}
@@ -40,9 +40,8 @@ def test_hits_misses_and_what_is_stored_are_counted(varnish: VarnishTarget) -> N
     (Path(varnish.endpoint().options["files"]) / "one").write_bytes(b"1" * 100_000)
     before = varnish.counters()
     assert {get(varnish, "one") for _ in range(5)} == {b"1" * 100_000}
-    deadline = time.monotonic() + 10
-    while varnish.counters()["requests"] < before["requests"] + 5 and time.monotonic() < deadline:
-        time.sleep(0.01)  # a thread of Varnish tells what it has done once it has done with the client
+    # a thread of Varnish tells what it has done once it has done with the client
+    await_that(lambda: varnish.counters()["requests"] >= before["requests"] + 5, "five requests are counted")
     grown = {name: value - before[name] for name, value in varnish.counters().items()}
     assert (grown["requests"], grown["hits"], grown["misses"], grown["fetches"]) == (5, 4, 1, 1)
     assert grown["storage_used"] >= 100_000
@@ -55,9 +54,7 @@ def test_a_cache_process_that_was_started_anew_is_noticed(varnish: VarnishTarget
     varnish.start(TargetState(FILE, {}))
     manager, cache = varnish.pids()
     os.kill(cache, signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{cache}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    await_that(lambda: not Path(f"/proc/{cache}").exists(), "the cache process has ended")
     with pytest.raises(TargetError, match="cache process has ended"):
         varnish.counters()
     varnish.stop()

@@ -28,6 +28,7 @@ from loadframe.live.view import MOST_LINES, RunView
 from loadframe.model import Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import Told
+from waiting import await_that
 
 from .conftest import DATA, LOADFRAME
 
@@ -234,9 +235,12 @@ def test_ctrl_c_stops_the_run_and_leaves_nothing_behind(tmp_path: Path) -> None:
             screen.read_until(b"Measuring at")
             os.write(screen.ours, b"\x03")
             screen.read_until(LEFT)
-            while measuring.poll() is None:
-                select.select([screen.ours], [], [], 0.1)
+
+            def ended() -> bool:
                 screen.rest()
+                return measuring.poll() is not None
+
+            await_that(ended, "the command ends")
         assert measuring.returncode == 130
         assert termios.tcgetattr(theirs) == before
         assert screen.said.rfind(LEFT) > screen.said.rfind(ENTERED)

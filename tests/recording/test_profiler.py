@@ -17,6 +17,7 @@ from loadframe.recording.profiles import perf
 from loadframe.recording.profiles.collapsed import parse
 from loadframe.recording.profiles.perf import Permission, frequency_hz, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
+from waiting import await_that
 
 BUSY = "import time\nuntil = time.monotonic() + 60\nwhile time.monotonic() < until:\n    sum(range(1000))\n"
 
@@ -131,8 +132,7 @@ def test_a_perf_that_fails_in_the_middle_leaves_the_thread_states(
     profiler.start({os.getpid(): "target"})
     assert profiler._perf is not None
     assert profiler._perf._process.wait() == 1
-    while profiler._threads.between(started, time.monotonic())[1] == 0:
-        time.sleep(0.001)
+    await_that(lambda: profiler._threads.between(started, time.monotonic())[1], "a look at the threads")
     profiler.stop()
     profiler.stop()
     assert "failed to mmap" in profiler.missing[-1].how_to_get_it

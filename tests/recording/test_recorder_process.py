@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from loadframe.recording.frames import UNRECORDED, Tick
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.recorder import RecorderProcess
+from waiting import await_that
 
 BURN = """
 import threading, time
@@ -48,13 +50,22 @@ def ticks_of(path: Path) -> list[Tick]:
         return reader.all_ticks()
 
 
-def wait_until_recorded(recorder: Recorder, source: str) -> list[Tick]:
-    """Flush until a source appears in the recording; pytest's timeout is the limit."""
-    while True:
+def recorded_until(recorder: Recorder, holds: Callable[[list[Tick]], bool], what: str) -> list[Tick]:
+    """Flush until that holds of the recording."""
+
+    def seen() -> list[Tick]:
         recorder.flush()
         ticks = ticks_of(recorder.path)
-        if any(source in tick.entries for tick in ticks):
-            return ticks
+        return ticks if holds(ticks) else []
+
+    return await_that(seen, what)
+
+
+def wait_until_recorded(recorder: Recorder, source: str, count: int = 0) -> list[Tick]:
+    """Flush until a source appears in the recording, and that has so many ticks."""
+    return recorded_until(
+        recorder, lambda ticks: len(ticks) >= count and any(source in tick.entries for tick in ticks), source
+    )
 
 
 def test_the_cpu_of_a_process_is_what_the_kernel_says_at_its_end(tmp_path: Path) -> None:
@@ -104,8 +115,7 @@ def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(t
         alone = len(wait_until_recorded(recorder, tasks)[-1].entries[tasks])
         child.stdin.write(b"go\n")
         child.stdin.flush()
-        while len(wait_until_recorded(recorder, tasks)[-1].entries.get(tasks, b"")) < 1.5 * alone:
-            continue
+        recorded_until(recorder, lambda ticks: len(ticks[-1].entries.get(tasks, b"")) >= 1.5 * alone, "two threads")
         child.kill()
         child.wait()
         wait_until_recorded(recorder, f"driver:{child.pid}:gone")
@@ -168,8 +178,7 @@ def test_processes_not_named_again_are_no_longer_followed(tmp_path: Path) -> Non
         recorder.follow("target", [])
         recorder.mark("unfollowed")
         before = len(wait_until_recorded(recorder, "mark:unfollowed"))
-        while len(ticks := wait_until_recorded(recorder, "mark:unfollowed")) < before + 3:
-            continue
+        ticks = wait_until_recorded(recorder, "mark:unfollowed", before + 3)
     assert not [name for name in ticks[-1].entries if name.startswith("target:")]
 
 
@@ -184,8 +193,7 @@ def test_the_cgroup_of_a_component_is_followed_until_it_is_gone(tmp_path: Path) 
         recorder.follow_cgroup("target", [])
         recorder.mark("unfollowed")
         before = len(wait_until_recorded(recorder, "mark:unfollowed"))
-        while len(ticks := wait_until_recorded(recorder, "mark:unfollowed")) < before + 3:
-            continue
+        ticks = wait_until_recorded(recorder, "mark:unfollowed", before + 3)
     assert entries[f"target:cgroup:{group}/cpu.stat"] == b"usage_usec 5\n"
     assert not [name for name in ticks[-1].entries if name.startswith("target:")]
 

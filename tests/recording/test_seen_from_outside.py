@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -18,8 +17,7 @@ from loadframe.recording.control import Recorder
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.readers import RecordingReader
-
-LONGEST_S = 60.0
+from waiting import await_that
 
 
 @contextmanager
@@ -41,14 +39,14 @@ def recorded(path: Path, pid: int, *, enough: Callable[[list[Tick]], bool]) -> d
     """The metrics of a process over a recording that goes on until there is enough of it."""
     with Recorder(path, interval_s=0.02) as recorder:
         recorder.follow("target", [pid])
-        until_s = time.monotonic() + LONGEST_S
-        while True:
+
+        def seen() -> list[Tick]:
             recorder.flush()
             with RecordingReader(path) as reader:
                 ticks = reader.all_ticks()
-            if enough(ticks):
-                break
-            assert time.monotonic() < until_s, "the recorder did not see it"
+            return ticks if enough(ticks) else []
+
+        ticks = await_that(seen, "the recorder sees it")
     followed = [tick.monotonic_s for tick in ticks if f"target:{pid}:tasks" in tick.entries]
     return window_metrics(ticks, followed[0], followed[-1])
 
@@ -111,9 +109,7 @@ def test_threads_that_wait_for_a_peer_are_counted_by_its_address(tmp_path: Path,
         for client in clients[:3]:
             client.sendall(b"request")
         by_port = {each.getpeername()[1]: each for each in asked}
-        waiting = 0
-        while waiting < 3:  # three requests arrive at the peer
-            waiting = sum(bool(_peek(each)) for each in by_port.values())
+        await_that(lambda: sum(bool(_peek(each)) for each in by_port.values()) == 3, "three requests at the peer")
         found = recorded(tmp_path / "a.lfr", pid, enough=lambda ticks: looks(ticks) >= 3)
     name = f"target.peer.127.0.0.1:{port}"
     assert found[f"{name}.connections"] == found[f"{name}.connections_most"] == 4

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.recording.profiles.threads import FUTEX, RUNNING, ThreadSampler, futex_kind, look, parse_stack
+from waiting import await_that
 
 STACK = """[<0>] futex_do_wait+0x46/0x90
 [<0>] __futex_wait+0x8a/0x100
@@ -74,15 +75,14 @@ def test_a_waiting_thread_of_this_process_is_seen_waiting() -> None:
         ready.set()
         release.wait()
 
-    waiting = threading.Thread(target=wait)
+    waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     sampler = ThreadSampler(lambda: (os.getpid(),))
     started = time.monotonic()
     try:
         ready.wait()
         sampler.start()
-        while sampler.between(started, time.monotonic())[1] < 5:
-            time.sleep(0.001)
+        await_that(lambda: sampler.between(started, time.monotonic())[1] >= 5, "five looks")
     finally:
         sampler.stop()
         release.set()

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from loadframe.ingest.store import NOTHING, Content
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.model import TargetState
 from loadframe.workloads.bulk_ingest import BulkIngest, shards_of
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 SOON_S = 60.0
@@ -180,7 +181,7 @@ def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
 ) -> None:
     state = {"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off", "pool": 3}
     target.apply(TargetState(state))
-    _await(lambda: len(target.processes()["loader"]) == 4)
+    await_that(lambda: len(target.processes()["loader"]) == 4, "four loaders")
     target.apply(TargetState({**state, "shard_shared_buffers": 48 << 20}))
     for number in range(20, 26):
         client = Client(target, number)
@@ -188,10 +189,10 @@ def test_a_pool_ends_with_its_server_and_survives_shards_that_restart(
             client.block()
             client.end()
     assert holds(shards, list(range(20, 26)))
-    _await(lambda: len(target.processes()["loader"]) == 4)
+    await_that(lambda: len(target.processes()["loader"]) == 4, "four loaders")
     server, *pool = target.processes()["loader"]
     os.kill(server, signal.SIGKILL)
-    _await(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pool))
+    await_that(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pool), "the pool has ended")
     target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))
 
 
@@ -206,7 +207,7 @@ def test_many_files_at_once_each_get_a_process_and_none_is_refused(target: BulkL
             client.end()
             client.stream.close()
     assert holds(shards, files)
-    _await(lambda: len(target.processes()["loader"]) == 1)
+    await_that(lambda: len(target.processes()["loader"]) == 1, "one loader")
 
 
 def test_settling_waits_for_who_loads(
@@ -279,7 +280,7 @@ def test_clients_killed_in_the_middle_lose_only_what_they_had_begun(target: Bulk
     workload.set_level(endpoint, 4)
     driver = workload.start(endpoint, 4, tmp_path / "step", 60.0)
     first = shards_of(endpoint)[0]
-    _await(lambda: _files(first) >= 3)
+    await_that(lambda: _files(first) >= 3, "three files")
     driver.kill()
     workload.after_step(endpoint)
     with psycopg.connect(first) as connection:
@@ -292,13 +293,6 @@ def test_clients_killed_in_the_middle_lose_only_what_they_had_begun(target: Bulk
 def _files(shard: str) -> int:
     with psycopg.connect(shard) as connection:
         return int((connection.execute("SELECT count(*) FROM loaded_file").fetchone() or (0,))[0])
-
-
-def _await(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + SOON_S
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_nothing_holds_nothing() -> None:

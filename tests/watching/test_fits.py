@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from loadframe.experiments.watch_process import RealChildren
 from loadframe.formats.watch_days import lines
+from waiting import await_that
 from watch_farm import DAY_S, ChildrenAtOnce, Farm, watching
 
 INTERVAL_S = 10.0
@@ -80,16 +80,11 @@ def test_a_child_that_hangs_is_killed_and_said_and_the_next_one_is_begun(
     children = RealChildren(within_s=0.5, command=lambda *_: [sys.executable, "-c", next(said)])
 
     def ended() -> object:
-        until_s = time.monotonic() + 60
-        while time.monotonic() < until_s:
-            children.fit(tmp_path, 0.0)  # as a watch asks: nothing begins while one is in progress
-            if (found := children.fitted()) is not None:
-                return found
-            time.sleep(0.01)
-        return None
+        children.fit(tmp_path, 0.0)  # as a watch asks: nothing begins while one is in progress
+        return children.fitted()
 
     try:
-        assert ended() == {"rows": 7}
+        assert await_that(ended, "a fit") == {"rows": 7}
     finally:
         children.close()
     assert "did not end within 0.5 s: it is killed" in capfd.readouterr().err

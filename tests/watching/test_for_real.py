@@ -16,6 +16,7 @@ import pytest
 
 from loadframe.formats.watch_days import WatchLine, lines
 from loadframe.host.environment import python
+from waiting import await_that
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 HEAVY = ("numpy", "polars", "scipy", "pydantic", "zstandard", "typer", "rich", "jinja2")
@@ -115,13 +116,12 @@ def test_a_watch_that_is_killed_goes_on_in_its_folder(tmp_path: Path) -> None:
 
 def following(folder: Path, process: subprocess.Popen[str], kind: str, holds: Callable[[WatchLine], bool]) -> WatchLine:
     """The first line of this kind of which that holds, once it is written."""
-    until_s = time.monotonic() + 60
-    while time.monotonic() < until_s and process.poll() is None:
-        found = [line for line in lines(folder, kinds=(kind,)) if holds(line)]
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"no line {kind}: {[dict(line.data) for line in lines(folder, kinds=(kind,))]}")
+    return await_that(
+        lambda: [line for line in lines(folder, kinds=(kind,)) if holds(line)],
+        f"a line {kind}",
+        of=process,
+        pause_s=0.1,
+    )[0]
 
 
 def test_a_watcher_that_was_stopped_for_a_while_tells_of_the_gap_and_goes_on(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Asked(BaseHTTPRequestHandler):
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     with Receiver() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             yield server
@@ -190,8 +190,8 @@ def test_a_terminal_that_takes_nothing_holds_up_nothing() -> None:
     """Its reader was stopped, or Ctrl-S was pressed: what is said is lost, and the watch goes on."""
     reading, writing = os.pipe2(os.O_NONBLOCK)
     with suppress(BlockingIOError):
-        while os.write(writing, b"x" * 4096):
-            continue
+        os.write(writing, b"x" * (1 << 20))
+        os.write(writing, b"x")
     os.set_blocking(writing, True)
     told = subprocess.run(
         [sys.executable, "-c", "from loadframe.experiments.watch_alarms import say; say('x'); print('went on')"],

@@ -15,6 +15,7 @@ from loadframe.errors import TargetError
 from loadframe.experiments.watch_find import Ports
 from loadframe.experiments.watch_journal import RealClocks
 from loadframe.experiments.watch_unit import Done, Unit, work_of
+from waiting import await_that
 
 WITHIN_S = 20.0
 
@@ -32,7 +33,7 @@ def answering(text: bytes, got: list[bytes]) -> Iterator[int]:
                 got.append(connection.recv(1000))
                 connection.sendall(text)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield listener.getsockname()[1]
         thread.join()
@@ -46,11 +47,12 @@ def asking(port: int, **more: Any) -> Mapping[str, Any]:
 def done(unit: Unit, many: int) -> list[Done]:
     """What has ended, once it is so many."""
     found: list[Done] = []
-    until_s = time.monotonic() + WITHIN_S
-    while len(found) < many:
-        found += unit.finished()
-        assert time.monotonic() < until_s
-        threading.Event().wait(0.005)
+
+    def enough() -> bool:
+        found.extend(unit.finished())
+        return len(found) >= many
+
+    await_that(enough, f"{many} have ended")
     return found
 
 
@@ -97,8 +99,7 @@ def test_there_is_never_more_than_one_and_one_that_waited_is_late() -> None:
     may_end.release()
     (first,) = done(unit, 1)
     assert first.error == "" and first.response_s >= first.late_s
-    while not begun.acquire(timeout=0.01):  # begun once it is asked what has ended
-        assert unit.finished() == []
+    await_that(lambda: begun.acquire(timeout=0.01) or unit.finished(), "begun once it is asked what has ended")
     may_end.release()
     (second,) = done(unit, 1)
     assert second.error == "" and second.late_s > first.late_s
@@ -120,5 +121,4 @@ def test_one_that_fails_is_told_and_the_next_one_is_begun(work: Callable[[], str
         unit.begin(time.monotonic())
         (one,) = done(unit, 1)
         assert error in one.error
-        while unit.running:
-            threading.Event().wait(0.005)
+        await_that(lambda: not unit.running, "it has ended")

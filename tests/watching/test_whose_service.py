@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +25,13 @@ from loadframe.experiments.watch_unit import work_of
 from loadframe.host.own_user import FREE, free_user
 from loadframe.host.privilege import of_uid
 from loadframe.model.watch import WatchPlan
+from waiting import await_that
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or free_user() is None or not SYSTEM_PYTHON.exists(), reason="root, two more users, their Python"
 )
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
-WITHIN_S = 60.0
 ANSWERS = """
 import http.server, socket, sys
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -101,13 +100,6 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
-
-
 @pytest.mark.timeout(150)
 def test_a_unit_of_work_runs_as_the_service_user_also_once_the_service_is_gone(open_folder: Path, users: Users) -> None:
     log, study = open_folder / "log", open_folder / "study.toml"
@@ -119,11 +111,11 @@ def test_a_unit_of_work_runs_as_the_service_user_also_once_the_service_is_gone(o
         study.write_text(STUDY.format(port=port, log=log), encoding="utf-8")
         watch = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         stack.callback(watch.kill)
-        until(lambda: len(log.read_text().splitlines()) >= 2)
+        await_that(lambda: len(log.read_text().splitlines()) >= 2, "runs of the unit of work")
         service.kill()
         service.wait()
         before = len(log.read_text().splitlines())
-        until(lambda: len(log.read_text().splitlines()) >= before + 3)
+        await_that(lambda: len(log.read_text().splitlines()) >= before + 3, "runs of the unit of work")
         watch.send_signal(signal.SIGTERM)
         watch.wait(20)
     assert set(log.read_text().split()) == {str(users.service)}

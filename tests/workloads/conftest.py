@@ -6,7 +6,6 @@ import json
 import socket
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +25,7 @@ from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState
 from loadframe.workloads import databases, mariadb
+from waiting import await_that
 
 
 @pytest.fixture(params=["delete", "wal"])
@@ -132,10 +132,9 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
         port = free.getsockname()[1]
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     process = spawn(command, Allowance(US), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
-    until = time.monotonic() + 30
+    ping = ["redis-cli", "-p", str(port), "ping"]
     try:
-        while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
-            assert process.poll() is None and time.monotonic() < until, "redis-server does not start"
+        await_that(lambda: subprocess.run(ping, capture_output=True).stdout == b"PONG\n", "Redis answers", of=process)
         yield Endpoint("service", f"127.0.0.1:{port}")
     finally:
         process.kill()

@@ -25,6 +25,7 @@ from loadframe.study.reading import parse
 from loadframe.workloads import registry
 from loadframe.workloads.own_output import OutputDriver
 from loadframe.workloads.own_program import OwnProgram
+from waiting import await_that
 
 ENDPOINT = Endpoint("url", "127.0.0.1:8099", {"host": "shop.example"})
 SOON_S = 60.0
@@ -404,9 +405,12 @@ def test_all_that_a_driver_has_started_is_recorded_and_ended_with_it(tmp_path: P
         "import subprocess, sys, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\ntime.sleep(1000)"
     )
     driver = make(program).start(ENDPOINT, 1, tmp_path, 60.0)
-    until = time.monotonic() + SOON_S
-    while len(pids := driver.pids()) < 2 or Path(f"/proc/{pids[1]}/comm").read_text() != "sleep\n":
-        assert time.monotonic() < until
+
+    def both() -> tuple[int, ...]:
+        found = driver.pids()
+        return found if [Path(f"/proc/{pid}/comm").read_text() for pid in found[1:]] == ["sleep\n"] else ()
+
+    pids = await_that(both, "the driver and what it has started")
     driver.kill()
     for pid in pids:
         assert identify(pid) is None

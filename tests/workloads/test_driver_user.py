@@ -21,6 +21,7 @@ from loadframe.model import Endpoint, TargetState
 from loadframe.study.reading import parse
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload
+from waiting import await_that
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
 MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}[workload]\nkind = "{workload}"\n'
@@ -34,8 +35,7 @@ def _drive(workload: Workload, endpoint: Endpoint, user: int, folder: Path, leve
     make_private(folder, LeaseUser(user))
     driver = workload.start(endpoint, level, folder, 0.4)
     owners = {Path(f"/proc/{pid}").stat().st_uid for pid in driver.pids()}
-    while not driver.wait(1.0):
-        continue
+    await_that(lambda: driver.wait(1.0), "the driver ends")
     assert (driver.requests().outcome == 0).any()
     assert owners == {user}
     assert all(file.stat().st_mode & 0o077 == 0 or file.stat().st_uid == user for file in folder.iterdir())

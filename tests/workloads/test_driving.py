@@ -17,6 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.workloads import driving, together
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 from loadframe.workloads.request_log import RECORD
+from waiting import await_that
 
 
 def driver_of(script: str, folder: Path, end_s: float | None = None) -> ProcessDriver:
@@ -77,9 +78,7 @@ def test_kill_ends_the_children_too(tmp_path: Path) -> None:
     assert driver.running()
     driver.kill()
     # A killed orphan may wait for init to collect it; what matters is that it runs no more.
-    until = time.monotonic() + 30
-    while _alive(child):
-        assert time.monotonic() < until
+    await_that(lambda: not _alive(child), "the child has ended")
 
 
 def _alive(pid: int) -> bool:

@@ -75,7 +75,7 @@ class Answering(BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server.server_port
     server.shutdown()

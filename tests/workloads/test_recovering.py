@@ -66,7 +66,7 @@ def test_what_is_wrong_otherwise_is_not_waited_for(tmp_path: Path) -> None:
             with listening.accept()[0] as accepted:
                 accepted.sendall(b"SSH-2.0-none\r\n")
 
-        answer = threading.Thread(target=say_what_is_no_http)
+        answer = threading.Thread(target=say_what_is_no_http, daemon=True)
         answer.start()
         with pytest.raises(TargetError) as caught:
             made("access-log", tmp_path).set_level(endpoint, 1)

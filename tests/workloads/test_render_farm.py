@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from loadframe.workloads.base import Driver, Workload
 from loadframe.workloads.mariadb import ENGINES
 from loadframe.workloads.registry import make
 from loadframe.workloads.request_log import Requests
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -170,15 +170,13 @@ def test_a_lost_connection_ends_the_driver_with_the_servers_words(
 
 
 def kill_one_connection(ask: Ask, driver: Driver) -> None:
-    until = time.monotonic() + 30
-    while driver.running() and time.monotonic() < until:
-        connections = ask(
-            "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()"
-        )
-        if len(connections) == 3:
-            ask(f"KILL CONNECTION {connections[0][0]}")
-            return
-    pytest.fail("the driver never had three connections")
+    statement = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()"
+
+    def three() -> list[tuple[Any, ...]]:
+        assert driver.running()
+        return found if len(found := ask(statement)) == 3 else []
+
+    ask(f"KILL CONNECTION {await_that(three, 'the driver has three connections')[0][0]}")
 
 
 def test_a_level_that_the_server_refuses_is_reported_with_its_words(farm_server: Endpoint, ask: Ask) -> None:

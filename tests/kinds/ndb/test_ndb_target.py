@@ -15,6 +15,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.exposed import Reading
 from loadframe.kinds.ndb.target import NdbTarget
 from loadframe.model import SettingValue, TargetState
+from waiting import await_that
 
 SMALL: dict[str, SettingValue] = {
     "NoOfReplicas": 1,
@@ -55,13 +56,12 @@ def points(target: NdbTarget, *words: str, seconds: str = "0") -> subprocess.Com
 
 def told(target: NdbTarget) -> Reading:
     """The first reading that begins from now on."""
-    begin, deadline = time.monotonic(), time.monotonic() + 20
-    while time.monotonic() < deadline:
-        for reading in target.exposure.readings():
-            if reading.at_s > begin and "transactions" in reading.counters:
-                return reading
-        time.sleep(0.1)
-    raise AssertionError("ndbinfo told nothing for 20 s")
+    begin = time.monotonic()
+
+    def found() -> list[Reading]:
+        return [each for each in target.exposure.readings() if each.at_s > begin and "transactions" in each.counters]
+
+    return await_that(found, "a reading of ndbinfo")[0]
 
 
 @pytest.mark.ndb

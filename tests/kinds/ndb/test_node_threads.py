@@ -7,6 +7,7 @@ import threading
 
 from loadframe.kinds.ndb.node_threads import NodeThread, grouped, read_threads, told_threads
 from loadframe.model import NdbThreads
+from waiting import await_that
 
 LOG = """
 2026-11-27 01:00:00 [ndbd] INFO     -- thr: 0 tid: 101 (main) QMGR(0) NDBCNTR(0) realtime=0, spintime=0
@@ -27,9 +28,9 @@ def test_threads_that_the_process_has_are_read_and_others_are_not() -> None:
     own = threading.get_native_id()
     before = read_threads(os.getpid(), {own: "ldm", 1: "main"})
     assert [(one.kind, one.thread, one.cpus) for one in before] == [("ldm", own, frozenset(os.sched_getaffinity(0)))]
-    while (now := read_threads(os.getpid(), {own: "ldm"}))[0].cpu_s <= before[0].cpu_s:
-        pass
-    assert now[0].cpu_s - before[0].cpu_s < 60
+    spent_s = await_that(lambda: read_threads(os.getpid(), {own: "ldm"})[0].cpu_s - before[0].cpu_s, "CPU time",
+                         pause_s=0.0)  # fmt: skip
+    assert 0 < spent_s < 60
 
 
 def test_they_are_grouped_as_they_are_configured() -> None:

@@ -22,6 +22,7 @@ from loadframe.kinds.ndb.node_threads import read_threads
 from loadframe.kinds.ndb.own_settings import shape_of
 from loadframe.kinds.ndb.private_cluster import PrivateCluster
 from loadframe.model import SettingValue
+from waiting import await_that
 
 SMALL: dict[str, SettingValue] = {
     "DataMemory": "80M",
@@ -251,9 +252,6 @@ def test_killed_with_its_owner_no_node_is_left(scratch: Path) -> None:
         assert len(known) == 2
         owner.kill()
         owner.wait()
-    deadline = time.monotonic() + 10
-    while any(map(identity.alive, known)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(map(identity.alive, known))
+    await_that(lambda: not any(map(identity.alive, known)), "the nodes have ended")
     sweep()
     assert list(scratch.iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +23,7 @@ from loadframe.ledger.derived import derive
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
 from loadframe.workloads import registry as workloads
+from waiting import await_that
 
 SMALL: dict[str, SettingValue] = {
     "NoOfReplicas": 2,
@@ -196,9 +196,7 @@ def test_its_tables_are_in_the_cluster_and_survive_a_data_node_and_the_sql_node(
     (node,) = target.processes()["shard2"]
     os.kill(node, 9)
     os.waitid(os.P_PID, node, os.WEXITED | os.WNOWAIT)
-    deadline = time.monotonic() + 30
-    while target.counters()["Ndb_number_of_ready_data_nodes"] != 1 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    await_that(lambda: target.counters()["Ndb_number_of_ready_data_nodes"] == 1, "one data node is left")
     assert ask(target, "SELECT COUNT(*) FROM t") == [(1000,)], "the other one has the same data"
     target.reset()
     assert "shard2 ended once" in " ".join(target.notes())
