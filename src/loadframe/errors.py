@@ -26,6 +26,8 @@ once, in the adapter that calls the third party.
 
 from __future__ import annotations
 
+from loadframe.masking import masked
+
 
 class LoadframeError(Exception):
     """Root of everything that Loadframe raises on purpose."""
@@ -37,16 +39,17 @@ LONGEST_FACT = 4000
 
 class UserError(LoadframeError):
     """The user must act. `fact` says what is wrong with the value, `remedy` what to do next, `details` is shown
-    below them as it is (for instance the last lines of a server's log). Of a fact that is too long to be read, the
-    middle is left out."""
+    below them as it is (for instance the last lines of a server's log). Secrets are hidden in all three; of a fact that
+    is too long to be read, the middle is left out."""
 
     def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
+        fact = masked(fact)
         if len(fact) > LONGEST_FACT:
             fact = f"{fact[: LONGEST_FACT * 3 // 4]} [...] {fact[-LONGEST_FACT // 4 :]}"
         super().__init__(fact)
         self.fact = fact
-        self.remedy = remedy
-        self.details = details
+        self.remedy = masked(remedy)
+        self.details = masked(details)
 
     def __str__(self) -> str:
         parts = [self.fact]

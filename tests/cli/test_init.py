@@ -77,6 +77,54 @@ def test_the_knobs_of_a_framework_are_declared(loadframe: Command, tmp_path: Pat
     assert study["target"]["setting"]["workers"]["values"] == [2, 4, 8, 16]
 
 
+SECRETS = {
+    "DB_PASSWORD": "DB_PASSWORD=s3cret-A1 {}",
+    "DATABASE_URL": "DATABASE_URL=postgres://shop:s3cret-A1@127.0.0.1:9/shop {}",
+    "API_TOKEN": "{} --api-token s3cret-A1",
+    "SIGNING_KEY": "{} --signing-key=s3cret-A1",
+    "REDIS_PASSWORD": "{} redis://:s3cret-A1@127.0.0.1:9/0",
+    "DB_PASSWORD_2": "DB_PASSWORD=an-0ther1 {} --db=postgres://shop:s3cret-A1@127.0.0.1:9/shop",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_looks_like_a_secret_is_not_in_the_study(loadframe: Command, tmp_path: Path, name: str) -> None:
+    done = loadframe("init", "--command", SECRETS[name].format(starts("--port", "8000")), "--no-check")
+    file = tmp_path / "serving.toml"
+    assert done.code == 0, done.err
+    assert "s3cret-A1" not in done.out + done.err + file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    target = tomllib.loads(file.read_text())["target"]
+    assert name in target["pass_environment"]
+    assert f"{name}" in done.out and "Set them before each run" in done.out
+    if "{} " in SECRETS[name]:
+        assert sum(f"{{ENV:{name}}}" in word for word in target["command"]) == 1
+    assert loadframe("study", "check", "serving.toml", **{name: "x"}).code == 0
+
+
+@pytest.mark.server
+def test_a_service_with_secrets_is_checked_with_them_and_leaves_none(loadframe: Command, tmp_path: Path) -> None:
+    script = tmp_path / "shop.py"
+    script.write_text(
+        "import os, sys\n"
+        "print('connecting to', os.environ['DATABASE_URL'], sys.argv, flush=True)\n"
+        "if not (sys.argv[3] == '--token' and sys.argv[4].endswith('-A1')): sys.exit(3)\n"
+        f"os.execvp('python3', ['python3', {str(SERVING)!r}, *sys.argv[1:3]])\n"
+    )
+    url = "DATABASE_URL=postgres://shop:s3cret-B2@127.0.0.1:9/shop"
+    code = readable(script)
+    done = loadframe("init", "--command", f"{url} python3 {code} --port 8000 --token s3cret-A1", "--name", "shop")
+    assert done.code == 0, done.err
+    assert "Checked: one client gets" in done.out
+    kept = [each for each in tmp_path.rglob("*") if each.is_file() and each != script]
+    assert len(kept) > 10
+    for each in kept:
+        assert not re.search(b"s3cret-(A1|B2)", each.read_bytes()), each
+    broken = loadframe("measure", "shop.toml", TOKEN="s3cret-C3", DATABASE_URL="postgres://shop:s3cret-B2@h/x")
+    assert broken.code == 1
+    assert "connecting to" in broken.err and "s3cret" not in broken.err + broken.out
+
+
 @pytest.mark.server
 def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: Path, port: int) -> None:
     done = loadframe("init", "--port", str(port))

@@ -12,6 +12,7 @@ from pathlib import Path
 from loadframe.entry_points import took_part
 from loadframe.errors import Fault, MachineError, OutsideFault, UserError
 from loadframe.host.state import state_directory
+from loadframe.masking import masked
 
 LACKS = {
     errno.ENOMEM: "Give Loadframe more memory: a higher `ulimit -v`, a larger container.",
@@ -67,7 +68,7 @@ def _summary(error: Exception, package: str) -> str:
 
 def _kept(error: Exception) -> str:
     """Keep the traceback in the state folder; in words, where. The traceback itself where that takes none."""
-    text = "".join(traceback.format_exception(error))
+    text = masked("".join(traceback.format_exception(error)))
     try:
         folder = state_directory() / "faults"
         folder.mkdir(mode=0o700, exist_ok=True)

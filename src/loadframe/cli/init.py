@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ def init(
         port, pid = _decide(port, pid)
     with command(as_json, measures=check) as reached:
         beginning = loadframe.begin(command=start, port=port, pid=pid, path=path, name=name)
+        os.environ.update(beginning.secrets)  # for the check; the study names them, and does not have them
         written = _write(file or Path(f"{beginning.name}.toml"), beginning.toml)
         reached["study"] = str(written)
         for sentence in beginning.found:
@@ -112,9 +114,11 @@ def _listed(services: Sequence[str]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> Path:
-    """A new file. StudyError where there is one already, or it cannot be written."""
+    """A new file that only its owner may read: it has words of a command. StudyError where there is one already, or it
+    cannot be written."""
     try:
-        with path.open("x", encoding="utf-8") as file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         raise StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.") from None

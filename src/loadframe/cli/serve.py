@@ -34,7 +34,8 @@ def serve(
 
         def told(address: Address) -> None:
             if as_json:
-                emit({"schema": "loadframe.serve/1", "url": address.url, "port": address.port, "token": address.token})
+                told = {"schema": "loadframe.serve/1", "url": address.url, "port": address.port, "token": address.token}
+                emit(told, with_secrets=True)
             else:
                 answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
 

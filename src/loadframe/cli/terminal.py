@@ -17,6 +17,7 @@ from typing import Any, TextIO, cast
 
 from loadframe.errors import OutputError
 from loadframe.formats.json_text import write_json
+from loadframe.masking import masked, masked_values
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,14 +34,14 @@ def say(words: object) -> None:
     """A line for people, on stderr. Never raises: what was measured is worth more than what is said of it."""
     if sys.stderr is not None:
         try:
-            print(plain(str(words)), file=sys.stderr, flush=True)
+            print(plain(masked(str(words))), file=sys.stderr, flush=True)
         except (OSError, ValueError):  # full, or closed; where it is ours, the exit code tells of it
             return
 
 
 def answer(text: object = "", *, run: object = None) -> None:
     """An answer for people, on stdout. run: the folder of which it tells. OutputError where stdout does not take it."""
-    _write(plain(str(text)), run)
+    _write(plain(masked(str(text))), run)
 
 
 def deliver(data: bytes) -> None:
@@ -55,11 +56,12 @@ def deliver(data: bytes) -> None:
         raise _refused(error, None) from error
 
 
-def emit(document: dict[str, Any], *, run: object = None) -> None:
+def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
     """The one JSON object of a --json command, on a line of ASCII characters: whatever the encoding, and however lines
-    are told apart, it is one. What is not a finite number is null. OutputError as `answer`."""
+    are told apart, it is one. What is not a finite number is null. with_secrets: none is hidden. OutputError as
+    `answer`."""
     _Answer.begun = True
-    _write(write_json(document), run)
+    _write(write_json(document if with_secrets else masked_values(document)), run)
 
 
 def emit_error(document: dict[str, Any]) -> None:

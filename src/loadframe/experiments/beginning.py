@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,11 +22,12 @@ from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.listening import Peer
-from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port
+from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
 from loadframe.kinds.service.declared import PATH
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
 from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
+from loadframe.masking import remember
 from loadframe.study.declaration import NAME
 from loadframe.units import show
 
@@ -35,6 +36,10 @@ GROWTH = (1, 2, 4, 8)
 """A declared knob may have these multiples of its value."""
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
+)
+SECRETS = (
+    "Not in the study, as they look like secrets: the values of {}. Set them before each run, for example with "
+    "`read -rs NAME; export NAME`."
 )
 AS_IT_RUNS = """\
 # It is loaded as it runs, and nothing of it is changed, so a cause stays suspected. To have one confirmed, give the
@@ -48,12 +53,14 @@ MOST_PEERS = 8
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """A study, and what it was made from. name: of the study. toml: its text. found: what is known of the service, one
-    sentence each. hints: what the reader may add, one sentence each."""
+    sentence each. hints: what the reader may add, one sentence each. secrets: what looks like one in the command and is
+    not in the study, by the variables that the study names instead."""
 
     name: str
     toml: str
     found: tuple[str, ...]
     hints: tuple[str, ...]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def begin(
@@ -85,7 +92,9 @@ def of_command(
 ) -> Beginning:
     """The study of a service that this command starts. port: the number in it at which the service listens, where that
     is not the value of a usual flag. folder: where the command begins; None: the current one. StudyError."""
-    line = with_port(parsed(text), port)
+    typed, secrets = without_secrets(parsed(text))
+    remember(secrets.values())
+    line = with_port(typed, port)
     program = _program(line, folder)
     runtime = runtime_of(os.path.realpath(program), go=is_go(Path(program)), interpreter=interpreter_of(Path(program)))
     framework = framework_of(line.words)
@@ -103,11 +112,14 @@ def of_command(
     target |= {"folder": str((folder or Path.cwd()).absolute())}
     if command.environment:
         target["environment"] = dict(command.environment)
+    if secrets:
+        target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
     on = "Loadframe gives it a free port instead" if line.takes_port else "while it is measured, that has to be free"
     found = (f"The command starts {what}, which listens on port {line.port or port}; {on}.",)
-    return Beginning(name, _toml(name, what, target, path, given), found, _hints(given))
+    hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), *_hints(given))
+    return Beginning(name, _toml(name, what, target, path, given), found, hints, secrets)
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
@@ -237,7 +249,9 @@ def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str,
         if command and line.startswith("command = "):
             lines.insert(number + 1, f"# command = {_value(list(command))}")
             break
-    if "command" in target:
+    if "pass_environment" in target:
+        lines.append(f"# {SECRETS.format('these')}")
+    elif "command" in target:
         lines.append(OF_OURS)
     return "".join(f"{line}\n" for line in lines)
 

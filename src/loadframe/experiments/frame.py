@@ -27,6 +27,7 @@ from loadframe.experiments.reading import measured_ladder, measured_tuning
 from loadframe.experiments.stopping import kept_of_a_stop
 from loadframe.experiments.writing import partial, write_down
 from loadframe.machine import check_address_space
+from loadframe.masking import secrets_in
 from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
@@ -57,8 +58,9 @@ def new_run(study: Study, runs: Path, make: MakeBench = RealBench) -> RunFolder:
     else:
         check_study(study)
     reserve(RunError)
-    run = RunFolder.create(runs, study.study.name)
-    run.write_document("study.json", "study", study.resolved())
+    resolved = study.resolved()
+    run = RunFolder.create(runs, study.study.name, private=any(secrets_in(resolved)))
+    run.write_document("study.json", "study", resolved)
     run.write_text("study.toml", study.as_toml())
     run.write_record("host.json", "host", read_host())
     return run

@@ -14,6 +14,7 @@ from loadframe.host.leases import filesystem
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer
+from loadframe.masking import masked
 from loadframe.model import SettingValue, TargetState
 
 NOFILE = "RLIMIT_NOFILE"
@@ -97,7 +98,7 @@ class PrivateTarget(ABC, Generic[Server]):
         return {
             "data": f"{self._data} on {filesystem(self._server.folder)}",
             "user": str(self._allowance.user),
-            "started": " ".join(self._server.command),
+            "started": masked(" ".join(self._server.command)),
         }
 
     def listen_on(self, number: str) -> None:

@@ -65,14 +65,14 @@ class RunFolder:
     # --- making one ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, root: Path, study: str) -> RunFolder:
-        """A new folder ROOT/UTC-time-study. RunError where it cannot be made."""
+    def create(cls, root: Path, study: str, *, private: bool = False) -> RunFolder:
+        """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be made."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
             suffix = "" if attempt == 1 else f"-{attempt}"
             folder = cls(root / f"{stamp}-{study}{suffix}")
             try:
-                folder._files.make()
+                folder._files.make(0o700 if private else 0o755)
                 for part in ("raw", "latency"):
                     folder._files.make_folder(part)
                 folder._progress = ProgressLog(folder._files.new_file(PROGRESS))

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
+from loadframe.masking import remember, secrets_in
 from loadframe.study.declaration import Study
 from loadframe.study.fields import Table
 
@@ -65,6 +66,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
     """A Study from TOML text; `name` is what errors call it."""
     tables = read_tables(text, name)
     overridden = apply_overrides(tables, overrides)
+    remember(secrets_in(tables))
     return validate(tables, text=text, name=name, overridden=overridden)
 
 

@@ -124,13 +124,13 @@ class Folder:
         finally:
             os.close(at)
 
-    def make(self) -> None:
+    def make(self, mode: int = FOLDER_MODE) -> None:
         """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
         self._check_text()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         parent = os.open(self.path.parent, _FOLDER)
         try:
-            os.mkdir(self.path.name, FOLDER_MODE, dir_fd=parent)
+            os.mkdir(self.path.name, mode, dir_fd=parent)
             self._hold(os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
             os.fsync(parent)
         finally:

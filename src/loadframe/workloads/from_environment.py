@@ -15,6 +15,7 @@ from urllib.parse import quote_plus
 from loadframe.connections.http_words import wrong_header
 from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
+from loadframe.masking import remember
 from loadframe.model import Request
 
 NAMED = re.compile(r"\{ENV:([^{}]*)\}")
@@ -77,6 +78,7 @@ def _value(name: str) -> str:
             f"The environment variable {name} has {len(value):,} characters.",
             remedy=f"A secret has at most {LONGEST_SECRET:,}.",
         )
+    remember([value])
     return value
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from loadframe.errors import StudyError
 from loadframe.kinds.service.runtimes import Given, Knob, place_of
+from loadframe.masking import is_secret, is_value_of, replaced, secrets_in
 
 PORT = "{port}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
@@ -51,6 +52,32 @@ def parsed(text: str) -> CommandLine:
     if not words[count:]:
         raise StudyError("the command names no program", remedy='For example --command "python3 app.py --port 8000".')
     return CommandLine(tuple(words[count:]), environment)
+
+
+def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
+    """Without what looks like a secret: {ENV:NAME} stands in its place among the words, and variables that have one
+    are left out. The values, by the names of variables of the environment."""
+    values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
+    environment = {name: value for name, value in line.environment.items() if name not in values}
+    words = list(line.words)
+    for at, word in enumerate(words[1:], start=1):
+        before = words[at - 1] if words[at - 1].startswith("-") and "=" not in words[at - 1] else ""
+        option = word.partition("=")[0] if word.startswith("-") else before or word.partition("://")[0]
+
+        def stand_in(secret: str, option: str = option) -> str:
+            name = _variable(option, values)
+            values[name] = secret
+            return f"{{ENV:{name}}}"
+
+        words[at] = stand_in(word) if before and is_value_of(before, word) else replaced(word, stand_in)
+    return CommandLine(tuple(words), environment), values
+
+
+def _variable(option: str, taken: Mapping[str, str]) -> str:
+    """A name that is free, after the option that has the value, or the kind of address that it stands in."""
+    name = re.sub(r"[^A-Z0-9]+", "_", option[:40].upper()).strip("_0123456789") or "SERVICE"
+    name = name if is_secret(name) else f"{name}_PASSWORD"
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 1000))) if each not in taken)
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:

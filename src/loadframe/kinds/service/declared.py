@@ -124,11 +124,19 @@ def _check_setting(name: str, table: SettingTable) -> None:
 def _check_places(target: TargetTable) -> None:
     helpers = {f"{each.name.replace('-', '_')}_port" for each in target.with_ if each.command}
     known = OWN | target.setting.keys() | {f"{name}_file" for name in target.setting} | helpers
+    passed = {f"with.{each.name}": each.pass_environment for each in target.with_}
     for key, words in _texts(target):
-        if unknown := [name for name in places(words) if name not in known]:
+        variables = {f"ENV:{name}" for name in passed.get(key, target.pass_environment)}
+        unknown = [name for name in places(words) if name not in known | variables]
+        if unknown and unknown[0].startswith("ENV:"):
+            raise StudyError(
+                f"target.{key}: {{{unknown[0]}}} names a variable that is not passed on",
+                remedy=f'Add it: pass_environment = ["{unknown[0].removeprefix("ENV:")}"].',
+            )
+        if unknown:
             raise StudyError(
                 f"target.{key}: {{{unknown[0]}}} is not known",
-                remedy=f"In braces there may be {', '.join(f'{{{name}}}' for name in sorted(known))}.",
+                remedy=f"In braces there may be {', '.join(f'{{{name}}}' for name in sorted(known | variables))}.",
             )
 
 

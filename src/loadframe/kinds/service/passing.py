@@ -7,6 +7,7 @@ import re
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import passed_on
+from loadframe.masking import remember, secrets_in
 from loadframe.study.declaration import TargetTable
 
 NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
@@ -20,7 +21,14 @@ def passed(target: TargetTable) -> dict[str, str]:
             f"target.pass_environment: {unset[0]} is not set where Loadframe was called",
             remedy="Set it (export), or omit it.",
         )
+    remember(secrets_in({name: os.environ[name] for name in target.pass_environment}))
     return passed_on(target.pass_environment)
+
+
+def of_environment(target: TargetTable) -> dict[str, str]:
+    """What stands in braces for the variables that the study names, as ENV:NAME. TargetError as `passed`."""
+    values = passed(target)
+    return {f"ENV:{name}": values[name] for name in target.pass_environment}
 
 
 def not_passed(target: TargetTable, said: str) -> str | None:

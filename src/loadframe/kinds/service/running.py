@@ -28,7 +28,7 @@ from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.finding import Found, find, name_of
 from loadframe.kinds.service.knobs import knob_of, shown
 from loadframe.kinds.service.own_file import OwnFile
-from loadframe.kinds.service.passing import passed
+from loadframe.kinds.service.passing import of_environment, passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.readiness import accepts
 from loadframe.kinds.service.settings import KIND, catalogue
@@ -224,7 +224,7 @@ class RunningService:
         return f"{first.pid}.{first.started_ticks}.{first.namespace}"
 
     def _values(self) -> dict[str, str]:
-        return {"port": str(self._port())}
+        return {"port": str(self._port()), **of_environment(self._target)}
 
     def _port(self) -> int:
         return int(parted(self._found.address, "80")[1])

@@ -19,7 +19,7 @@ from loadframe.kinds.private_server import CHECK_TIMEOUT_S, PrivateServer
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.knobs import shown
-from loadframe.kinds.service.passing import not_passed, passed
+from loadframe.kinds.service.passing import not_passed, of_environment, passed
 from loadframe.kinds.service.readiness import Readiness, accepts
 from loadframe.kinds.service.words import filled, places, texts_of
 from loadframe.model import TargetState
@@ -183,7 +183,8 @@ class Server(PrivateServer):
     def values(self, state: TargetState) -> dict[str, str]:
         """What stands in braces, in a state."""
         settings = {name: shown(value) for name, value in state.settings.items()}
-        return {**settings, **self._beside, **self.files.places(), "port": str(self.port), "data": str(self.data)}
+        own = {"port": str(self.port), "data": str(self.data)}
+        return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
         """Run a command that the study gives, as the service's user, to its end; what it prints. fact: what it is for.

@@ -1,4 +1,5 @@
-"""What stands in braces in a command, an address or a template of a study: {port}, {data}, a setting by its name."""
+"""What stands in braces in a command, an address or a template of a study: {port}, {data}, a setting by its name, a
+variable of pass_environment as {ENV:NAME}."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from loadframe.study.service_tables import WithTable
 
-PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
+PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*|ENV:[A-Za-z_][A-Za-z0-9_]*)\}")
 """Not `${name}`, which is a shell's."""
 
 
