@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from loadframe.errors import CageError, MissingTool, StudyError, TargetError
-from loadframe.host import identity, listening
+from loadframe.host import identity, listening, own_user
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
@@ -101,6 +102,30 @@ def test_it_is_no_root_and_its_data_are_its_own(make: Make) -> None:
 
 
 ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a service as another user")
+
+
+@ROOT_ALONE
+def test_it_and_its_helper_run_by_a_user_whom_nothing_else_has_not_even_the_driver(make: Make, lease: Lease) -> None:
+    target = make(**{"with": [{"name": "cache", "command": COMMAND}]})
+    target.start(TargetState())
+    users = {Path(f"/proc/{pid}").stat().st_uid for pids in target.processes().values() for pid in pids}
+    assert len(users) == 1
+    assert users < set(own_user.FREE) - {lease.user}
+    assert config(target)["user"] in users
+
+
+@ROOT_ALONE
+def test_a_user_whom_the_study_names_runs_it(make: Make) -> None:
+    target = make(user="nobody")
+    target.start(TargetState())
+    assert config(target)["user"] == pwd.getpwnam("nobody").pw_uid
+
+
+@ROOT_ALONE
+def test_it_is_not_started_as_root_for_want_of_a_user(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_user, "free_user", lambda *_, **__: None)
+    with pytest.raises(CageError, match="without root's rights"):
+        declared().make(lease, Resources())
 
 
 @ROOT_ALONE

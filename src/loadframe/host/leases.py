@@ -18,6 +18,7 @@ import secrets
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -137,8 +138,17 @@ class Lease:
     def runs_as(self) -> Us | LeaseUser:
         """Who runs what of this lease needs no rights: its own user; we, where we are not root. CageError where we are
         root and may not start a process under another user."""
-        if self._user is not None:
-            return LeaseUser(self._user)
+        return self._unprivileged(self._user)
+
+    @cached_property
+    def runs_services_as(self) -> Us | LeaseUser:
+        """Who runs a service of the reader's: another such user, as a service must not reach the load driver's memory
+        and what it writes. CageError as `runs_as`."""
+        return self._unprivileged(own_user.free_user(besides=self._user))
+
+    def _unprivileged(self, user: int | None) -> Us | LeaseUser:
+        if user is not None:
+            return LeaseUser(user)
         if os.geteuid() != 0:
             return US
         raise CageError(

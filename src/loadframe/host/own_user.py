@@ -22,12 +22,13 @@ NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6,
 """linux/capability.h. Without the last one, /proc does not say what a process of another user has open."""
 
 
-def free_user(proc: Path = PROC) -> int | None:
-    """A number of FREE, at random, that is no user's and no group's, and that no process has; None where we may not
-    start processes under it: we are not root, lack a capability of NEEDED, or are in a namespace without such users."""
+def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
+    """A number of FREE, at random, that is no user's and no group's, not `besides`, and that no process has; None where
+    we may not start processes under it: we are not root, lack a capability of NEEDED, or are in a namespace without
+    such users."""
     if os.geteuid() != 0 or not _may_change_users(proc):
         return None
-    taken = frozenset(_in_use(proc))
+    taken = frozenset((*_in_use(proc), besides))
     maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
     for number in random.sample(FREE, len(FREE)):
         mapped = all(any(number in one for one in ranges) for ranges in maps)

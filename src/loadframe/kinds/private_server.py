@@ -75,6 +75,11 @@ class PrivateServer:
         """The socket on which it listens; None of one that takes connections on 127.0.0.1 alone."""
         return None
 
+    @property
+    def user(self) -> Privilege:
+        """Who runs it."""
+        return self._user
+
     # --- before the start -----------------------------------------------------------------------------------------
 
     def create(self) -> None:

@@ -29,11 +29,7 @@ class Company:
         self._given: dict[str, dict[str, str]] = {}
         for name, table in self._tables.items():
             if table.command and lease is not None:
-                self._servers[name] = Server(lease, started_by(table.user), as_target(table), name)
-
-    def _allowed(self, table: WithTable) -> Allowance:
-        """What a helper starts with: as the service, but for its own user."""
-        return Allowance(started_by(table.user), cpus=self._cpus)
+                self._servers[name] = Server(lease, started_by(table.user, lease), as_target(table), name)
 
     def create(self) -> None:
         """Make their folders. TargetError."""
@@ -50,7 +46,7 @@ class Company:
                 server.stop()
             if server is not None and not server.started:
                 self._given[name] = given
-                server.start(TargetState(), self._allowed(table), {**given, **self.places()})
+                server.start(TargetState(), Allowance(server.user, cpus=self._cpus), {**given, **self.places()})
             elif server is None and name not in self._found:
                 self._found[name] = find(as_target(table))
 

@@ -13,7 +13,7 @@ from loadframe.errors import MissingTool, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import NamedUser, Privilege, account
+from loadframe.host.privilege import NamedUser, Privilege
 from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, PrivateServer
 from loadframe.kinds.service.files import Files
@@ -40,14 +40,14 @@ MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: what it starts inherits that, also what leaves its session."""
 
 
-def started_by(user: str) -> Privilege:
-    """Who runs a service whose study names this user; "": one without privileges where we are root. TargetError where
+def started_by(user: str, lease: Lease) -> Privilege:
+    """Who runs a service whose study names this user; "": the lease's user for services. TargetError, CageError where
     we may not start it so."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
         )
-    return NamedUser(user) if user else account("nobody")
+    return NamedUser(user) if user else lease.runs_services_as
 
 
 class Server(PrivateServer):

@@ -34,7 +34,7 @@ class ServiceTarget(PrivateTarget[Server]):
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, resources: Resources) -> None:
         """target: as the study has it, checked. It runs as the user whom the study names."""
-        allowance = resources.run_by(started_by(target.user))
+        allowance = resources.run_by(started_by(target.user, lease))
         server = Server(lease, allowance.user, target)
         super().__init__(server, allowance, data=server.data)
         self.catalogue = catalogue
