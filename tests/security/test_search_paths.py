@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import MissingTool
-from loadframe.host.environment import environment, located, python
+from loadframe.host.environment import SAFE_PATH, environment, importing, is_own, located, own_environment, python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
@@ -97,6 +97,28 @@ def test_search_paths_have_absolute_entries_only(strangers: Path) -> None:
         "LUA_PATH": "/opt/?.lua",
         "LUA_CPATH": "/usr/lib/lua/5.1/?.so",
     }
+
+
+def test_python_of_ours_has_the_safe_path_and_no_program_of_others_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what a process of ours starts in turn; one that the caller has set is the caller's."""
+    monkeypatch.delenv(SAFE_PATH, raising=False)
+    assert own_environment()[SAFE_PATH] and SAFE_PATH not in environment(own_environment())
+    assert not is_own(python("locust", "-f", "x")) and not is_own(importing("loadframe.units"))
+    for given, expected in ((own_environment(), "None"), ({**own_environment(), SAFE_PATH: "1"}, "1")):
+        with (tmp_path / "said").open("wb") as said:
+            command = [sys.executable, "-c", f"import os; print(os.environ.get({SAFE_PATH!r}))"]
+            spawn(command, Allowance(user=US), stdout=said, stderr=said, cwd=tmp_path, env=given).wait()
+        assert (tmp_path / "said").read_text().strip() == expected
+    assert own_environment({SAFE_PATH: "1"})[SAFE_PATH] == "1"
+
+
+def test_folders_of_ours_are_the_same_in_a_process_that_works_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert own_environment({"LOADFRAME_STATE": "state"})["LOADFRAME_STATE"] == str(tmp_path / "state")
 
 
 def test_programs_are_not_looked_for_in_the_working_folder(strangers: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from loadframe.cli.progress import shown
 from loadframe.errors import MissingTool, OutputError
-from loadframe.host.environment import environment, python
+from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
 Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
@@ -54,7 +54,8 @@ class Drawing:
             self._process = subprocess.Popen(
                 python("loadframe.live.terminal", str(run.absolute()), str(theirs), str(ready)),
                 pass_fds=(theirs, ready),
-                env=environment(),
+                cwd=NO_FOLDER,
+                env=own_environment(),
             )
         finally:
             os.close(theirs)

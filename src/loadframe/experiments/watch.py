@@ -21,7 +21,7 @@ from loadframe.experiments.watch_find import how_to_find, listening_users, run_b
 from loadframe.experiments.watch_sources import RUN_AS
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, listening
-from loadframe.host.environment import located, python
+from loadframe.host.environment import located, own_environment, python
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.service.finding import Found, find
 from loadframe.knowledge.kinds import rows_of
@@ -106,7 +106,7 @@ def begin(plan: WatchPlan) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execv(command[0], command)
+        os.execve(command[0], command, own_environment())
     except OSError as error:
         raise MachineError(
             f"{command[0]} cannot be run: {error.strerror}", remedy="Install Loadframe again."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
 from loadframe.errors import UserError
-from loadframe.host.environment import environment, python
+from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.to_its_end import ended, told
 
 CLEANED_WITHIN_S = 60.0
@@ -38,7 +38,7 @@ def cleaned_up(given: Mapping[str, str] | None = None) -> str:
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             python("loadframe.fleet.worker", "--clean-up"), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-            env=dict(given) if given is not None else environment(), start_new_session=True,
+            cwd=NO_FOLDER, env=own_environment(given), start_new_session=True,
         )  # fmt: skip
         if not ended(process, said, within_s):
             process.kill()

@@ -19,7 +19,7 @@ from loadframe.fleet.declaration import HostTable
 from loadframe.fleet.host_keys import STRICT, remedy_for
 from loadframe.fleet.last_words import LastWords
 from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
-from loadframe.host.environment import environment, python
+from loadframe.host.environment import NO_FOLDER, environment, own_environment, python
 from loadframe.host.processes import marked
 
 GREETED_WITHIN_S = 30.0
@@ -286,8 +286,8 @@ class Agent:
 def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=marked(environment()),
-            start_new_session=True,
+            words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, start_new_session=True,
+            cwd=NO_FOLDER if host.here else None, env=marked(own_environment() if host.here else environment()),
         )  # fmt: skip
     except OSError as error:
         raise FleetError(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from loadframe.fleet.cleaning import cleaned_up, standing_of
 from loadframe.fleet.kept_waiting import KeptWaiting
 from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
-from loadframe.host.environment import environment, python
+from loadframe.host.environment import own_environment, python
 from loadframe.host.suspended import told as stopped
 
 QUESTIONS = frozenset(
@@ -42,7 +42,7 @@ class Kept:
         # A session of its own, and no signal at our end: it is to put everything back, whatever ends us.
         self._process = subprocess.Popen(
             python("loadframe.fleet.worker"), bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=own_environment(), start_new_session=True,
         )  # fmt: skip
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())

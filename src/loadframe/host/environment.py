@@ -7,7 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from loadframe.model import Requirement
@@ -16,6 +16,10 @@ NO_FOLDER = Path("/")
 """Where a program works that needs no folder: only root may put anything there."""
 SYSTEM = "/usr/sbin:/usr/local/sbin"
 """Where servers are; often not in an ordinary user's PATH."""
+SAFE_PATH, SAFELY = "PYTHONSAFEPATH", "loadframe"
+"""The variable that does what -P does (see `python`), also for the Python that a library starts from a process of ours.
+Any text sets it; this one says that we did, so that programs of others do not get it."""
+FOLDERS = ("LOADFRAME_STATE", "LOADFRAME_SCRATCH", "XDG_STATE_HOME")
 SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
 LUA = {"LUA_PATH": "/usr/share/lua/5.1/?.lua", "LUA_CPATH": "/usr/lib/lua/5.1/?.so"}
@@ -53,10 +57,25 @@ def importing(module: str) -> list[str]:
     return [sys.executable, "-P", "-c", f"import {module}"]
 
 
+def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of Python of ours: the same, with the safe path. Our own folders are where they are for us: it works in `/`."""
+    found = environment(given)
+    folders = {name: str(Path(found[name]).absolute()) for name in FOLDERS if found.get(name)}
+    return {**found, **folders, SAFE_PATH: found.get(SAFE_PATH) or SAFELY}
+
+
+def is_own(command: Sequence[str | Path]) -> bool:
+    """Whether a command runs a module of ours, as `python` writes it. A locustfile of the user's runs in locust."""
+    ours = [*map(str, command[:4])]
+    return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith("loadframe.")
+
+
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """Of a process, ours where none is given: search paths have absolute entries only. In PYTHONPATH a relative one is
     the folder that it is for us, as Loadframe may have been found there."""
     found = dict(os.environ if given is None else given)
+    if found.get(SAFE_PATH) == SAFELY:
+        del found[SAFE_PATH]
     for name, separator in SEPARATORS.items():
         found[name] = _absolute(found.get(name, ""), separator) or LUA.get(name, "")
     found["PYTHONPATH"] = ":".join(

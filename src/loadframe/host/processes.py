@@ -17,7 +17,7 @@ from typing import IO
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
 from loadframe.host import own_python
-from loadframe.host.environment import NO_FOLDER, environment, located
+from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
 from loadframe.host.privilege import US, Privilege, ids_of
 
 LAUNCHER = Path(__file__).with_name("launch.py")
@@ -208,7 +208,7 @@ def spawn(
             stdout=stdout,
             stderr=stderr,
             cwd=cwd,
-            env=marked(_environment(env, allowance)),
+            env=marked(_environment(command, env, allowance)),
             start_new_session=True,
             pass_fds=(writing, *pass_fds),
         )
@@ -255,10 +255,12 @@ def _barred(program: str, allowance: Allowance) -> MissingTool | None:
     return None
 
 
-def _environment(given: Mapping[str, str] | None, allowance: Allowance) -> dict[str, str]:
+def _environment(
+    command: Sequence[str | Path], given: Mapping[str, str] | None, allowance: Allowance
+) -> dict[str, str]:
     """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c). A
     home that is given is not ours."""
-    found = environment(given)
+    found = own_environment(given) if is_own(command) else environment(given)
     ours = found.get("HOME") == os.environ.get("HOME")
     if allowance.user == US or not ours:
         return found

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from loadframe.host.environment import environment
+
 MOST_BYTES = 1 << 20
 """Of what a command printed: its end is read."""
 MOST_PRINTED_BYTES = 64 << 20
@@ -32,8 +34,9 @@ def run(command: Sequence[str], within_s: float) -> Ended:
     it has started is not."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env=environment(),
+        )  # fmt: skip
         try:
             if not ended(process, output, within_s):
                 raise subprocess.TimeoutExpired(list(command), within_s)

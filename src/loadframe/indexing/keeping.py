@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.host.environment import python
+from loadframe.host.environment import own_environment, python
 from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose
@@ -176,7 +176,7 @@ def changing(keeping: Keeping) -> Iterator[None]:
         yield
         return
     command = python("loadframe.indexing.churn", keeping.tree, str(keeping.change_rate), str(keeping.seed))
-    child = subprocess.Popen(command, stdin=subprocess.PIPE)
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, env=own_environment())
     try:
         yield
     finally:

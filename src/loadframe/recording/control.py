@@ -18,7 +18,7 @@ from typing import IO, Any, Self
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
-from loadframe.host.environment import NO_FOLDER, environment, python
+from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.processes import marked
 from loadframe.host.suspended import told
 
@@ -90,7 +90,7 @@ class Recorder:
                 bufsize=0,
                 start_new_session=True,
                 cwd=NO_FOLDER,
-                env=marked(environment()),
+                env=marked(own_environment()),
                 pass_fds=given,
             )
         finally:
