@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,36 +19,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import dask
 import distributed
 
 from loadframe.errors import FleetError
+from loadframe.fleet import dask_here
 from loadframe.fleet.dask_nodes import Seen, open_of_scheduler, open_of_worker, settings_of, workers_of
-from loadframe.fleet.declaration import AboutFleet, Fleet, HostTable
+from loadframe.fleet.declaration import Fleet, HostTable, TlsTable
 from loadframe.fleet.hosts import check_alike
+from loadframe.fleet.last_words import LastWords
 from loadframe.fleet.tasks import Came
 from loadframe.fleet.trial_lease import OWN_LEASE_S, Lease
 from loadframe.fleet.trial_task import carry_out, look
-from loadframe.fleet.wire import LOAD_LEASE_S
+from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError
 from loadframe.formats.json_text import parse_json, write_json
+from loadframe.host.environment import NO_FOLDER, python
+from loadframe.host.leases import Lease as LeaseOnDisk
+from loadframe.host.own_user import make_private
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, spawn
 
 _dask: Any = distributed
 """Half of it has no types."""
+STARTED_WITHIN_S = 60.0
 CONNECTED_WITHIN_S = 20.0
+ENDS_WITHIN_S = 20.0
 LOOKED_WITHIN_S = 30.0
 POLL_S = 0.2
-OURS = {
-    "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.work-stealing": False,
-    "distributed.nanny.pre-spawn-environ": {},
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-    "distributed.worker.profile.enabled": False,
-    "distributed.diagnostics.nvml": False,
-    "distributed.admin.tick.limit": "1h",
-}
-"""Of a scheduler and workers of our own. They serve no pages: whoever is on this machine could read those. The last
-three: what would use CPU, or speak, beside a measurement."""
 STARTED_SO = (
     "Start it with DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 and "
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False."
@@ -100,7 +97,6 @@ class DaskEngine:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(dask.config.set(OURS))
             self._say(f"Reaching {len(self._hosts)} hosts for trials")
             self._client = stack.enter_context(self._connected(stack))
             self._check_scheduler()
@@ -186,10 +182,9 @@ class DaskEngine:
 
     def _connected(self, stack: ExitStack) -> Any:
         if self._about.scheduler:
-            return _client(self._about.scheduler, _security(self._about))
-        security = _dask.Security.temporary()
-        cluster = stack.enter_context(_cluster(self._hosts, security))
-        return _dask.Client(cluster, security=security, set_as_default=False)
+            return _client(self._about.scheduler, self._about.tls)
+        stack.enter_context(_quiet())
+        return _client(*stack.enter_context(_started(self._about.name, [host.worker for host in self._hosts])))
 
     def _check_scheduler(self) -> None:
         """FleetError for a scheduler that strangers can reach, or that would try again, or move, what is a
@@ -341,17 +336,11 @@ class DaskEngine:
             one.future.cancel()
 
 
-def _security(about: AboutFleet) -> Any:
-    if about.tls is None:
-        return None
-    tls = about.tls
-    return _dask.Security(
+def _client(address: str, tls: TlsTable | None) -> Any:
+    security = tls and _dask.Security(
         tls_ca_file=str(tls.ca), tls_client_cert=str(tls.certificate), tls_client_key=str(tls.key),
         require_encryption=True,
     )  # fmt: skip
-
-
-def _client(address: str, security: Any) -> Any:
     try:
         return _dask.Client(address, security=security, timeout=CONNECTED_WITHIN_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -361,26 +350,42 @@ def _client(address: str, security: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _cluster(hosts: Sequence[HostTable], security: Any) -> Iterator[Any]:
-    """Scheduler and workers on this machine, as LocalCluster has them, with names: on loopback, by TLS with keys that
-    are in memory only, without a dashboard."""
-    way = {"security": security, "protocol": "tls://", "host": "127.0.0.1"}
-    workers = {
-        host.worker: {
-            "cls": _dask.Nanny,
-            "options": {
-                **way, "name": host.worker, "nthreads": 1, "memory_limit": None, "dashboard_address": None,
-                "silence_logs": logging.CRITICAL,
-            },
-        }
-        for host in hosts
-    }  # fmt: skip
-    scheduler = {
-        "cls": _dask.Scheduler,
-        "options": {**way, "port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"},
-    }
-    with _quiet(), _dask.SpecCluster(workers=workers, scheduler=scheduler, security=security) as cluster:
-        yield cluster
+def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
+    """A scheduler with these workers on this machine: its address, and by what it knows us. What they write is in a
+    lease, so that nothing of it is left, also where we are killed."""
+    with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
+        folder = lease.folder / "dask"
+        make_private(folder, US)
+        dask_here.make_key(folder)
+        process = spawn(
+            python("loadframe.fleet.dask_here", str(folder), *workers), Allowance(user=US), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=said.sink, cwd=NO_FOLDER,
+        )  # fmt: skip
+        said.begin()
+        assert process.stdin is not None and process.stdout is not None
+        certificate = folder / dask_here.CERTIFICATE
+        try:
+            address = _first_line(process.stdout.fileno(), said)
+            yield address, TlsTable(ca=certificate, certificate=certificate, key=folder / dask_here.KEY)
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+
+def _first_line(descriptor: int, said: LastWords) -> str:
+    try:
+        return Lines(descriptor).line(STARTED_WITHIN_S).decode()
+    except (Closed, Silent, WireError) as error:
+        raise FleetError(
+            "dask has not started on this machine",
+            remedy=f"It has {STARTED_WITHIN_S:g} s; what it said is below.",
+            details=said.text(LOOKED_WITHIN_S if isinstance(error, Closed) else 0.0),
+        ) from error
 
 
 @contextlib.contextmanager

@@ -18,9 +18,12 @@ from loadframe.fleet.cleaning import cleaned_up
 from loadframe.fleet.looking import facts
 from loadframe.fleet.wire import LONGEST_LINE, written
 from loadframe.formats.json_text import parse_json, write_json
-from loadframe.host.environment import environment, python
+from loadframe.host.environment import own_environment, python
+from loadframe.host.processes import MARK
 
 POLL_S = 0.1
+NANNYS_SEED = "6640"
+"""distributed/nanny.py"""
 ENDS_WITHIN_S = 25.0
 """A trial that is to end puts everything back first."""
 
@@ -75,9 +78,11 @@ def carry_out(asked: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what dask sets for its own workers (threads of libraries, the allocator): servers would have it, too."""
+    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes): servers
+    would have it, too. Nor is it of the lease of the workers: it has one of its own."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
-    return {name: value for name, value in environment().items() if str(given.get(name)) != value}
+    given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
+    return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
 
 
 def _wanted(task: str) -> bool:

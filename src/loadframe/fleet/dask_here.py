@@ -1,0 +1,67 @@
+"""The scheduler and the workers of dask that a command starts on its own machine, in a process of their own:
+`python -P -m loadframe.fleet.dask_here FOLDER WORKER...`, until its standard input is closed.
+
+dask puts its scratch folder first in the search path for modules of the process in which it is, changes that process's
+environment, and starts Python from there. So this process does nothing else, works in `/`, and has a private folder of
+the command's lease for all files: also for the key by which scheduler, workers and command know each other.
+"""
+
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+
+from loadframe.system.files import Folder, Whose
+
+_dask: Any = distributed
+"""Half of it has no types."""
+OURS = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.nanny.pre-spawn-environ": {},
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.profile.enabled": False,
+    "distributed.diagnostics.nvml": False,
+    "distributed.admin.tick.limit": "1h",
+}
+"""They serve no pages: whoever is on this machine could read those. The last three: what would use CPU, or speak,
+while something is measured."""
+CERTIFICATE, KEY = "node.pem", "node.key"
+
+
+def make_key(folder: Path) -> None:
+    """folder: private. The certificate signs itself, and is good for a year."""
+    made, ours = _dask.Security.temporary(), Folder(folder, Whose.OURS)
+    for name, text in ((CERTIFICATE, made.tls_ca_file), (KEY, made.tls_client_key)):
+        ours.replace(name, text.encode(), mode=0o600)
+
+
+def serve(folder: Path, names: Sequence[str]) -> None:
+    """As LocalCluster has them, with names: on loopback, by TLS, without a dashboard."""
+    certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
+    nodes = {f"tls_{node}_{what}": path for node in ("client", "scheduler", "worker")
+             for what, path in (("cert", certificate), ("key", key))}  # fmt: skip
+    security = _dask.Security(tls_ca_file=certificate, require_encryption=True, **nodes)
+    way = {"security": security, "protocol": "tls://", "host": "127.0.0.1"}
+    nanny = {"nthreads": 1, "memory_limit": None, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    workers = {name: {"cls": _dask.Nanny, "options": {**way, **nanny, "name": name}} for name in names}
+    port = {"port": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": _dask.Scheduler, "options": {**way, **port}}
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # which workers go is the command's to say
+    tempfile.tempdir = str(folder)
+    with (
+        dask.config.set({**OURS, "temporary-directory": str(folder)}),
+        _dask.SpecCluster(workers=workers, scheduler=scheduler, security=security) as cluster,
+    ):
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), sys.argv[2:])
