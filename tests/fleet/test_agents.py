@@ -74,6 +74,10 @@ def test_what_a_login_shell_prints_is_skipped(tmp_path: Path, last: str) -> None
         ('echo \'{"schema": "loadframe.agent/99"}\'; sleep 5', "speaks loadframe.agent/99"),
         ("yes nonsense", "lines came, and no agent's greeting"),
         ("echo 'no such program for this account'", "its agent has not started"),
+        (
+            "head -c 4300000 /dev/zero; sleep 5",
+            "a line has more than 4,194,304 bytes, and no agent's greeting has come",
+        ),
     ],
 )
 def test_a_host_without_an_agent_is_told(tmp_path: Path, body: str, told: str) -> None:

@@ -209,14 +209,17 @@ class Agent:
         for _ in range(MOST_BEFORE_GREETING):
             try:
                 line = self._lines.line(max(0.0, until - time.monotonic()))
-                message = read(line[max(0, line.find(GREETING)) :])
-            except WireError:  # what a login shell prints; it may not end its last line
-                printed = line.decode(errors="replace").strip()[:MOST_PRINTED] or printed
-                continue
             except Silent:
                 raise self._unreached(f"its agent has not greeted within {GREETED_WITHIN_S:g} s", printed) from None
             except Closed:
                 raise self._unreached("its agent has not started", printed) from None
+            except WireError as error:
+                raise self._unreached(f"{error}, and no agent's greeting has come", printed) from None
+            try:
+                message = read(line[max(0, line.find(GREETING)) :])
+            except WireError:  # what a login shell prints; it may not end its last line
+                printed = line.decode(errors="replace").strip()[:MOST_PRINTED] or printed
+                continue
             if message.get("schema") == AGENT:
                 return message
             if str(message.get("schema", "")).startswith("loadframe.agent/"):

@@ -40,15 +40,16 @@ class Lines:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._waiting = b""
+        self._waiting = bytearray()
         self.heard_s = time.monotonic()
         """When anything last came, also a part of a line: a long one may be under way for longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
         """The next line, without its end. Silent, Closed, WireError for one without an end."""
-        until = time.monotonic() + within_s
-        while b"\n" not in self._waiting:
-            if len(self._waiting) > LONGEST_LINE:
+        until, looked = time.monotonic() + within_s, 0
+        while (end := self._waiting.find(b"\n", looked)) < 0:
+            looked = len(self._waiting)
+            if looked > LONGEST_LINE:
                 raise WireError(f"a line has more than {LONGEST_LINE:,} bytes")
             left_s = max(0.0, until - time.monotonic())
             if not _ready(self._descriptor, select.POLLIN, left_s):
@@ -57,7 +58,8 @@ class Lines:
                 raise Closed
             self._waiting += more
             self.heard_s = time.monotonic()
-        line, _, self._waiting = self._waiting.partition(b"\n")
+        line = bytes(self._waiting[:end])
+        del self._waiting[: end + 1]
         return line
 
     def silent_for(self, seconds: float) -> bool:
