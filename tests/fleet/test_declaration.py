@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from loadframe.errors import StudyError
-from loadframe.fleet.connection import command
+from loadframe.errors import FleetError, StudyError
+from loadframe.fleet.connection import Agent, command
 from loadframe.fleet.declaration import load
 from loadframe.host.environment import python
 
@@ -43,6 +44,75 @@ def test_hosts_have_roles_and_a_way(tmp_path: Path) -> None:
     assert command(fleet.host[0], None)[-3:] == ["--", "web.example", "loadframe fleet agent"]
     assert command(fleet.host[0], Path("/etc/own"))[:3] == ["ssh", "-F", "/etc/own"]
     assert command(fleet.host[1], None) == python("loadframe.fleet.agent")
+
+
+ROWS = """
+[fleet]
+name = "laboratory"
+ssh_config = "own/ssh_config"
+scheduler = "tls://192.0.2.1:8786"
+tls = { ca = "ca.pem", certificate = "/etc/node.pem", key = "keys/node.key" }
+[[host]]
+name = "web"
+roles = ["driver"]
+by = ["./enter", "lab"]
+authorised = true
+owner = "the operators"
+[[host]]
+name = "shell"
+roles = ["driver"]
+by = ["sh", "prepared", "-c"]
+authorised = true
+owner = "the operators"
+"""
+
+
+def test_relative_paths_of_a_fleet_file_begin_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it names works there: the folder of the caller may be a stranger's."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    written(inner, ROWS)
+    monkeypatch.chdir(tmp_path)
+    fleet = load(Path("inner/fleet.toml"))
+    assert fleet.fleet.ssh_config == inner / "own/ssh_config"
+    assert fleet.fleet.tls is not None
+    assert [*dict(fleet.fleet.tls).values()] == [inner / "ca.pem", Path("/etc/node.pem"), inner / "keys/node.key"]
+    assert [host.by for host in fleet.host] == [[f"{inner}/enter", "lab"], ["sh", "prepared", "-c"]]
+    assert {host.folder for host in fleet.host} == {inner}
+
+
+def test_what_a_fleet_file_starts_is_found_in_its_folder_and_not_in_the_caller_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    row = ROWS.partition("[[host]]")[2].partition("[[host]]")[0].replace('["./enter", "lab"]', '["sh", "enter"]')
+    written(inner, f'[fleet]\nname = "laboratory"\n[[host]]\n{row}')
+    (inner / "enter").write_text("echo 'the right one' >&2; exit 127")
+    (tmp_path / "enter").write_text(f"touch {tmp_path}/ran; exit 127")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FleetError) as error:
+        Agent(load(Path("inner/fleet.toml")).host[0])
+    assert "the right one" in error.value.details and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="of root")
+@pytest.mark.parametrize("name", ["fleet.toml", "own/ssh_config", "keys/node.key", "ca.pem", "enter", "prepared"])
+@pytest.mark.parametrize("how", ["owned", "writable", "replaceable"])
+def test_root_uses_no_fleet_file_that_another_user_could_change(tmp_path: Path, name: str, how: str) -> None:
+    written(tmp_path, ROWS)
+    for each in ("own/ssh_config", "keys/node.key", "ca.pem", "enter", "prepared"):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).touch(mode=0o755)
+    load(tmp_path / "fleet.toml")
+    given = tmp_path / name
+    if how == "owned":
+        os.chown(given, 61000, 61000)
+    else:
+        (given if how == "writable" else given.parent).chmod(0o777)
+    with pytest.raises(StudyError, match="says what root runs, and another user could change") as refused:
+        load(tmp_path / "fleet.toml")
+    assert str(given if how != "replaceable" else given.parent) in refused.value.fact
 
 
 def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:

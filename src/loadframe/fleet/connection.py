@@ -290,7 +290,7 @@ def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Pop
     try:
         return subprocess.Popen(
             words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, start_new_session=True,
-            cwd=NO_FOLDER if host.here else None, env=marked(own_environment() if host.here else environment()),
+            cwd=NO_FOLDER if host.here else host.folder, env=marked(own_environment() if host.here else environment()),
         )  # fmt: skip
     except OSError as error:
         raise FleetError(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from loadframe.connections.address import is_here
 from loadframe.errors import StudyError
+from loadframe.host.environment import located
 from loadframe.host.processes import parse_cpus
 from loadframe.study.fields import Cpus, Table
 from loadframe.study.reading import load_as
+from loadframe.system.trust import changeable
 
 Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine"]
@@ -43,6 +47,12 @@ class HostTable(Table):
     may_change: list[Change] = Field([])
     authorised: bool = False
     owner: str = ""
+    _folder: Path = PrivateAttr(Path("/"))
+
+    @property
+    def folder(self) -> Path:
+        """Of the fleet file: where its `ssh` or `by` works."""
+        return self._folder
 
     @field_validator("ssh")
     @classmethod
@@ -178,10 +188,49 @@ class Fleet(Table):
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in this file. StudyError for what is none, and for a host without the word of its owner."""
-    fleet = load_as(Fleet, path, REMEDY)
+    """The fleet in this file, whose relative paths begin in the file's folder. StudyError for what is none, for a host
+    without the word of its owner, and, where we are root, for a file that another user could change, or that names such
+    a file."""
+    folder = path.absolute().parent
+    fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)
+    if os.geteuid() == 0:
+        for name, file in [("it", path), *_named(fleet, folder)]:
+            if (weak := changeable(file)) is not None:
+                raise StudyError(
+                    f"the fleet file {path} says what root runs, and another user could change {name}: {weak}",
+                    remedy="Keep it, and what it names, where only root may write; or run Loadframe as that user.",
+                )
     return fleet
+
+
+def _placed(fleet: Fleet, folder: Path) -> Fleet:
+    about, hosts = fleet.fleet, [host.model_copy(update={"by": _from(folder, host.by)}) for host in fleet.host]
+    for host in hosts:
+        host._folder = folder
+    config = about.ssh_config and folder / about.ssh_config
+    tls = about.tls and TlsTable(**{name: folder / file for name, file in about.tls})
+    placed = about.model_copy(update={"ssh_config": config, "tls": tls})
+    return fleet.model_copy(update={"fleet": placed, "host": hosts})
+
+
+def _from(folder: Path, command: list[str]) -> list[str]:
+    """A program that is named without a slash is looked for in PATH."""
+    return [str(folder / word) if "/" in word else word for word in command[:1]] + command[1:]
+
+
+def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The files that a fleet names, each with its key."""
+    about = fleet.fleet
+    if about.ssh_config is not None:
+        yield "ssh_config", about.ssh_config
+    for name, file in about.tls or ():
+        yield f"tls.{name}", file
+    for host in fleet.host:
+        program = [Path(found) for word in host.by[:1] if (found := located(word))]
+        for file in (*program, *(folder / word for word in host.by[1:])):
+            if os.path.isfile(file):  # noqa: PTH113 - a word that is no name of a file, of any length, is none
+                yield f"`by` of host {host.name!r}", file
 
 
 def _check_consent(fleet: Fleet) -> None:

@@ -49,6 +49,19 @@ def weak_point(path: Path) -> str | None:
     return None
 
 
+def changeable(path: Path) -> str | None:
+    """Why another user could change, or replace, the file at this path, or why that cannot be seen; None where no other
+    user can."""
+    try:
+        if (weak := weak_point(path)) is not None or not path.is_file():
+            return weak
+        status = path.stat()
+        writable = others_write(status, path.resolve())
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return f"{path} can be written by other users (mode {stat.S_IMODE(status.st_mode):04o})" if writable else None
+
+
 def others_write(status: os.stat_result, path: Path) -> bool:
     """Whether another user may write to it. A group without other members is its owner's own (umask 002); with a list
     of who may (acl(5)) the group's bits are those of everybody on it."""
