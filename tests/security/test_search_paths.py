@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 HELPER = ROOT / "src/loadframe/host/environment.py"
 LAUNCHES = ROOT / "src/loadframe/host/processes.py"
 """Starts launch.py with -I -S."""
+NAMES = ROOT / "src/loadframe/host/own_python.py"
+"""Says where the interpreter is, and starts nothing."""
 PLANTED = "raise SystemExit('planted')\n"
 
 
@@ -150,7 +152,7 @@ def test_python_of_ours_is_started_by_one_helper() -> None:
     """`python -m` searches the working folder first; only the helper has the option that stops it."""
     assert python("a.module", "x") == [sys.executable, "-P", "-m", "a.module", "x"]
     for path, tree in _sources("src", having="executable"):
-        if path in (HELPER, LAUNCHES):
+        if path in (HELPER, LAUNCHES, NAMES):
             continue
         for node in ast.walk(tree):
             assert not _is_executable(node), f"{path}:{node.lineno}: use host.environment.python"  # type: ignore[attr-defined]
