@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import random
 import socket
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import zstandard
@@ -18,6 +21,12 @@ import zstandard
 from loadframe.connections.http_words import wrong_path
 from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch
 from loadframe.experiments.watch_child import fitted
+from loadframe.fleet.agent import Agent as AnsweringAgent
+from loadframe.fleet.check import facts_told
+from loadframe.fleet.connection import Agent
+from loadframe.fleet.connection import command as agent_command
+from loadframe.fleet.declaration import HostTable
+from loadframe.fleet.declaration import load as load_fleet
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.stage_lines import LARGEST
@@ -249,6 +258,43 @@ def read_driver(kind: str, data: bytes, cut_off: bool) -> None:
     bounds = (requests.latency_ms >= 0) & (requests.end_s > 980.0) & (requests.end_s < 1040.0)
     if not bounds.all():
         raise WrongAnswerError("requests were read that are not of the step")
+
+
+def read_fleet(path: Path) -> None:
+    """A fleet file, and the command that would start each agent."""
+    fleet = load_fleet(path)
+    for host in fleet.host:
+        if not host.worker:
+            agent_command(host, fleet.fleet.ssh_config)
+
+
+ANSWERS = (
+    'exec 3<"$0"; IFS= read -r said <&3; printf "%s\\n" "$said"; while IFS= read -r asked; do case $asked in *ask*) '
+    'IFS= read -r said <&3 || exit; printf "%s\\n" "$said";; esac; done'
+)
+"""A host that greets, and answers each question with the next line of a file, for a shell."""
+ANSWERED_WITHIN_S = 0.3
+
+
+def read_answers(path: Path, *, whole: bool) -> None:
+    """What a host's agent says to its coordinator. whole: all at once, before anything is asked."""
+    by = ["cat", str(path)] if whole else ["sh", "-c", ANSWERS, str(path)]
+    host = HostTable(name="host", roles=["driver"], by=by)
+    with Agent(host) as agent:
+        with suppress(KeyError, TypeError, ValueError):  # as check.py
+            facts_told(agent.facts)
+        for question in ("clock", "cpus", "doctor"):
+            agent.ask(question, ANSWERED_WITHIN_S)
+
+
+def read_questions(data: bytes) -> None:
+    """What a coordinator says to an agent: none that has it do anything."""
+    with TemporaryFile() as asked, Path(os.devnull).open("wb") as sink:
+        asked.write(data)
+        asked.seek(0)
+        agent = AnsweringAgent(asked.fileno(), sink.fileno())
+        agent.work()
+        agent.end()
 
 
 def read_har(data: bytes) -> None:

@@ -12,7 +12,8 @@ import math
 import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -671,6 +672,83 @@ def _watch(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     return Input(call=api.read_watch)
 
 
+# --- fleets -----------------------------------------------------------------------------------------------------------
+
+FLEET = """\
+[fleet]
+name = "laboratory"
+ssh_config = "ssh_config"
+scheduler = "tls://scheduler.example:8786"
+tls = { ca = "ca.pem", certificate = "client.pem", key = "client.key" }
+[[host]]
+name = "here"
+roles = ["driver", "observer"]
+here = true
+[[host]]
+name = "web"
+roles = ["target"]
+ssh = "us@web.example"
+address = "192.0.2.7"
+loadframe = "/opt/loadframe"
+may_change = ["settings", "machine"]
+authorised = true
+owner = "the operators"
+[[host]]
+name = "space"
+roles = ["driver"]
+by = ["ip", "netns", "exec", "lab"]
+address = "2001:db8::7"
+authorised = true
+owner = "the operators"
+[[host]]
+name = "one"
+roles = ["trial"]
+worker = "one"
+cpus = "0-1,3"
+authorised = true
+owner = "the operators"
+"""
+GREETING = {
+    "schema": "loadframe.agent/1", "loadframe": "0.1.0", "python": "3.11.7", "kernel": "6.1", "machine": "x86_64",
+    "cpus": 2, "memory_bytes": 1 << 34, "boot": "ba85f981-549d-4156-929f-b5891a7bfdbc", "code": "5a93345a0687",
+}  # fmt: skip
+ANSWERS = (
+    {"id": 1, "answer": {"wall_s": 1764000000.5, "monotonic_s": 7.5}},
+    {"id": 2, "answer": {"busy_cpus": 0.5, "steal_cpus": 0.0, "loudest": "x", "loudest_cpus": 0.4}},
+    {"beat": True},
+    {"id": 3, "error": "KeyError: 'x'"},
+    {"under_way": "a of b is being put back."},
+)
+QUESTIONS = ({"id": 1, "ask": "clock"}, {"beat": True}, {"id": 2, "ask": "sing", "seconds": 2.5})
+
+
+def _fleet(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    if rng.random() < 0.5:
+        data = mutate_text(rng, FLEET)
+    else:
+        data = toml_file(mutate_tree(rng, tomllib.loads(FLEET))).encode("utf-8", "surrogatepass")
+    path = _place(rng, folder, "fleet.toml", data)
+    return Input(call=lambda _: api.read_fleet(Path(path)))
+
+
+def _messages(rng: random.Random, lines: Sequence[Mapping[str, Any]]) -> bytes:
+    """Some of them damaged."""
+    texts = [as_json(rng, mutate_tree(rng, line) if rng.random() < 0.4 else line) for line in lines]
+    data = [mutate_text(rng, text) if rng.random() < 0.2 else text.encode("utf-8", "surrogatepass") for text in texts]
+    return b"\n".join(data) + b"\n" * (rng.random() < 0.9)
+
+
+def _wire(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    """Of a host's agent to its coordinator, or of a coordinator to an agent."""
+    if rng.random() < 0.3:
+        data = _messages(rng, rng.choices(QUESTIONS, k=rng.choice((1, 3, 50))))
+        return Input(call=lambda _: api.read_questions(data))
+    whole, answers = rng.random() < 0.5, rng.choices(ANSWERS, k=5) if rng.random() < 0.3 else ANSWERS
+    greeting = _messages(rng, [GREETING]) if whole else json.dumps(GREETING).encode() + b"\n"
+    (folder / "said").write_bytes(greeting + _messages(rng, answers))
+    return Input(call=lambda folder: api.read_answers(folder / "said", whole=whole))
+
+
 # --- servers' answers -------------------------------------------------------------------------------------------------
 
 
@@ -702,6 +780,8 @@ SURFACES: dict[str, Surface] = {
     "settings-file": Surface(_settings_file, 0.03),
     "stages": Surface(_stages, 0.03),
     "watch": Surface(_watch, 0.02),
+    "fleet": Surface(_fleet, 0.03),
+    "wire": Surface(_wire, 0.01, waits_s=5.0),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),
 }
 """A server under load is waited for: 30 s for each statement (TIMEOUT_S of targets/*_control.py)."""

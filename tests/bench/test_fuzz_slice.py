@@ -27,6 +27,14 @@ def test_hostile_inputs_are_answered_or_refused_in_words() -> None:
     assert sum(row.accepted for row in tally.rows.values()) > INPUTS / 40, "most are refused at once: a poor mutation"
 
 
+@pytest.mark.parametrize(("surface", "inputs"), [("fleet", 60), ("wire", 12)])
+def test_a_fleet_file_and_what_comes_over_the_wire_are_used_or_refused_in_words(surface: str, inputs: int) -> None:
+    """Both are a stranger's, or a damaged host's; of all inputs they are few."""
+    tally = fuzz.fuzz([(surface, seed) for seed in range(20_000, 20_000 + inputs)], ORDER, workers=1, hang_s=PATIENCE_S)
+    assert not tally.failed, list(tally.faults.values())
+    assert tally.rows[surface].inputs == inputs and tally.rows[surface].accepted > 0
+
+
 PLANTED = """
 import os, time
 from fuzzing.surfaces import Input, Surface

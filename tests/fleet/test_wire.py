@@ -90,3 +90,10 @@ def test_a_part_of_a_line_is_no_silence(pipe: tuple[int, int]) -> None:
     with pytest.raises(Silent):
         lines.line(0.01)
     assert not lines.silent_for(1.0)
+
+
+@pytest.mark.parametrize("line", [b'{"ask": {}}', b'{"id": [1]}', b'{"id": 1.5, "ask": "clock"}'])
+def test_a_question_has_a_name_and_a_whole_number(line: bytes) -> None:
+    """They are looked up: what cannot be ended an agent in a traceback."""
+    with pytest.raises(WireError, match="is no message"):
+        read(line)

@@ -54,10 +54,10 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
         hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
         for host, why in zip(agents_on, reached, strict=True)
     ]
-    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, _facts(own_facts())))
+    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, facts_told(own_facts())))
 
 
-def _facts(told: Mapping[str, Any]) -> HostFacts:
+def facts_told(told: Mapping[str, Any]) -> HostFacts:
     """KeyError where something is not told."""
     given = {"code": "", **told}
     return HostFacts(**{name: given[name] for name in HostFacts.__dataclass_fields__})
@@ -81,7 +81,7 @@ def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
     host = agent.host
     found = HostCheck(host.name, tuple(host.roles))
     try:
-        facts = _facts(agent.facts)
+        facts = facts_told(agent.facts)
         wall, begin = (offset(each) for each in agent.exchanges(EXCHANGES))
         use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
         _, end = (offset(each) for each in agent.exchanges(EXCHANGES))

@@ -101,6 +101,8 @@ def read(line: bytes) -> dict[str, Any]:
         raise WireError(f"{line[:80]!r} is no message: {error}") from error
     if not isinstance(found, dict):
         raise WireError(f"{line[:80]!r} is no message: it is no object")
+    if not isinstance(found.get("ask", ""), str) or not isinstance(found.get("id"), int | None):
+        raise WireError(f"{line[:80]!r} is no message: its `ask` is no text, or its `id` no whole number")
     return found
 
 
