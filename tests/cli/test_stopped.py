@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from loadframe.host import identity
+from waiting import await_that
+
 Command = Callable[..., Any]
 Start = Callable[..., Any]
 
@@ -33,6 +36,25 @@ def test_a_stopped_command_reports_what_it_measured_and_exits_130(start: Start, 
     assert running.leases() == []
     assert not Path(running.scratch).exists()
     assert running.processes() == []
+
+
+@pytest.mark.parametrize("verb", ["investigate", "measure"])
+def test_ctrl_c_twice_while_the_recorder_is_asked_is_no_error(start: Start, study: Path, verb: str) -> None:
+    """The answer to the question that is given up comes before that to the next one."""
+    running = start(verb, str(study), *LONG)
+    (recorder,) = [each.pid for each in identity.naming(str(running.run()))]
+    os.kill(recorder, signal.SIGSTOP)
+    try:
+        await_that(lambda: not running.processes(), "the driver has ended, and the recording is asked for")
+        for _ in range(2):
+            running.process.send_signal(signal.SIGINT)
+    finally:
+        os.kill(recorder, signal.SIGCONT)
+    _, err = running.end()
+    assert running.process.returncode == 130, err
+    assert "nothing is left running" in err and "recorder" not in err
+    assert running.leases() == [] and running.processes() == []
+    assert identity.identify(recorder) is None
 
 
 @pytest.mark.parametrize("delay_s", [0.3, 0.7])

@@ -198,6 +198,49 @@ def test_the_cgroup_of_a_component_is_followed_until_it_is_gone(tmp_path: Path) 
     assert not [name for name in ticks[-1].entries if name.startswith("target:")]
 
 
+@pytest.mark.parametrize("asked", ["flush", "stop"])
+def test_the_answer_to_a_question_that_was_interrupted_is_not_taken_for_that_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """As where Ctrl-C comes while its answer is awaited."""
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+
+        def interrupted() -> select.poll:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(control.select, "poll", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(recorder, asked)()
+        if asked == "flush":
+            recorder.mark("later")
+            recorder.flush()
+            assert any("mark:later" in tick.entries for tick in ticks_of(recorder.path))
+        cost = recorder.stop()
+    assert recorder.stop() == cost
+    assert cost.ticks == sum(tick.sample for tick in ticks_of(recorder.path))
+
+
+def test_a_command_that_was_interrupted_half_sent_is_sent_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+
+        def interrupted() -> select.poll:
+            monkeypatch.undo()
+            os.kill(recorder.pid, signal.SIGCONT)
+            raise KeyboardInterrupt
+
+        os.kill(recorder.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, recorder.pid, os.WSTOPPED | os.WNOWAIT)
+        monkeypatch.setattr(control.select, "poll", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            recorder.note("service", "x" * 200_000)
+        recorder.flush()
+    notes = [tick.entries["note:service"] for tick in ticks_of(recorder.path) if "note:service" in tick.entries]
+    assert [len(note) for note in notes] == [200_000]
+
+
 def test_kill_9_leaves_what_was_written_and_the_next_call_says_so(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S)
     recorder.start()
@@ -292,7 +335,7 @@ def test_it_reads_a_tree_laid_out_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "proc" / "stat").write_bytes(b"cpu of another machine\n")
     path = tmp_path / "a.lfrec"
     command = python("loadframe.recording.recorder", str(path), "--root", str(tmp_path))
-    subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n{"do": "stop"}\n', check=True)
+    subprocess.run(command, input=b'{"do": "mark", "kind": "x", "at_s": 1}\n{"do": "stop", "number": 1}\n', check=True)
     entries = [tick.entries for tick in ticks_of(path)]
     assert all(
         each.get("system:/proc/stat", b"cpu of another machine\n") == b"cpu of another machine\n" for each in entries

@@ -20,6 +20,7 @@ from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.processes import marked
+from loadframe.host.signals import undisturbed
 from loadframe.host.suspended import told
 
 ANSWER_TIMEOUT_S = 30.0
@@ -66,7 +67,11 @@ class Recorder:
         self._cost: RecorderCost | None = None
         self._so_far: RecorderCost | None = None
         self._killed = False
+        self._unsent = b""
+        """What is left of commands: one that was interrupted is sent to its end before the next one."""
         self._answers = b""
+        self._questions = 0
+        self._stop: int | None = None
         self._last_words = ""
         self._silence: RecordingError | None = None
         self._sending = threading.Lock()
@@ -99,7 +104,7 @@ class Recorder:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)  # one that does not read must not keep us
         with self._asking:
-            self._await_answer("start")
+            self._await_answer("start", self._questions)
 
     @property
     def pid(self) -> int:
@@ -135,8 +140,9 @@ class Recorder:
     def flush(self) -> None:
         """Returns once every tick, note and mark up to now is on the disk."""
         with self._asking:
-            self._send({"do": "flush"})
-            self._so_far = _cost(self._await_answer("flush"))
+            number = self._number()
+            self._send({"do": "flush", "number": number})
+            self._so_far = _cost(self._await_answer("flush", number))
 
     @property
     def cost_so_far(self) -> RecorderCost | None:
@@ -144,11 +150,16 @@ class Recorder:
         return self._so_far
 
     def stop(self) -> RecorderCost:
-        """End the recording and tell what it cost. A second call gives the same answer."""
+        """End the recording and tell what it cost. A second call gives the same answer, also after one that was
+        interrupted: no recorder is asked twice, as it ends once it has answered."""
         with self._asking:
             if self._cost is None:
-                self._send({"do": "stop"})
-                self._cost = _cost(self._await_answer("stop"))
+                with undisturbed():
+                    if self._stop is None:
+                        self._stop = self._number()
+                        self._put({"do": "stop", "number": self._stop})
+                self._push("stop")
+                self._cost = _cost(self._await_answer("stop", self._stop))
                 self._end()
         return self._cost
 
@@ -183,40 +194,55 @@ class Recorder:
             raise RecordingError(f"The recorder of {self.path} does not run.", remedy="Call start() first.")
         return self._process
 
+    def _number(self) -> int:
+        self._questions += 1
+        return self._questions
+
     def _send(self, command: dict[str, Any]) -> None:
-        line = write_json(command).encode() + b"\n"
+        self._put(command)
+        self._push(command["do"])
+
+    def _put(self, command: dict[str, Any]) -> None:
+        """Behind what is left to be sent."""
+        with self._sending:
+            self._unsent += write_json(command).encode() + b"\n"
+
+    def _push(self, what: str) -> None:
+        """Send what is left."""
         with self._sending:
             process = self._running()
             assert process.stdin is not None
-            if process.poll() is not None or process.stdin.closed:
-                raise self._died()
-            view = memoryview(line)
             deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
-            while view:
+            while self._unsent:
+                if process.poll() is not None or process.stdin.closed:
+                    raise self._died()
                 try:
-                    view = view[os.write(process.stdin.fileno(), view) :]
+                    with undisturbed():
+                        self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
                 except BlockingIOError:
                     if not _ready(process.stdin, select.POLLOUT, deadline_s):
-                        raise self._silent(f"take '{command['do']}'") from None
+                        raise self._silent(f"take '{what}'") from None
                 except BrokenPipeError as error:
                     raise self._died() from error
 
-    def _await_answer(self, did: str) -> dict[str, Any]:
+    def _await_answer(self, question: str, number: int) -> dict[str, Any]:
+        """The answer to that question. Those before it are to questions whose asker was interrupted."""
         process = self._running()
         assert process.stdout is not None
         deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
-        while b"\n" not in self._answers:
-            if not _ready(process.stdout, select.POLLIN, deadline_s):
-                raise self._silent(f"answer '{did}'")
-            data = os.read(process.stdout.fileno(), 4096)
-            if not data:
-                raise self._died()
-            self._answers += data
-        line, self._answers = self._answers.split(b"\n", 1)
-        answer: dict[str, Any] = json.loads(line)
-        if answer.get("did") != did:
-            raise RecordingError(f"The recorder answered {answer} where '{did}' was asked.")
-        return answer
+        while True:
+            while b"\n" not in self._answers:
+                if not _ready(process.stdout, select.POLLIN, deadline_s):
+                    raise self._silent(f"answer '{question}'")
+                with undisturbed():
+                    data = os.read(process.stdout.fileno(), 4096)
+                    self._answers += data
+                if not data:
+                    raise self._died()
+            line, self._answers = self._answers.split(b"\n", 1)
+            answer: dict[str, Any] = json.loads(line)
+            if answer["number"] == number:
+                return answer
 
     def _silent(self, what: str) -> RecordingError:
         """It is of no use any more: it is ended, so that not every further call has to wait as long."""

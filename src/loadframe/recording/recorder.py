@@ -1,9 +1,9 @@
 """The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
 
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
-`flush` and `stop` are acknowledged by a JSON line on stdout. It ends by itself when stdin is closed or its parent
-dies. Light on purpose, because it runs next to what is measured: the standard library, zstandard, and the two modules
-of this room that are as light.
+`flush` and `stop` are acknowledged by a JSON line with their number on stdout. It ends by itself when stdin is closed
+or its parent dies. Light on purpose, because it runs next to what is measured: the standard library, zstandard, and
+the two modules of this room that are as light.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class RecorderProcess:
         self._started_s = facts.started_s
         self._next_s = facts.started_s
         self._block_due_s = facts.started_s + BLOCK_S
-        self._stopping = self._asked_to_stop = False
+        self._stopping = False
+        self._asked_to_stop: int | None = None
         self._input = b""
         self._followed: dict[tuple[str, int], ProcessFiles | None] = {}
         self._cgroups: dict[str, CgroupFiles] = {}
@@ -64,7 +65,7 @@ class RecorderProcess:
         """Until stop, end of stdin, SIGTERM, or the death of the parent."""
         signal.signal(signal.SIGTERM, self._on_terminate)
         self._die_with_parent()
-        _answer({"did": "start", "at_s": self._started_s})
+        _answer({"number": 0, "at_s": self._started_s})
         _keep_freed_memory()
         # Nothing here makes cycles of objects: looking for them would only cost.
         gc.freeze()
@@ -78,8 +79,8 @@ class RecorderProcess:
             if now_s >= self._next_s and not self._stopping:
                 self._tick(now_s)
         self.close()
-        if self._asked_to_stop:
-            _answer({"did": "stop", **self.cost()})
+        if self._asked_to_stop is not None:
+            _answer({"number": self._asked_to_stop, **self.cost()})
 
     def close(self) -> None:
         """Write what is gathered, and what recording cost."""
@@ -139,9 +140,9 @@ class RecorderProcess:
                 self._heed(command)
             case "flush":
                 self._writer.sync()
-                _answer({"did": "flush", **self.cost()})
+                _answer({"number": command["number"], **self.cost()})
             case "stop":
-                self._stopping = self._asked_to_stop = True
+                self._stopping, self._asked_to_stop = True, command["number"]
             case unknown:
                 raise ValueError(f"unknown command {unknown!r}")
 
