@@ -41,6 +41,7 @@ thing and proves the gain.
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
     revert_changes()              revert changes of killed commands on the machine or on a running server
+    forget_changes(id)            give up changes of a killed command that cannot be reverted any more
     changes_not_reverted()        changes now in effect, of running and of killed commands
     own_changes()                 those of this process that are not reverted
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.changes.durable import of_this_command as own_changes
     from loadframe.changes.lists import read as changes_not_reverted
     from loadframe.changes.lists import unreadable as unreadable_changes
+    from loadframe.changes.reverting import forget as forget_changes
     from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.choosing import services
@@ -153,6 +155,7 @@ __all__ = [
     "following_of_run",
     "forecast_growth",
     "forecast_json",
+    "forget_changes",
     "growth_json",
     "import_observed",
     "investigate",

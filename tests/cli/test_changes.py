@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from loadframe.changes.durable import DurableJournal
+from loadframe.changes.host import Host
 from loadframe.cli.changes import _reason
 from loadframe.host.state import state_directory
 from loadframe.model import ChangeRecord
@@ -52,6 +54,33 @@ def test_what_stands_is_listed_and_put_back_by_hand(loadframe: Command, swappine
     assert swappiness.read_text().startswith("60\n")
     again = loadframe("changes", "revert", "--json")
     assert (again.code, again.json["reverted"]) == (0, [])
+
+
+def test_what_is_forgotten_is_named_and_not_reverted(loadframe: Command, swappiness: Path) -> None:
+    (change,) = loadframe("changes", "list", "--json").json["standing"]
+    assert f"(id {change['id']})" in loadframe("changes", "list").out
+    unknown = loadframe("changes", "forget", "0123")
+    assert (unknown.code, f"now: {change['id']}" in unknown.err) == (1, True)
+    forgotten = loadframe("changes", "forget", change["id"])
+    assert forgotten.code == 0
+    for word in ("vm.swappiness of this machine", "may still be 1", "it was 60", "nothing reverts it"):
+        assert word in forgotten.out
+    assert swappiness.read_text().startswith("1\n")
+    assert loadframe("changes", "list", "--json").json["standing"] == []
+    assert "vm.swappiness" not in loadframe(*MEASURING).err
+    assert (loadframe("changes", "forget", change["id"]).code, swappiness.read_text()[0]) == (1, "1")
+
+
+def test_what_a_command_that_runs_has_changed_is_not_forgotten(loadframe: Command, tmp_path: Path) -> None:
+    file = tmp_path / "proc/sys/vm/swappiness"
+    file.parent.mkdir(parents=True)
+    file.write_text("60\n")
+    journal, host = DurableJournal("a study", tmp_path / "runs/here"), Host(tmp_path)
+    journal.set(host, "vm.swappiness", 1)
+    (change,) = loadframe("changes", "list", "--json").json["standing"]
+    refused = loadframe("changes", "forget", change["id"], "--json")
+    assert (refused.code, "runs (pid" in refused.json["message"]) == (1, True)
+    assert [each.status for each in journal.back(host)] == ["reverted"]
 
 
 MEASURING = ("measure", "missing.toml")

@@ -27,6 +27,7 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 TRIED_ELSEWHERE = {
     "case run bulk-ingest --quick": "benchmarks/gains.py",
     "case run oltp-ladder --quick": "benchmarks/gains.py",
+    "changes forget ID": "tests/cli/test_changes.py",
     "compare mariadb-mysql.toml": "tests/servers/test_mariadb_beside_mysql.py",
     "ndb config.ini --start --set 'ndbd default.DataMemory=80M'": "tests/cli/test_ndb.py",
     "serve runs": "tests/live",
@@ -39,7 +40,7 @@ TRIED_ELSEWHERE = {
     "case run render-farm --quick": "tests/servers",
     "case run render-farm --quick --set target.settings.table_open_cache=400": "benchmarks/gains.py",
 }
-"""Commands that take minutes, and where they are run."""
+"""Commands that take minutes or something that a killed command left, and where they are run."""
 
 
 def commands() -> Iterator[str]:

@@ -16,7 +16,7 @@ from loadframe.changes import lists
 from loadframe.changes.durable import became, cannot, put_back, released, without
 from loadframe.changes.lists import Record
 from loadframe.changes.places import Namespace, Places
-from loadframe.errors import UserError
+from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.state import locked, remove_torn, state_directory
 from loadframe.model import ChangeRecord
@@ -42,6 +42,35 @@ def revert(
         chosen = [record for record in lists.read() if not record.alive() and (again or record.due())]
         known = places() if chosen else {}
         return [outcome for record in chosen for outcome in _revert_one(known, record, before)]
+
+
+def forget(identifier: str) -> list[ChangeRecord]:
+    """Give up what a killed command has left changed: nothing puts it back any more. identifier: of its list. What each
+    change leaves. ChangeError where no list has it, and where the command runs. CageError."""
+    with locked(lists.folder() / "lock"):
+        known = {record.id: record for record in lists.read()}
+        record = known.get(identifier)
+        if record is None:
+            raise ChangeError(
+                f"No killed command has left changes by the id {identifier!r}.",
+                remedy=f"`loadframe changes list` shows what is changed, with ids; now: {', '.join(known) or 'none'}.",
+            )
+        if record.alive():
+            raise ChangeError(
+                f"The command of {identifier} runs (pid {record.owner.pid}, {record.run}).",
+                remedy="It reverts its changes when it ends.",
+            )
+        outcomes = [became(each, "left", None, _given_up(each)) for each in record.changes]
+        try:
+            return _told(record, outcomes)
+        finally:
+            lists.save(replace(record, changes=()))
+
+
+def _given_up(change: ChangeRecord) -> str:
+    """What is not known any more, in words."""
+    was, asked = ("the server's own value" if each == "" else each for each in (change.before, change.after))
+    return f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
 
 
 def unreverted() -> list[str]:

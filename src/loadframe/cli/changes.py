@@ -1,4 +1,4 @@
-"""loadframe changes list|revert: what was changed, and what still is."""
+"""loadframe changes list|revert|forget: what was changed, and what still is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_changes(
             emit({"schema": "loadframe.changes/1", "standing": rows_now, "unreadable": odd, "changes": rows})
             return
         for record in now:
-            answer(f"Changed now, by {_whose(record)}:")
+            answer(f"Changed now, by {_whose(record)} (id {record.id}):")
             for change in record.changes:
                 answer(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
             if record.because:
@@ -82,6 +82,23 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
             raise typer.Exit(MUST_ACT)
 
 
+@app.command()
+def forget(
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="Of the killed command, as `changes list` shows it.")],
+    as_json: Json = False,
+) -> None:
+    """Give up what a killed command changed, for a server that is gone for good: nothing is contacted and nothing is
+    reverted, now or later. Names each change that is given up, with the old value."""
+    with command(as_json, tells=False):
+        outcomes = loadframe.forget_changes(identifier)
+        if as_json:
+            rows = [{**shape(each), "because": each.because} for each in outcomes]
+            emit({"schema": "loadframe.forgotten/1", "forgotten": rows})
+            return
+        for outcome in outcomes:
+            answer(str(outcome))
+
+
 def _private(entries: list[ChangeRecord]) -> list[ChangeRecord]:
     return [entry for entry in entries if entry.private]
 
@@ -94,7 +111,7 @@ def _whose(record: Record) -> str:
 
 def _rows(record: Record) -> list[dict[str, Any]]:
     """What stands of one command, for programs."""
-    by = {"run": record.run, "running": record.alive()}
+    by = {"id": record.id, "run": record.run, "running": record.alive()}
     return [{**by, **shape(change)} for change in record.changes]
 
 
