@@ -23,7 +23,6 @@ from loadframe.host.processes import CAP_SYS_NICE, holds, may_raise_limits, thre
 from loadframe.model import SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
-from loadframe.workloads import ownership
 from waiting import await_that
 
 Opened = Callable[[Study], RunFolder]
@@ -227,20 +226,6 @@ def test_a_schema_of_theirs_stops_the_study_before_anything_is_changed(server: f
         assert in_effect(server) == before
     finally:
         server.ask("DROP SCHEMA loadframe")
-
-
-@pytest.mark.server
-def test_a_schema_that_a_killed_run_has_left_is_replaced_and_dropped(server: foreign.Server, opened: Opened) -> None:
-    boot, pid, ticks = ownership.own_note()
-    server.ask("CREATE SCHEMA loadframe")
-    server.ask(f"CREATE TABLE loadframe.{ownership.TABLE} ({ownership.COLUMNS})")
-    server.ask(f"INSERT INTO loadframe.{ownership.TABLE} VALUES ('{boot}', {pid}, {ticks + 1})")
-    study = parse(server.study())
-    with RealBench(study, opened(study)) as bench:
-        bench.declare("A", "as given", bench.start_state)
-        bench.use("A")
-        assert "loadframe" in server.schemas()
-    assert "loadframe" not in server.schemas()
 
 
 THEIRS: dict[str, SettingValue] = {"mariadb": 0, "mysql": 0, "postgres": "9MB"}

@@ -24,7 +24,7 @@ from loadframe.kinds.mysql.target import MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState
-from loadframe.workloads import databases, mariadb
+from loadframe.workloads import databases, mariadb, ownership
 from waiting import await_that
 
 
@@ -207,14 +207,14 @@ def postgres_attached(postgres_server: Endpoint) -> Endpoint:
 def attached_mariadb(farm_server: Endpoint, farm_attached: Endpoint) -> Endpoint:
     """It, without a database of drivers."""
     databases.drop_schema(farm_server)
-    return farm_attached
+    return ownership.marked(farm_attached, ownership.new_mark())
 
 
 @pytest.fixture
 def attached_postgres(postgres_server: Endpoint, postgres_attached: Endpoint) -> Endpoint:
     """It, without a schema of drivers."""
     databases.drop_schema(postgres_server)
-    return postgres_attached
+    return ownership.marked(postgres_attached, ownership.new_mark())
 
 
 @pytest.fixture

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -13,24 +9,10 @@ from typing import Any
 import pytest
 
 from loadframe.errors import TargetError
-from loadframe.host.identity import boot_id
 from loadframe.model import Endpoint
 from loadframe.workloads import databases, mariadb, ownership, postgres, registry
-from loadframe.workloads.ownership import may_drop, own_note
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
-
-
-def test_only_what_this_process_or_one_that_has_ended_made_may_be_dropped() -> None:
-    boot, pid, ticks = own_note()
-    assert may_drop((boot, pid, ticks))
-    assert may_drop((boot, pid, ticks + 1)), "another process had this pid"
-    assert not may_drop(None)
-    parent = ownership.identify(os.getppid())
-    assert parent is not None
-    assert not may_drop((boot, parent.pid, parent.started_ticks)), "it runs"
-    assert boot_id() in boot
-    assert not may_drop(("another boot", pid, ticks + 1)), "nobody knows whether it runs"
 
 
 @pytest.fixture(params=["attached_mariadb", "attached_postgres"])
@@ -89,50 +71,46 @@ def test_a_schema_of_this_name_that_is_not_ours_is_left_alone(endpoint: Endpoint
 
 
 @pytest.mark.server
-def test_one_that_was_only_begun_is_dropped_by_whoever_knows_that_it_is_ours(attached_mariadb: Endpoint) -> None:
-    """MariaDB cannot make a database and say whose it is at once."""
-    server = attached_mariadb
-
-    def there(*statements: str) -> bool:
-        with mariadb.connected(server, "a test", schema=False) as connection:
-            mariadb.execute(connection, statements)
-        return databases.has_schema(server)
-
-    assert there("CREATE DATABASE loadframe")
-    databases.drop_schema(server)
-    assert there("CREATE TABLE loadframe.precious (id INTEGER)")
-    databases.drop_schema(server, begun=True)
-    assert there("DROP TABLE loadframe.precious")
-    databases.drop_schema(server, begun=True)
-    assert not there()
-
-
-INSTALL_AND_DIE = """
-import os, signal, sys
-from loadframe.model import Endpoint
-from loadframe.workloads import registry
-kind, address = sys.argv[1:]
-options = dict(pair.split("=", 1) for pair in sys.stdin.read().splitlines())
-registry.make("oltp", {"rows": 10, "tables": 1}).install(Endpoint(kind, address, options, attached=True))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+def test_only_the_run_that_made_it_drops_it(endpoint: Endpoint, ask: Ask) -> None:
+    """Whatever runs or has ended: the mark alone says whose a schema is."""
+    workload = registry.make("oltp", {"rows": 10, "tables": 1})
+    workload.install(endpoint)
+    other = ownership.marked(endpoint, ownership.new_mark())
+    with pytest.raises(TargetError, match="'loadframe' already"):
+        workload.install(other)
+    workload.remove(other)
+    assert databases.has_own_schema(endpoint) and not databases.has_own_schema(other)
+    workload.remove(endpoint)
+    assert not databases.has_own_schema(endpoint)
 
 
 @pytest.mark.server
-def test_what_a_killed_run_left_is_dropped_by_the_next_one(endpoint: Endpoint, ask: Ask) -> None:
-    before = schemas(ask)
-    ended = subprocess.run(
-        [sys.executable, "-c", INSTALL_AND_DIE, endpoint.kind, endpoint.address],
-        input="\n".join(f"{name}={value}" for name, value in endpoint.options.items()),
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
-    assert schemas(ask) == before | {"loadframe"}
+def test_an_empty_one_that_a_killed_run_may_have_begun_is_named_and_left(attached_mariadb: Endpoint) -> None:
+    """MariaDB cannot make a database and its mark at once."""
+    with mariadb.connected(attached_mariadb, "a test", schema=False) as connection:
+        mariadb.execute(connection, ["CREATE DATABASE loadframe"])
+        databases.drop_schema(attached_mariadb)
+        with pytest.raises(TargetError, match="empty schema 'loadframe'"):
+            databases.has_own_schema(attached_mariadb)
+        mariadb.execute(connection, ["CREATE TABLE loadframe.precious (id INTEGER)"])
+        assert not databases.has_own_schema(attached_mariadb)
+        mariadb.execute(connection, ["DROP DATABASE loadframe"])
+    assert not databases.has_own_schema(attached_mariadb)
+
+
+@pytest.mark.server
+def test_what_another_user_keeps_in_it_is_not_dropped(attached_postgres: Endpoint, postgres_server: Endpoint) -> None:
     workload = registry.make("oltp", {"rows": 10, "tables": 1})
-    workload.install(endpoint)
-    workload.remove(endpoint)
-    assert schemas(ask) == before
+    workload.install(attached_postgres)
+    with postgres.connected(postgres_server, "a test") as owner:
+        for statement in ("CREATE SCHEMA theirs", "CREATE VIEW theirs.seen AS SELECT id FROM loadframe.oltp_1"):
+            owner.execute(statement.encode())
+        with pytest.raises(TargetError, match=r"view theirs\.seen depends on table"):
+            workload.remove(attached_postgres)
+        assert owner.execute("SELECT count(*) FROM theirs.seen").fetchall() == [(10,)]
+        owner.execute("DROP SCHEMA theirs CASCADE")
+    workload.remove(attached_postgres)
+    assert not databases.has_own_schema(attached_postgres)
 
 
 @pytest.mark.server

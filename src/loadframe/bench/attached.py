@@ -26,6 +26,7 @@ from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, T
 from loadframe.study import Study
 from loadframe.study.declaration import TargetTable
 from loadframe.workloads.base import Workload
+from loadframe.workloads.ownership import marked, new_mark
 
 
 class AttachedTarget:
@@ -44,7 +45,9 @@ class AttachedTarget:
         self._server = server
         self._durable = durable
         self._state = TargetState()
-        self._schema: OwnSchema | None = None
+        self._made: Place | None = None
+        """What the workload makes there."""
+        self._mark = new_mark()
         self._named = process_settings(study)
         self._process: ServerProcess | None = None
         self._config: ConfigFile | None = None
@@ -105,9 +108,10 @@ class AttachedTarget:
 
     def install(self, workload: Workload) -> None:
         """The workload's schema, which is noted before it is made. TargetError where there is one that is not ours."""
-        self._schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
-        self._schema.make_room()
-        self._durable.intend(self._schema, self._schema.name, THERE)
+        schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
+        schema.make_room()
+        self._durable.intend(schema, schema.name, THERE)
+        self._made = schema
         workload.install(self.endpoint())
 
     def apply(self, state: TargetState) -> None:
@@ -176,8 +180,8 @@ class AttachedTarget:
         return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
     def leave(self) -> list[ChangeRecord]:
-        """The same, and the workload's schema gone."""
-        dropped = self._durable.back(self._schema) if self._schema is not None else []
+        """The same, and what the workload made gone."""
+        dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
     def reset(self) -> None:
@@ -221,7 +225,8 @@ class AttachedTarget:
         return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
-        return self._server.endpoint()
+        """With the mark of what this run makes there."""
+        return marked(self._server.endpoint(), self._mark)
 
     def healthy(self) -> bool:
         if isinstance(self._server, Answering):

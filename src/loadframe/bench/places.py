@@ -10,10 +10,12 @@ from loadframe.changes import reverting
 from loadframe.changes.host import Host
 from loadframe.changes.places import Namespace, Place, PlaceKind, Places
 from loadframe.changes.process import ServerProcess
+from loadframe.errors import TargetError
 from loadframe.kinds import attached, config_file, registry
 from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord
+from loadframe.workloads.ownership import marked
 
 SERVICE_S = 180.0
 """The owner's commands, which apply a setting and read it back, may take 30 s each; its restart longer."""
@@ -41,7 +43,10 @@ def _server(address: Mapping[str, str]) -> Attached:
 def _schema(address: Mapping[str, str]) -> Place:
     server = _server({**address, "kind": address["server"]})
     server.settle()
-    return OwnSchema(server.endpoint(), server)
+    endpoint = server.endpoint()
+    if address["database"] != (now := endpoint.options.get("database", "")):
+        raise TargetError(f"it was made in the database {address['database']}, and the option file names {now} now")
+    return OwnSchema(marked(endpoint, address["mark"]), server)
 
 
 def _way_in(address: Mapping[str, str]) -> str:
@@ -49,7 +54,7 @@ def _way_in(address: Mapping[str, str]) -> str:
     password = f" ({known.password})" if known is not None else ""
     return (
         f"It may be down, or its password may be neither in the option file nor in the environment now{password}: "
-        "`loadframe changes revert` tries again."
+        "`loadframe changes revert` tries again. If it is gone for good: `loadframe changes forget`."
     )
 
 

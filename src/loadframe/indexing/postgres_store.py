@@ -52,7 +52,7 @@ NOTE: LiteralString = """INSERT INTO progress (log, number) VALUES (%s, %s)
 
 def connect(database: Mapping[str, str]) -> PostgresStore:
     """See store.connect. schema: where the tables are."""
-    given = {name: value for name, value in database.items() if name not in ("kind", "schema") and value}
+    given = {name: value for name, value in database.items() if name not in ("kind", "schema", "proof") and value}
     if database.get("schema"):
         given["options"] = f"-c search_path={database['schema']}"
     with _explained():

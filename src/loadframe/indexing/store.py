@@ -260,25 +260,43 @@ class Store(abc.ABC):
 
 def connect(database: Mapping[str, str]) -> Store:
     """A connection. database: kind (sqlite, mariadb, postgres); sqlite: path, pragmas (JSON); mariadb: socket or host
-    and port, user, password, schema; postgres: libpq's parameters, and schema. StoreError where it refuses."""
+    and port, user, password, schema; postgres: libpq's parameters, and schema. proof: an expression that is 1 where the
+    tables are ours. StoreError where it refuses, and where they are not."""
     kind = database["kind"]
     if kind not in KINDS:
         raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")
     try:
-        if kind == "sqlite":
-            from loadframe.indexing import sqlite_store
-
-            return sqlite_store.connect(database)
-        if kind == "mariadb":
-            from loadframe.indexing import mariadb_store
-
-            return mariadb_store.connect(database)
-        from loadframe.indexing import postgres_store
-
-        return postgres_store.connect(database)
+        store = _connected(kind, database)
+        if proof := database.get("proof"):
+            _prove(store, proof, database["schema"])
+        return store
     except StoreError as error:
         place = next((database[name] for name in ("path", "socket", "host") if database.get(name)), "")
         raise StoreError(f"{error} ({kind} at {place})") from error
+
+
+def _prove(store: Store, proof: str, schema: str) -> None:
+    try:
+        why = "" if store.ask(f"SELECT {proof}") == [(1,)] else "another one is searched"
+    except StoreError as error:
+        why = str(error)
+    if why:
+        store.close()
+        raise StoreError(f"tables are not looked up in the schema {schema} of this run alone: {why}")
+
+
+def _connected(kind: str, database: Mapping[str, str]) -> Store:
+    if kind == "sqlite":
+        from loadframe.indexing import sqlite_store
+
+        return sqlite_store.connect(database)
+    if kind == "mariadb":
+        from loadframe.indexing import mariadb_store
+
+        return mariadb_store.connect(database)
+    from loadframe.indexing import postgres_store
+
+    return postgres_store.connect(database)
 
 
 def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:

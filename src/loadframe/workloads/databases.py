@@ -24,9 +24,11 @@ def engine_of(endpoint: Endpoint) -> Any:
     """The module that knows an endpoint's kind of database; in all of them the same names mean the same.
 
     anywhere: a connection whether the schema is there or not. SYSBENCH: its driver's name there. PACKAGE: of Python,
-    and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: of the schema of this NAME.
-    NOTED_AT_ONCE: it is made and noted in one transaction. EXISTS, TABLES: statements, given the schema's name: whether
-    it is there, and the tables in it. DRIVERS: the statement that counts load drivers' connections.
+    and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: of the schema of this NAME. dropping:
+    the statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
+    transactions. EXISTS, TABLES: statements, given the schema's name: whether it is there, and the tables in it.
+    HERE: the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
+    connections.
     """
     return postgres if endpoint.kind == "postgres" else mariadb
 
@@ -41,7 +43,8 @@ def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
     """The same over a connection that is there. A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
-    while time.monotonic() < until and engine.ask(connection, engine.DRIVERS) != [(0,)]:
+    drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
+    while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
         time.sleep(LOOK_EVERY_S)
 
 
@@ -52,70 +55,101 @@ def make_schema(endpoint: Endpoint) -> None:
 
 
 def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
-    """The same over a connection that is there, which uses it from then on."""
-    engine, name = engine_of(endpoint), _name(endpoint)
-    with connection.transaction() if engine.NOTED_AT_ONCE else nullcontext():
-        there = endpoint.attached and _asked(connection, endpoint, "EXISTS")
-        if there and not ownership.may_drop(_note(connection, endpoint)):
+    """The same over a connection that is there."""
+    engine, name, mark = engine_of(endpoint), name_of(endpoint), ownership.mark_of(endpoint)
+    with connection.transaction() if engine.TRANSACTIONAL else nullcontext():
+        if not mark or _is_ours(connection, endpoint):
+            engine.execute(connection, engine.dropping(connection, endpoint))
+        elif _asked(connection, endpoint, "EXISTS"):
             raise _refusal(endpoint)
-        engine.execute(connection, [statement.format(name) for statement in (engine.DROP, *engine.CREATE)])
-        if endpoint.attached:
-            engine.execute(connection, ownership.noting())
+        stored = endpoint.options.get("storage_engine")
+        marked = f"CREATE TABLE {name}.{mark} (id INT PRIMARY KEY){f' ENGINE = {stored}' if stored else ''}"
+        # One round trip: a server goes on with it where we are killed.
+        engine.execute(connection, [engine.CREATE.format(name), *([marked] if mark else [])])
 
 
-def drop_schema(endpoint: Endpoint, *, begun: bool = False) -> None:
-    """Drop the schema that make_schema made; one that is not ours stays. begun: it is known that a run of ours has made
-    it, perhaps without coming to say so in it; it is dropped where it is empty, too."""
+def drop_schema(endpoint: Endpoint) -> None:
+    """Drop the schema that make_schema made. One that is not ours stays."""
     engine = engine_of(endpoint)
-    with engine.anywhere(endpoint, "to drop the driver's schema") as connection:
-        note, others = _note(connection, endpoint), tables(connection, endpoint) - {ownership.TABLE}
-        unsaid = begun and not engine.NOTED_AT_ONCE and note is None and not others
-        if not endpoint.attached or unsaid or ownership.may_drop(note):
-            engine.execute(connection, [engine.DROP.format(_name(endpoint))])
+    with (
+        engine.anywhere(endpoint, "to drop the driver's schema") as connection,
+        connection.transaction() if engine.TRANSACTIONAL else nullcontext(),
+    ):
+        if not endpoint.attached or _is_ours(connection, endpoint):
+            engine.execute(connection, engine.dropping(connection, endpoint))
 
 
-def has_schema(endpoint: Endpoint) -> bool:
-    """Whether there is a schema of the driver's name."""
-    with engine_of(endpoint).anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
-        return bool(_asked(connection, endpoint, "EXISTS"))
+def has_own_schema(endpoint: Endpoint) -> bool:
+    """Whether the schema is there and ours. TargetError where that cannot be said: a server that cannot make a schema
+    and its mark at once has an empty one, which a killed run may have begun."""
+    engine = engine_of(endpoint)
+    with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
+        if _is_ours(connection, endpoint):
+            return True
+        there = not engine.TRANSACTIONAL and _asked(connection, endpoint, "EXISTS")
+        if there and not tables(connection, endpoint):
+            drop = engine.DROP.format(name_of(endpoint))
+            raise TargetError(
+                f"The server at {engine.where(endpoint)} has an empty schema {engine.schema_of(endpoint)!r}, which "
+                "the killed run may have begun, or its owner",
+                remedy=f"If it is not needed: {drop}; if it is: `loadframe changes forget`.",
+            )
+    return False
 
 
 def make_room(endpoint: Endpoint) -> None:
-    """Drop a schema that a killed run of ours has left. TargetError where there is one that is not ours."""
+    """TargetError where there is a schema of the driver's name that is not ours."""
     drop_schema(endpoint)
-    if has_schema(endpoint):
-        raise _refusal(endpoint)
+    with engine_of(endpoint).anywhere(endpoint, "to look for schemas", patience_s=QUICK_S) as connection:
+        if _asked(connection, endpoint, "EXISTS"):
+            raise _refusal(endpoint)
 
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
     """Those in the schema."""
-    return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")}
+    return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(ownership.MARK)}
+
+
+def proof(endpoint: Endpoint) -> str:
+    """The expression that is 1 where names without a schema are looked up in ours and nowhere else. In another place it
+    is 0, or the server refuses it."""
+    engine = engine_of(endpoint)
+    here = engine.HERE.format(engine.schema_of(endpoint))
+    return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"
+
+
+def elsewhere(endpoint: Endpoint, program: str, said: str) -> TargetError:
+    """That the tables of a load driver that names no schema would not be ours."""
+    engine = engine_of(endpoint)
+    return TargetError(
+        f"{program}, connected to {engine.where(endpoint)} as for the load, does not find its tables in the schema "
+        f"{engine.schema_of(endpoint)} that this run has made, and is not started",
+        remedy="Name the server itself and not a proxy; see what changes the default schema of this account there "
+        "(search_path, init_connect).",
+        details=said,
+    )
+
+
+def name_of(endpoint: Endpoint) -> str:
+    """The schema as statements name it."""
+    engine = engine_of(endpoint)
+    return str(engine.NAME.format(engine.schema_of(endpoint)))
+
+
+def _is_ours(connection: Any, endpoint: Endpoint) -> bool:
+    return (ownership.mark_of(endpoint),) in _asked(connection, endpoint, "TABLES")
 
 
 def _asked(connection: Any, endpoint: Endpoint, what: str) -> list[tuple[Any, ...]]:
     engine = engine_of(endpoint)
     rows: list[tuple[Any, ...]] = engine.ask(connection, getattr(engine, what), [engine.schema_of(endpoint)])
-    return rows
-
-
-def _note(connection: Any, endpoint: Endpoint) -> ownership.Note | None:
-    """Who made the schema; None where it does not say."""
-    if ownership.TABLE not in tables(connection, endpoint):
-        return None
-    noted = f"SELECT boot, pid, started_ticks FROM {_name(endpoint)}.{ownership.TABLE}"
-    rows: list[ownership.Note] = engine_of(endpoint).ask(connection, noted)
-    return rows[0] if rows else None
-
-
-def _name(endpoint: Endpoint) -> str:
-    engine = engine_of(endpoint)
-    return str(engine.NAME.format(engine.schema_of(endpoint)))
+    return [tuple(map(str, row)) for row in rows]
 
 
 def _refusal(endpoint: Endpoint) -> TargetError:
     """That there is one, and it is not ours."""
     engine = engine_of(endpoint)
-    return ownership.refusal(engine.where(endpoint), engine.schema_of(endpoint), engine.DROP.format(_name(endpoint)))
+    return ownership.refusal(engine.where(endpoint), engine.schema_of(endpoint), engine.DROP.format(name_of(endpoint)))
 
 
 class InOwnSchema:

@@ -3,11 +3,16 @@
 
 local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
 
+farm.options.schema = {"where the tables are", ""}
 farm.options.tables = {"kinds of table that each job keeps, separated by commas", "job"}
 farm.options.engine = {"storage engine of the tables", "MyISAM"}
 farm.options.filled = {"when a table has its rows: as it is made (made), or by a second statement (after)", "made"}
 
 local kinds = nil
+
+function farm.table(name)
+    return sysbench.opt.schema .. "." .. name
+end
 
 -- The names of the tables of one job, in the order in which they are created.
 function farm.tables_of(job)
@@ -16,18 +21,18 @@ function farm.tables_of(job)
         for kind in sysbench.opt.tables:gmatch("[^,]+") do kinds[#kinds + 1] = kind end
     end
     local names = {}
-    for i, kind in ipairs(kinds) do names[i] = kind .. "_" .. job end
+    for i, kind in ipairs(kinds) do names[i] = farm.table(kind .. "_" .. job) end
     return names
 end
 
 function farm.create_job(connection, job)
     for _, name in ipairs(farm.tables_of(job)) do
         if sysbench.opt.filled == "after" then
-            connection:query(string.format("CREATE TABLE %s LIKE template", name))
-            connection:query(string.format("INSERT INTO %s SELECT * FROM template", name))
+            connection:query(string.format("CREATE TABLE %s LIKE %s", name, farm.table("template")))
+            connection:query(string.format("INSERT INTO %s SELECT * FROM %s", name, farm.table("template")))
         else
-            connection:query(string.format("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM template",
-                                           name, sysbench.opt.engine))
+            connection:query(string.format("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM %s",
+                                           name, sysbench.opt.engine, farm.table("template")))
         end
     end
 end

@@ -107,17 +107,23 @@ def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> l
 anywhere = partial(connected, schema=False)
 """A connection whether the schema is there or not."""
 SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
-NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", ("CREATE DATABASE {}", "USE {}")
-NOTED_AT_ONCE = False
+NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
+TRANSACTIONAL = False
+HERE = "(DATABASE() = '{}')"
 EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()"
 """See databases.engine_of."""
 
 
 def schema_of(endpoint: Endpoint) -> str:
     """The database that the driver works in."""
     return parameters(endpoint)["db"]
+
+
+def dropping(_: Connection, endpoint: Endpoint) -> list[str]:
+    """The statements that drop the driver's schema."""
+    return [DROP.format(NAME.format(schema_of(endpoint)))]
 
 
 def environment(_: Endpoint) -> dict[str, str]:

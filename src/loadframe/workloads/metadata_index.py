@@ -377,14 +377,16 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
     if endpoint.kind == "sqlite":
         return {"kind": "sqlite", "path": endpoint.address, "pragmas": endpoint.options.get("pragmas", "{}")}
     engine = databases.engine_of(endpoint)
+    proof = {"proof": databases.proof(endpoint)} if endpoint.attached else {}
     if endpoint.kind == "mariadb":
         given = engine.parameters(endpoint)
         return {
             "kind": "mariadb",
             **{name: value for name, value in given.items() if name != "db"},
             "schema": given["db"],
+            **proof,
         }
-    known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint)}
+    known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint), **proof}
     return {"kind": "postgres", **engine.all_parameters(endpoint), **known}
 
 

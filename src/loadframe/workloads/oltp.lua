@@ -6,6 +6,7 @@ sysbench.cmdline.options = {
     folder = driver.options.folder,
     seconds = driver.options.seconds,
     open_loop = driver.options.open_loop,
+    schema = {"where the tables are", ""},
     tables = {"number of tables", 1},
     rows = {"rows in each table", 1},
     hot_rows = {"updates and transfers choose among this many rows of a table; 0: among all", 0},
@@ -35,7 +36,7 @@ function thread_done()
 end
 
 local function table_name()
-    return "oltp_" .. sysbench.rand.uniform(1, sysbench.opt.tables)
+    return sysbench.opt.schema .. ".oltp_" .. sysbench.rand.uniform(1, sysbench.opt.tables)
 end
 
 local function changed_row()

@@ -53,7 +53,7 @@ _OF_MYSQL = (
 TABLE = {
     "mariadb": (
         _OF_MYSQL,
-        "INSERT INTO {table} SELECT seq, 0, REPEAT('x', {payload_bytes}) FROM seq_1_to_{rows}",
+        "INSERT INTO {table} SELECT seq, 0, REPEAT('x', {payload_bytes}) FROM {schema}.seq_1_to_{rows}",
     ),
     "mysql": (
         _OF_MYSQL,
@@ -118,11 +118,13 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
                 f"workload.options.engine = {options.engine!r}: MySQL does not have this storage engine",
                 remedy="Omit it, or choose another one.",
             )
+        schema = databases.name_of(endpoint)
         given = {"payload_bytes": options.payload_bytes, "rows": options.rows, "engine": options.engine}
         with engine.anywhere(endpoint, "to make the tables") as connection:
             databases.make_schema_over(connection, endpoint)
             for number in range(1, options.tables + 1):
-                statements = [each.format(table=f"oltp_{number}", **given) for each in TABLE[endpoint.kind]]
+                names = {"schema": schema, "table": f"{schema}.oltp_{number}"}
+                statements = [each.format(**names, **given) for each in TABLE[endpoint.kind]]
                 engine.execute(connection, statements)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
@@ -146,6 +148,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             options={
                 **OURS,
                 **{name: getattr(self.options, name) for name in own},
+                "schema": databases.name_of(endpoint),
                 "seconds": repr(float(duration_s)),
                 **self._mix,
             },

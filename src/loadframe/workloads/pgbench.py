@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.connections.postgres_programs import program as postgres_program
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.said import words
 from loadframe.host.environment import python_package
@@ -49,8 +49,8 @@ END_S = 0.5
 MOST_SCRIPT_BYTES = 1 << 20
 RUNS_A_PROGRAM = re.compile(rb"^[ \t]*\\(set)?shell\b[^\n]*", re.MULTILINE | re.IGNORECASE)
 """pgbench's meta commands \\shell and \\setshell."""
-SCRIPT = "script.sql"
-"""In a step's folder, the user's own."""
+SCRIPT, PROOF = "script.sql", "proof.sql"
+"""In a step's folder: the user's own; where pgbench finds its tables."""
 SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 
 
@@ -99,25 +99,26 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, with pgbench's four tables of this scale."""
+        """Make the schema, with pgbench's four tables of this scale as its --initialize makes them: that drops tables
+        of their names, wherever it finds them."""
         demand(requirements(self.kind))
-        databases.make_schema(endpoint)
-        scale, fillfactor = self.options.scale, self.options.fillfactor
-        arguments = ["--initialize", "--quiet", f"--scale={scale}", f"--fillfactor={fillfactor}"]
-        said = run_to_end([*_command(endpoint), *arguments], _environment(endpoint), self.allowance.user)
-        if said is not None:
-            raise TargetError(
-                f"pgbench could not fill its tables at scale {scale}.",
-                remedy="Free some space on the server's disk, or give workload.options a smaller scale.",
-                details=said,
-            )
+        scale = self.options.scale
+        given = {
+            "schema": databases.name_of(endpoint),
+            "scale": scale,
+            "fillfactor": self.options.fillfactor,
+            "aid": "bigint" if scale >= MANY_ACCOUNTS else "int",
+        }
+        with postgres.connected(endpoint, f"pgbench's tables at scale {scale}") as connection:
+            databases.make_schema_over(connection, endpoint)
+            postgres.execute(connection, [statement.format(**given) for statement in TABLES])
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Empty the history, and vacuum the small tables as pgbench does before a run. There are always the same
         accounts."""
         with postgres.connected(endpoint, self.words_of(self.check_level(level))) as connection:
             databases.await_gone(connection, endpoint)
-            postgres.execute(connection, TIDY)
+            postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
         """Start pgbench; its clients work for duration_s, and a little longer, from when all are connected."""
@@ -133,6 +134,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         if rate is not None:
             command += [f"--rate={rate}"]
             command += [f"--latency-limit={options.latency_limit_ms}"] if options.latency_limit_ms else []
+        self._prove(endpoint, folder)
         printed = folder / "pgbench.txt"
         monotonic_s = time.monotonic() - time.time()
         with step_files.create(printed, US) as output:
@@ -151,6 +153,17 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             rate=rate,
             latency_limit_ms=options.latency_limit_ms,
         )
+
+    def _prove(self, endpoint: Endpoint, folder: Path) -> None:
+        """TargetError where pgbench, whose scripts name no schema, would find other tables than ours."""
+        if not endpoint.attached:
+            return
+        statement = f"SELECT 1 / ({databases.proof(endpoint)})"
+        step_files.write(folder / PROOF, statement.encode(), self.allowance.user)
+        command = [*_command(endpoint), "--no-vacuum", "--transactions=1", f"--file={folder / PROOF}"]
+        said = run_to_end(command, _environment(endpoint), self.allowance.user)
+        if said is not None:
+            raise databases.elsewhere(endpoint, "pgbench", said)
 
     def _chosen(self, folder: Path) -> str:
         """What tells pgbench which script to run; one of the user's is where who runs pgbench may read it."""
@@ -216,7 +229,29 @@ class PgbenchDriver(ProcessDriver):
         return read(self.logs, monotonic_s=self.monotonic_s, latency_limit_ms=self.latency_limit_ms)
 
 
-TIDY = ("TRUNCATE pgbench_history", "VACUUM pgbench_branches", "VACUUM pgbench_tellers")
+TABLES = (
+    "CREATE TABLE {schema}.pgbench_history (tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22))",
+    "CREATE TABLE {schema}.pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84))"
+    " WITH (fillfactor = {fillfactor})",
+    "CREATE TABLE {schema}.pgbench_accounts (aid {aid} NOT NULL, bid int, abalance int, filler char(84))"
+    " WITH (fillfactor = {fillfactor})",
+    "CREATE TABLE {schema}.pgbench_branches (bid int NOT NULL, bbalance int, filler char(88))"
+    " WITH (fillfactor = {fillfactor})",
+    "INSERT INTO {schema}.pgbench_branches (bid, bbalance) SELECT bid, 0 FROM generate_series(1, {scale}) bid",
+    "INSERT INTO {schema}.pgbench_tellers (tid, bid, tbalance)"
+    " SELECT tid, (tid - 1) / 10 + 1, 0 FROM generate_series(1, {scale} * 10) tid",
+    "INSERT INTO {schema}.pgbench_accounts (aid, bid, abalance, filler)"
+    " SELECT aid, (aid - 1) / 100000 + 1, 0, '' FROM generate_series(1, {scale}::bigint * 100000) aid",
+    *(f"VACUUM ANALYZE {{schema}}.pgbench_{name}" for name in ("branches", "tellers", "accounts", "history")),
+    *(
+        f"ALTER TABLE {{schema}}.pgbench_{name} ADD PRIMARY KEY ({key})"
+        for name, key in (("branches", "bid"), ("tellers", "tid"), ("accounts", "aid"))
+    ),
+)
+"""As pgbench's --init-steps=tGvp makes them (pgbench.c), each by its whole name."""
+MANY_ACCOUNTS = 20_000
+"""From this scale on their numbers have 64 bits."""
+TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.pgbench_tellers")
 
 
 def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes | None:

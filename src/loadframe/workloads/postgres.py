@@ -104,10 +104,31 @@ def ask(connection: Connection[Any], statement: str, values: Sequence[Any] = ())
     return connection.execute(statement.encode(), values or None).fetchall()
 
 
+def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
+    """The statements that drop the driver's schema. Its tables first, and not what depends on them elsewhere, which the
+    server says. TargetError for tables of others in it."""
+    schema = schema_of(endpoint)
+    if not endpoint.attached:
+        return [DROP.format(schema)]
+    if others := ask(connection, OTHERS, [schema]):
+        raise TargetError(
+            f"The schema {schema} at {where(endpoint)} has {others[0][0]} of {others[0][1]}, which is not ours to drop",
+            remedy="Have its owner move it to another schema; then `loadframe changes revert`.",
+        )
+    found = ask(connection, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s", [schema])
+    names = ", ".join(f"{schema}.{name}" for (name,) in found)
+    return [*([f"DROP TABLE {names}"] if names else []), DROP.format(schema)]
+
+
 anywhere = connected
 SYSBENCH, PACKAGE = "pgsql", ("psycopg", "postgres")
-NAME, DROP, CREATE = "{}", "DROP SCHEMA IF EXISTS {} CASCADE", ("CREATE SCHEMA {}",)
-NOTED_AT_ONCE = True
+NAME, DROP, CREATE = "{}", "DROP SCHEMA IF EXISTS {} CASCADE", "CREATE SCHEMA {}"
+TRANSACTIONAL = True
+HERE = "(current_schemas(false) = ARRAY['{}'::name])::int"
+OTHERS = (
+    "SELECT relname, pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace"
+    " WHERE nspname = %s) AND pg_get_userbyid(relowner) <> current_user"
+)
 EXISTS = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
 DRIVERS = (

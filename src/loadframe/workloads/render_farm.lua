@@ -6,6 +6,7 @@ local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua"
 
 sysbench.cmdline.options = {
     folder = farm.options.folder,
+    schema = farm.options.schema,
     tables = farm.options.tables,
     engine = farm.options.engine,
     filled = farm.options.filled,
@@ -103,7 +104,8 @@ end
 
 local function complete(job)
     local names = farm.tables_of(job)
-    connection:query(string.format("INSERT INTO archive SELECT '%s', id, state, payload FROM %s", names[1], names[1]))
+    connection:query(string.format("INSERT INTO %s SELECT '%s', id, state, payload FROM %s", farm.table("archive"),
+                                   names[1], names[1]))
     connection:query("DROP TABLE " .. table.concat(names, ", "))
 end
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import farm, sysbench
+from loadframe.workloads.databases import name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.mariadb import connected
+from loadframe.workloads.mariadb import connected, schema_of
 from loadframe.workloads.options import choice, mix_of, rules, whole
 
 MOST_JOBS = 1_000_000
@@ -61,7 +62,8 @@ class RenderFarm(farm.Farm[RenderFarmOptions]):
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             farm.tidy(connection, endpoint)
-            self.create_jobs(connection, farm.missing_jobs(connection, wanted, self.options.tables_per_job))
+            missing = farm.missing_jobs(connection, schema_of(endpoint), wanted, self.options.tables_per_job)
+            self.create_jobs(connection, name_of(endpoint), missing)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench; its threads work for duration_s from the moment each is connected."""

@@ -21,6 +21,7 @@ local O_RDWR, PROT_READ_WRITE, MAP_SHARED = 2, 3, 1
 
 sysbench.cmdline.options = {
     folder = farm.options.folder,
+    schema = farm.options.schema,
     tables = farm.options.tables,
     engine = farm.options.engine,
     filled = farm.options.filled,

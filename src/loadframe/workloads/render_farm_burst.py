@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadframe.model import Endpoint
 from loadframe.workloads import farm, step_files, sysbench
-from loadframe.workloads.databases import await_gone
+from loadframe.workloads.databases import await_gone, name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.mariadb import connected
@@ -50,7 +50,7 @@ class RenderFarmBurst(farm.Farm[BurstOptions]):
         self.check_level(level)
         self.install(endpoint)
         with connected(endpoint, "the first job") as connection:
-            self.create_jobs(connection, range(1, 2))
+            self.create_jobs(connection, name_of(endpoint), range(1, 2))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start sysbench on the farm that set_level has emptied; duration_s is ignored."""

@@ -106,6 +106,19 @@ def run_script(script: Path, what: str, endpoint: Endpoint, *, user: Privilege, 
         )
 
 
+def prove(endpoint: Endpoint, user: Privilege) -> None:
+    """TargetError where sysbench's own scripts, which name no schema, would find other tables than ours. Each server
+    that connections are shared out over is asked."""
+    if endpoint.attached:
+        script = SCRIPTS / "proof.lua"
+        options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
+        with _account(endpoint) as account:
+            command = _command(script, "prove", endpoint, account, options)
+            said = run_to_end(command, _environment(endpoint), user, pass_fds=(account,))
+        if said is not None:
+            raise databases.elsewhere(endpoint, "sysbench", said)
+
+
 def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
     driver = databases.engine_of(endpoint).SYSBENCH
     command = [located("sysbench") or "sysbench", f"--config-file=/dev/fd/{account}", str(script)]

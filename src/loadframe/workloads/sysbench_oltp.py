@@ -88,12 +88,14 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
 
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
         script, user = installed(self.options.script).script, self.allowance.user
+        sysbench.prove(endpoint, user)
         options = {**self._engine(endpoint), **self._given}
         run_script(script, "prepare", endpoint, user=user, threads=threads, options=options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 tables = databases.tables(connection, endpoint)  # else the server looks at them in the midst of a step
-                postgres.execute(connection, [f"VACUUM ANALYZE {name}" for name in sorted(tables)])
+                schema = databases.name_of(endpoint)
+                postgres.execute(connection, [f"VACUUM ANALYZE {schema}.{name}" for name in sorted(tables)])
 
     def _engine(self, endpoint: Endpoint) -> dict[str, str]:
         """Scripts name InnoDB for their tables, unless they are told otherwise; not all of them name one."""
@@ -105,6 +107,7 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
         level = self.check_level(level)
         demand(requirements(self.kind))
+        sysbench.prove(endpoint, self.allowance.user)
         return start_script(
             self.kind,
             "sysbench_oltp.lua",
