@@ -16,6 +16,7 @@ from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord
 from loadframe.workloads.ownership import marked
+from loadframe.workloads.redis_keys import OwnKeys
 
 SERVICE_S = 180.0
 """The owner's commands, which apply a setting and read it back, may take 30 s each; its restart longer."""
@@ -71,5 +72,6 @@ def places() -> Places:
             if row.again
         },
         "config": PlaceKind(ConfigFile.at, longest_s=config_file.LONGEST_S, namespace=lambda _: "mnt", way_in=_way_in),
+        "keys": PlaceKind(OwnKeys.at, longest_s=SERVER_S, namespace=lambda _: "net"),
         "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
     }

@@ -3,19 +3,31 @@ put back."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
 from loadframe.bench.attached import AttachedTarget
+from loadframe.bench.own_schema import THERE
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import TargetError
 from loadframe.kinds.base import Attached
 from loadframe.kinds.registry import canonical
-from loadframe.model import ChangeRecord, SettingValue, TargetState
+from loadframe.model import ChangeRecord, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
+from loadframe.workloads.redis_keys import DATABASE, OwnKeys
 
 
 def running(study: Study, durable: DurableJournal) -> AttachedTarget:
     """The server that runs already, as a study names it. TargetError."""
     return RunningTarget(study, durable) if study.target.is_running_service else AttachedTarget(study, durable)
+
+
+@runtime_checkable
+class MakesThings(Protocol):
+    """A workload that makes keys in a server, in a place of its own where the server is not ours."""
+
+    def own_place(self, endpoint: Endpoint) -> OwnKeys: ...
 
 
 class RunningTarget(AttachedTarget):
@@ -24,6 +36,7 @@ class RunningTarget(AttachedTarget):
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
         """server: as found already. TargetError where it is not found."""
         super().__init__(study, durable, server)
+        self._keys: OwnKeys | None = None
         self._stated = dict(canonical(study).target.settings)
         self._owned = study.target.owned or bool(study.target.restart)
         self._state = TargetState(self._stated)
@@ -43,8 +56,18 @@ class RunningTarget(AttachedTarget):
         super().start(state)
 
     def install(self, workload: Workload) -> None:
-        """It has pages of its own: the workload learns them."""
+        """It has pages of its own: the workload learns them. Where a workload makes things there, is noted before."""
+        if isinstance(workload, MakesThings):
+            place = workload.own_place(super().endpoint())
+            self._durable.intend(place, place.name, THERE)
+            self._made = self._keys = place
         workload.install(self.endpoint())
+
+    def endpoint(self) -> Endpoint:
+        """With the database in which the workload has its keys."""
+        found = super().endpoint()
+        known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
+        return replace(found, options={**found.options, **known})
 
     def check(self, state: TargetState) -> None:
         """Raises as AttachedTarget.check; TargetError for any change of one that is not owned."""

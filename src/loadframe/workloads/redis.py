@@ -23,13 +23,14 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.host.environment import importing, located, python
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import step_files
+from loadframe.workloads import ownership, step_files
 from loadframe.workloads.command_lines import LineError, Lines, Second
 from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnProgram
+from loadframe.workloads.redis_keys import OwnKeys
 from loadframe.workloads.redis_relay import MEMTIER_LATE_S
 from loadframe.workloads.redis_report import Memtier, Report, read_memtier, read_report
 from loadframe.workloads.requirements import demand, program
@@ -96,10 +97,28 @@ class Redis(OwnProgram[RedisOptions]):
         )
         demand(needed)
 
+    def own_place(self, endpoint: Endpoint) -> OwnKeys:
+        """Where it makes keys in a Redis that is not ours."""
+        return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK])
+
+    def install(self, endpoint: Endpoint) -> None:
+        """See OwnProgram; the database of a Redis that is not ours is marked."""
+        super().install(endpoint)
+        if (keys := OwnKeys.of(endpoint)) is not None:
+            keys.make()
+
+    def set_level(self, endpoint: Endpoint, level: float) -> None:
+        """See OwnProgram. TargetError where the database is not ours any more."""
+        super().set_level(endpoint, level)
+        if (keys := OwnKeys.of(endpoint)) is not None:
+            keys.check()
+
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """See OwnProgram."""
         host, port = parted(endpoint.address, PORT)
         given, seconds = self.options, f"{duration_s:.3f}"
+        keys = OwnKeys.of(endpoint)
+        database = "0" if keys is None else str(keys.database)
         if given.program == MEMTIER:
             threads = min(given.threads, level)
             each = level // threads
@@ -107,12 +126,12 @@ class Redis(OwnProgram[RedisOptions]):
                 *python("loadframe.workloads.redis_relay", seconds, str(threads * each), str(folder / REPORT), MEMTIER),
                 *("-s", host, "-p", port, "-t", str(threads), "-c", str(each), "--ratio", given.ratio),
                 *("-d", str(given.data_bytes), "--key-maximum", str(given.keys), "--pipeline", str(given.pipeline)),
-                *("--hide-histogram", "--json-out-file", str(folder / REPORT)),
+                *("--select-db", database, "--hide-histogram", "--json-out-file", str(folder / REPORT)),
             ]
         return [
             *python("loadframe.workloads.redis_relay", seconds, str(level), "", PROGRAM),
             *("-h", host, "-p", port, "-c", str(level), "-t", given.test, "-d", str(given.data_bytes)),
-            *("-r", str(given.keys), "-P", str(given.pipeline), "--precision", "3"),
+            *("-r", str(given.keys), "-P", str(given.pipeline), "--precision", "3", "--dbnum", database),
             *(("--threads", str(given.threads)) if given.threads > 1 else ()),
         ]
 

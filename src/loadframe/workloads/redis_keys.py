@@ -1,0 +1,178 @@
+"""Where the load of a Redis that Loadframe did not start keeps its keys: a logical database that was empty, with a key
+in it by which it is known as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and
+others may have some of these names.
+
+Protocol: https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+
+from loadframe.connections.host_port import parted
+from loadframe.errors import TargetError
+from loadframe.formats.said import words
+from loadframe.model import Endpoint, SettingValue
+from loadframe.workloads import ownership
+
+PORT = "6379"
+PATIENCE_S = 30.0
+LONGEST_LINE = 1 << 16
+MOST_BYTES = 1 << 22
+"""Of one value of an answer: names of keys, a thousand at a time."""
+AT_ONCE = "1000"
+LAST_DATABASE = 15
+"""A Redis has 16 unless its configuration says otherwise (redis.conf, databases)."""
+NAMES = ("key:*", "counter:*", "mylist", "myset", "myhash", "myzset", "memtier-*")
+"""Of the keys that redis-benchmark and memtier_benchmark make (redis-benchmark.c; memtier_benchmark --key-prefix)."""
+THERE, GONE = "present", "absent"
+DATABASE = "database"
+"""The option of an endpoint with the number of the logical database."""
+
+
+class OwnKeys:
+    """See changes.places.Place. Its only setting is whether keys with our mark are there; gone is all that it can be
+    set to."""
+
+    def __init__(self, address: str, database: int, mark: str) -> None:
+        """address: HOST:PORT."""
+        self._where, self.database, self._mark = address, database, mark
+        self.name = f"keys in database {database}"
+        self.words = f"Redis at {address}"
+        self.address: Mapping[str, str] = {
+            "kind": "keys",
+            "address": address,
+            "database": str(database),
+            "mark": mark,
+        }
+
+    @staticmethod
+    def of(endpoint: Endpoint) -> "OwnKeys | None":
+        """Those of the load of this server; None where the whole server is ours. TargetError where none were chosen."""
+        if not endpoint.attached:
+            return None
+        if DATABASE not in endpoint.options:
+            raise TargetError(
+                f"The Redis at {endpoint.address} runs already, and no database of its own was chosen for the load",
+                remedy="Load it without a fleet, or a Redis that Loadframe starts (target.command).",
+            )
+        return OwnKeys(endpoint.address, int(endpoint.options[DATABASE]), endpoint.options[ownership.MARK])
+
+    @staticmethod
+    def at(address: Mapping[str, str]) -> "OwnKeys":
+        """By an address that it once gave."""
+        return OwnKeys(address["address"], int(address["database"]), address["mark"])
+
+    @staticmethod
+    def found(address: str, mark: str) -> "OwnKeys":
+        """Where keys may be made: a database that has none. TargetError where there is no such one."""
+        with _asking(address) as ask:
+            for database in range(LAST_DATABASE, -1, -1):
+                with suppress(_RefusedError):  # a Redis may have fewer, a cluster has only the first
+                    ask("SELECT", str(database))
+                    if ask("DBSIZE") == 0:
+                        return OwnKeys(address, database, mark)
+        raise TargetError(
+            f"The Redis at {address} has no empty logical database, and a load makes keys whose names others may have.",
+            remedy="Load a Redis of its own, which Loadframe starts (target.command), or empty a database of this one.",
+        )
+
+    def make(self) -> None:
+        """Mark the database as ours. TargetError where it has a key meanwhile."""
+        with self._selected() as ask:
+            ask("SET", self._mark, "1", "NX")
+            if ask("DBSIZE") == 1:
+                return
+            ask("DEL", self._mark)
+        raise TargetError(
+            f"Database {self.database} of the Redis at {self._where} was empty, and has keys now that are not ours",
+            remedy="Run it again: another one is looked for.",
+        )
+
+    def check(self) -> None:
+        """TargetError where it is not ours any more."""
+        if self.read(self.name) == GONE:
+            raise TargetError(
+                f"Database {self.database} of the Redis at {self._where} does not have this run's mark any more: it "
+                "was emptied, or another server answers there",
+                remedy="Find out what emptied it, then run it again.",
+            )
+
+    def read(self, name: str) -> SettingValue:
+        with self._selected() as ask:
+            return THERE if ask("EXISTS", self._mark) else GONE
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """Remove the keys of the load, and last the mark."""
+        with self._selected() as ask:
+            if not ask("EXISTS", self._mark):
+                return
+            for pattern in NAMES:
+                cursor = "0"
+                while True:
+                    cursor, keys = ask("SCAN", cursor, "MATCH", pattern, "COUNT", AT_ONCE)
+                    if keys:
+                        ask("DEL", *keys)
+                    if cursor == "0":
+                        break
+            ask("DEL", self._mark)
+
+    @contextmanager
+    def _selected(self) -> Iterator[Any]:
+        with _asking(self._where) as ask:
+            ask("SELECT", str(self.database))
+            yield ask
+
+
+class _RefusedError(Exception):
+    """The server's own words."""
+
+
+@contextmanager
+def _asking(address: str) -> Iterator[Any]:
+    """A connection: a function that sends a command and has its answer. TargetError where it refuses or is no Redis."""
+    host, port = parted(address, PORT)
+    try:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+            answers = connection.makefile("rb")
+
+            def ask(*command: str) -> Any:
+                parts = [part.encode("utf-8", "surrogateescape") for part in command]
+                sent = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+                connection.sendall(b"*%d\r\n%s" % (len(parts), sent))
+                return _answer(answers)
+
+            yield ask
+    except (OSError, ValueError, _RefusedError) as error:
+        raise TargetError(
+            f"What answers at {address} refused the load keys of its own: {words(error) or type(error).__name__}",
+            remedy="A Redis without a password is expected there.",
+        ) from error
+
+
+def _answer(answers: BinaryIO) -> Any:
+    """One value: text, a number, a list or None. ValueError for what is none."""
+    line = answers.readline(LONGEST_LINE)
+    kind, text = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
+    if not line.endswith(b"\r\n"):
+        raise ValueError("its answer is cut off")
+    if kind == b"+":
+        return text
+    if kind == b"-":
+        raise _RefusedError(text)
+    if kind not in b":$*" or not text.lstrip("-").isdecimal():
+        raise ValueError(f"this is no answer of a Redis: {text[:60]!r}")
+    number = int(text)
+    if kind == b":":
+        return number
+    if number < 0:
+        return None
+    if number > MOST_BYTES:
+        raise ValueError(f"it announces {number:,} bytes")
+    if kind == b"*":
+        return [_answer(answers) for _ in range(number)]
+    data = answers.read(number + 2)
+    if len(data) < number + 2:
+        raise ValueError("its answer is cut off")
+    return data[:-2].decode("utf-8", "surrogateescape")

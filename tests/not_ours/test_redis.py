@@ -1,0 +1,155 @@
+"""A Redis that is not ours, and keys in it of exactly the names that redis-benchmark gives its own: they are as they
+were, whatever is sent, and nothing is left behind."""
+
+import os
+import pwd
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.errors import TargetError
+from loadframe.host import identity
+from loadframe.workloads.redis_keys import NAMES, OwnKeys, _asking
+
+pytestmark = pytest.mark.server
+
+STUDY = """
+[study]
+name = "theirs"
+question = "How many?"
+[target]
+kind = "service"
+listen = "127.0.0.1:{port}"
+[workload]
+kind = "redis"
+[workload.options]
+test = "{test}"
+keys = 10
+[load]
+axis = "clients"
+levels = [1]
+[measure]
+warmup = "150ms"
+window = "300ms"
+blocks = {{ min = 2, max = 2 }}
+budget = "{budget}"
+profile = "off"
+"""
+THEIRS = (
+    *(("SET", f"key:{number:012d}", "precious") for number in range(10)),
+    *(("SET", f"counter:{number:012d}", "7") for number in range(10)),
+    ("RPUSH", "mylist", "precious", "too"),
+    ("SADD", "myset", "precious", "too"),
+    ("HSET", "myhash", "field", "precious"),
+    ("ZADD", "myzset", "7", "precious"),
+    ("SET", "memtier-1", "precious"),
+)
+TESTS = ("set", "lpop", "spop", "zpopmin", "lrange_100")
+MAIN = "from loadframe.cli.entry import main; main()"
+WITHIN_S = 60.0
+Loadframe = Callable[..., Any]
+
+
+@pytest.fixture
+def redis(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
+    """The port of one with so many databases, all keys of the names above in the first."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = int(found.getsockname()[1])
+    user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+    databases = str(getattr(request, "param", 16))
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--databases", databases]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", user=user)
+    own = identity.identify(process.pid)
+    until = time.monotonic() + WITHIN_S
+    try:
+        while True:
+            try:
+                with _asking(f"127.0.0.1:{port}") as ask:
+                    for keys in THEIRS:
+                        ask(*keys)
+                break
+            except TargetError:
+                assert process.poll() is None and time.monotonic() < until
+        yield port
+    finally:
+        if own is not None:
+            identity.end(own, 5.0)
+        process.wait(10)
+
+
+def dump(port: int) -> list[Any]:
+    """Every key of every database, as the server itself writes it."""
+    found = []
+    with _asking(f"127.0.0.1:{port}") as ask:
+        for database in range(int(ask("CONFIG", "GET", "databases")[1])):
+            ask("SELECT", str(database))
+            found += [(database, name, ask("DUMP", name)) for name in sorted(ask("KEYS", "*"))]
+    return found
+
+
+def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
+    before = dump(redis)
+    assert len(before) == len(THEIRS)
+    for test in TESTS:
+        (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test=test, budget="2s"))
+        done = loadframe("measure", "study.toml")
+        assert done.code == 0, (test, done.err)
+        assert dump(redis) == before, test
+
+
+@pytest.mark.parametrize("redis", [1], indirect=True)
+def test_one_without_an_empty_database_is_refused_in_words(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
+    before = dump(redis)
+    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="2s"))
+    done = loadframe("measure", "study.toml")
+    assert (done.code, "no empty logical database" in done.err) == (1, True), done.err
+    assert dump(redis) == before
+
+
+def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
+    redis: int, loadframe: Loadframe, tmp_path: Path
+) -> None:
+    before = dump(redis)
+    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="60s"))
+    with (tmp_path / "said").open("wb") as said:
+        command = [sys.executable, "-P", "-c", MAIN, "measure", "study.toml"]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
+    until = time.monotonic() + WITHIN_S
+    try:
+        while len(dump(redis)) < len(before) + 2:  # the mark, and a key of the load
+            assert process.poll() is None and time.monotonic() < until, (tmp_path / "said").read_text()
+    finally:
+        process.kill()
+        process.wait()
+    reverted = loadframe("changes", "revert")
+    assert (reverted.code, "keys in database 15" in reverted.out) == (0, True), reverted.out
+    assert dump(redis) == before
+
+
+def test_a_database_that_others_use_meanwhile_is_not_cleared_of_their_keys(redis: int) -> None:
+    keys = OwnKeys.found(f"127.0.0.1:{redis}", "loadframe_run_1")
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("SELECT", str(keys.database))
+        ask("SET", "mylist", "precious")
+        with pytest.raises(TargetError, match="has keys now"):
+            keys.make()
+        before = dump(redis)
+        keys.write(keys.name, "absent")
+        assert dump(redis) == before, "without its mark nothing is ours"
+        with pytest.raises(TargetError, match="mark any more"):
+            keys.check()
+        ask("DEL", "mylist")
+        keys.make()
+        for name in NAMES:
+            ask("SET", name, "ours")
+        ask("SET", "another", "precious")
+        keys.write(keys.name, "absent")
+        assert ask("KEYS", "*") == ["another"]
