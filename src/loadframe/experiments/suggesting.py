@@ -3,6 +3,7 @@ and whose name says that it bounds how much is done at a time."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 from loadframe.diagnosis.remedies.declared import NAMED, PARALLELISM
 from loadframe.kinds.service import formats
+from loadframe.system.files import regular_file
 
 MOST_BYTES = 1 << 16
 """Of a configuration file that is looked through."""
@@ -66,9 +68,9 @@ def _numbers(path: Path) -> Mapping[str, int]:
     """What a configuration file sets to whole numbers; nothing of what is none, is long, or cannot be read."""
     format_ = formats.ENDINGS.get(path.suffix.lower())
     try:
-        if format_ is None or not path.is_file():
+        if format_ is None:
             return {}
-        with path.open("rb") as file:
+        with os.fdopen(regular_file(path, links=True), "rb") as file:
             data = file.read(MOST_BYTES + 1)
         return formats.numbers(data.decode("utf-8"), format_) if len(data) <= MOST_BYTES else {}
     except (OSError, ValueError, ImportError):

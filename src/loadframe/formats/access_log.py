@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from loadframe.connections.http_words import wrong_path
+from loadframe.system.files import regular_file
 
 LONGEST_LINE = 64 << 10
 """Bytes; a longer line is skipped, and counted as one that is not read."""
@@ -105,7 +107,7 @@ def _path(target: str) -> str | None:
 def lines(path: Path) -> Iterator[str | None]:
     """The lines of a log, unpacked where it is packed by gzip; None for one that is longer than LONGEST_LINE. OSError
     where it cannot be read or is damaged."""
-    with path.open("rb") as raw:
+    with os.fdopen(regular_file(path, links=True), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
         try:

@@ -21,6 +21,7 @@ from typing import Any
 from loadframe.errors import MachineError
 from loadframe.indexing.changes import KINDS, Change
 from loadframe.indexing.readers import Records
+from loadframe.system.files import regular_file
 
 LONGEST_LINE = 1 << 20
 """Bytes: two paths of any length that a file system gives back, and some."""
@@ -94,7 +95,7 @@ class Recorded:
         """after: the number of the record that was acknowledged last, 0 where none is known to be: then all are read.
         MachineError where the log cannot be opened."""
         try:
-            self._file = log.open("rb", buffering=0)
+            self._file = os.fdopen(regular_file(log), "rb", buffering=0)
         except OSError as error:
             raise MachineError(
                 f"The change log {log} cannot be read: {error.strerror}", remedy="Name a file of change records."

@@ -8,7 +8,6 @@ was there.
 from __future__ import annotations
 
 import os
-import stat
 import threading
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, Stage
 from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import CounterSpec
 from loadframe.recording.stage_flow import SPENT, Flow
+from loadframe.system.files import regular_file
 
 EVERY_S = 0.2
 MOST_BYTES = 64 << 20
@@ -68,7 +68,7 @@ class _File:
     def look(self) -> None:
         """Take what is new. A link or what is no regular file is not read."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = regular_file(self.path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -83,8 +83,8 @@ class _File:
 
     def _take(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or (self.own and status.st_nlink > 1):
-            self.problem = "it is not a regular file, or has a second name"
+        if self.own and status.st_nlink > 1:
+            self.problem = "it has a second name"
             return
         self.was_there, self.problem = True, ""
         identity = (status.st_dev, status.st_ino)

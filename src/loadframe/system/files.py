@@ -9,6 +9,7 @@ the folder that was opened.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -397,6 +398,16 @@ class Folder:
             return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
         except NotADirectoryError:
             raise self._refusal(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
+
+
+def regular_file(path: Path, *, links: bool = False) -> int:
+    """A regular file, open for reading; the caller closes it. A pipe in its place keeps nobody waiting. OSError, also
+    for what is no regular file and, where links are not followed, for one."""
+    descriptor = os.open(path, os.O_RDONLY | (_FILE & ~os.O_NOFOLLOW if links else _FILE))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from loadframe.errors import TargetError
 from loadframe.host import identity
 from loadframe.kinds.service.runtimes import Framework, Given, Runtime, framework_of, knobs_of, runtime_of
+from loadframe.system.files import regular_file
 
 PROC = Path("/proc")
 GO_MARK = b"\xff Go buildinf:"
@@ -104,7 +105,7 @@ def interpreter_of(file: Path) -> str:
     """The program that a script names in its first line, behind env(1) too; "" for what is no script, or may not be
     read."""
     try:
-        with file.open("rb") as script:
+        with os.fdopen(regular_file(file, links=True), "rb") as script:
             line = script.read(MOST_OF_A_LINE).partition(b"\n")[0]
     except OSError:
         return ""
@@ -139,7 +140,7 @@ def _link(path: Path) -> str:
 
 
 def _is_go(file: Path) -> bool:
-    with suppress(OSError, ValueError), file.open("rb") as program:
+    with suppress(OSError, ValueError), os.fdopen(regular_file(file, links=True), "rb") as program:
         size = min(os.fstat(program.fileno()).st_size, MOST_SEARCHED_BYTES)
         with mmap.mmap(program.fileno(), size, access=mmap.ACCESS_READ) as text:
             return text[:4] == b"\x7fELF" and text.find(GO_MARK) >= 0
