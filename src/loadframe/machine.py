@@ -7,7 +7,7 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
-from loadframe.bench.driver_user import cannot_run
+from loadframe.bench.driver_user import BY_HAND, cannot_run
 from loadframe.cages import groups
 from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
@@ -97,13 +97,13 @@ def _drivers() -> list[Requirement]:
     number = free_user()
     if number is None:
         found = None if os.geteuid() == 0 else "as the user who calls Loadframe"
-        return [Requirement("drivers", "a user without rights", found, f"they run as root: {why_no_free_user()}")]
+        return [Requirement("drivers", "a user without rights", found, f"{why_no_free_user()}; {BY_HAND}")]
     return [
         Requirement(
             "drivers",
             f"a user without rights, {which}",
             "one of its own for each run" if (refused := cannot_run(trials, LeaseUser(number))) is None else None,
-            f"they run as root: {refused}; install Python and Loadframe where other users may read them",
+            f"{refused}; install it where other users may read it, or {BY_HAND}",
         )
         for which, trials in ways.items()
     ]

@@ -10,22 +10,27 @@ from typing import cast
 
 import pytest
 
-from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user
+from loadframe.bench.bench import RealBench
+from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user, logging_in
+from loadframe.errors import CageError
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US, LeaseUser
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.model import Endpoint, TargetState
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
 from loadframe.study.reading import parse
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload
 from waiting import await_that
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
-MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}[workload]\nkind = "{workload}"\n'
-MEASURED += '[load]\naxis = "{axis}"\nlevels = [1]\n[measure]\nwindow = "300ms"\n'
+MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}'
+MEASURED += '[workload]\nkind = "{workload}"\n{user}\n[load]\naxis = "{axis}"\nlevels = [1]\n'
+MEASURED += '[measure]\nwindow = "300ms"\n'
 
 
 def _drive(workload: Workload, endpoint: Endpoint, user: int, folder: Path, level: float = 2) -> None:
@@ -122,41 +127,102 @@ class _Work:
         return self._trials
 
 
-def _decided(workload: _Work, kind: str = "sqlite", more: str = "") -> DriverUser:
-    names = {"sqlite": ("job-queue", "concurrency"), "mariadb": ("oltp", "concurrency")}[kind]
-    study = parse(MEASURED.format(kind=kind, more=more, workload=names[0], axis=names[1]))
+def _study(more: str = "", workload: str = "") -> Study:
+    return parse(MEASURED.format(kind="sqlite", more=more, workload="job-queue", user=workload, axis="concurrency"))
+
+
+def _decided(*trials: Sequence[str], user: str = "") -> Privilege:
     with Lease.acquire("a test") as lease:
-        found = driver_user(study, workload, lease)  # type: ignore[arg-type]
-        assert found.privilege in (US, lease.runs_as)
-    return found
+        found = driver_user(_study(workload=user), cast(Workload, _Work(["true"], *trials)), lease)
+        assert found.privilege in (US, LeaseUser(lease.user or -1), NamedUser("nobody"))
+    return found.privilege
 
 
 @root
-def test_a_driver_that_the_user_cannot_run_stays_and_says_why() -> None:
-    assert _decided(_Work(["true"])).privilege != US
-    for trial, why in (
+@pytest.mark.parametrize(
+    ("trial", "why"),
+    [
         (["cat", "/etc/shadow"], "/etc/shadow: Permission denied"),
         (["/no/such/program"], "No such file"),
-        (["false"], "false"),
-    ):
-        found = _decided(_Work(["true"], trial))
-        assert found.privilege == US
-        assert found.stays_root
-        assert why in str(found)
+        (["false"], "`false` fails"),
+    ],
+)
+def test_a_driver_that_its_user_cannot_run_is_refused(trial: list[str], why: str) -> None:
+    """It was root's then, and printed for root what only root may read."""
+    assert isinstance(_decided(["true"]), LeaseUser)
+    with pytest.raises(CageError, match="who is to run the load driver, cannot") as refused:
+        _decided(trial)
+    assert why in refused.value.fact
+    assert 'workload.user = "NAME"' in refused.value.remedy
+    with pytest.raises(CageError, match="User nobody, who is to run"):
+        _decided(trial, user='user = "nobody"')
 
 
 @root
-def test_a_driver_that_logs_in_to_a_strangers_server_stays() -> None:
+def test_who_runs_it_can_be_said_by_hand() -> None:
+    assert _decided(["false"], user='user = "root"') == US
+    assert _decided(user='user = "nobody"') == NamedUser("nobody")
+    with pytest.raises(CageError, match="There is no user 'of-no-machine'"):
+        _decided(user='user = "of-no-machine"')
+
+
+@root
+def test_where_no_user_can_be_had_it_is_not_root_for_that() -> None:
+    lease = cast(Lease, SimpleNamespace(user=None))
+    with pytest.raises(CageError, match="The load driver would run as root: this user namespace") as refused:
+        driver_user(_study(), cast(Workload, _Work()), lease)
+    assert 'workload.user = "NAME"' in refused.value.remedy
+    by_hand = driver_user(_study(workload='user = "root"'), cast(Workload, _Work()), lease)
+    assert (by_hand.privilege, by_hand.stays_root) == (US, True)
+
+
+@root
+@pytest.mark.parametrize(
+    ("address", "options", "why"),
+    [
+        ("/run/mysqld/mysqld.sock", {"password": "x"}, ""),
+        ("127.0.0.1:3306", {"password": "x"}, ""),
+        ("/run/mysqld/mysqld.sock", {"user": "ann"}, "ann has no password here"),
+        ("db.example", {"password": "x", "sslkey": "/root/key"}, "a key that only this user may read, /root/key"),
+        ("db.example", {"password": "x", "socket": "/root/pg/.s.PGSQL.5432"}, "another user may not enter /root"),
+    ],
+)
+def test_the_driver_of_a_running_server_is_root_where_another_could_not_log_in_alone(
+    address: str, options: dict[str, str], why: str
+) -> None:
     """PostgreSQL's peer and MariaDB's unix_socket know an account by the user of the process."""
-    found = _decided(_Work(["true"]), "mariadb", 'attach = "/run/mysqld/mysqld.sock"\n')
-    assert found.privilege == US
-    assert "the server may know it by who it is" in str(found)
+    of_lease = DriverUser(LeaseUser(61184), "it has no rights")
+    endpoint = Endpoint("mariadb", address, options, attached=True)
+    found = logging_in(of_lease, _study(), endpoint)
+    assert (found.stays_root, why in found.why) == (bool(why), True)
+    by_hand = DriverUser(NamedUser("nobody"), "said")
+    assert logging_in(by_hand, _study(workload='user = "nobody"'), endpoint) == by_hand
+    a_command = _study(workload='command = ["./load"]')
+    if why:
+        with pytest.raises(CageError, match=r"workload\.command would run as root"):
+            logging_in(of_lease, a_command, endpoint)
+    else:
+        assert logging_in(of_lease, a_command, endpoint) == of_lease
 
 
 def test_without_root_it_is_who_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = parse(MEASURED.format(kind="sqlite", more="", workload="job-queue", axis="concurrency"))
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    lease = cast(Lease, SimpleNamespace(user=None))
-    found = driver_user(study, cast(Workload, _Work(["false"])), lease)
+    lease, work = cast(Lease, SimpleNamespace(user=None)), cast(Workload, _Work(["false"]))
+    found = driver_user(_study(), work, lease)
     assert (found.privilege, found.stays_root) == (US, False)
     assert str(found).startswith("12345: only root")
+    with pytest.raises(CageError, match="only root starts a load driver as another user"):
+        driver_user(_study(workload='user = "root"'), work, lease)
+
+
+@root
+@pytest.mark.server
+def test_a_named_user_works_on_a_private_server(tmp_path: Path) -> None:
+    """It comes to the server's socket, which is in the lease's folder."""
+    text = MEASURED.format(kind="mariadb", more="", workload="oltp", user='user = "nobody"', axis="concurrency")
+    study = parse(text, ["workload.options.rows=100", "measure.profile=off"])
+    with RealBench(study, RunFolder.create(tmp_path, study.study.name)) as bench:
+        assert str(bench.driver_user) == "user nobody: workload.user = 'nobody'"
+        bench.declare("A", "as given", bench.start_state)
+        bench.use("A")
+        assert bench.take_step(treatment="A", level=1).requests > 0

@@ -61,10 +61,13 @@ def test_what_a_stopped_driver_logged_is_no_measurement(tmp_path: Path) -> None:
 
 def test_a_program_that_prepares_may_take_its_time_but_not_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
-    assert driving.run_to_end([sys.executable, "-c", "import time; time.sleep(0.1)"], dict(os.environ), US) is None
+    assert (
+        driving.run_to_end([sys.executable, "-c", "import time; time.sleep(0.1)"], dict(os.environ), Allowance(US))
+        is None
+    )
     itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     with pytest.raises(WorkloadError, match=r"makes no progress: process [0-9]+ is stopped"):
-        driving.run_to_end([sys.executable, "-c", itself], dict(os.environ), US)
+        driving.run_to_end([sys.executable, "-c", itself], dict(os.environ), Allowance(US))
 
 
 def test_kill_ends_the_children_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.privilege import US
-from loadframe.host.processes import Resources
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import mariadb, registry, sysbench, sysbench_options
 from loadframe.workloads.base import Workload
@@ -121,11 +121,11 @@ def test_the_password_is_in_no_command_line_and_in_no_file(tmp_path: Path, monke
         assert b"the secret" not in (seen / "command_line").read_bytes()
         assert (seen / "files").read_text() == ""
 
-    sysbench.run_script(Path("some.lua"), "prepare", endpoint, user=US, threads=1, options={})
+    sysbench.run_script(Path("some.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
     look()
     (seen / "told").unlink()
     driver = sysbench.start_script(
-        "some", "some.lua", endpoint, resources=Resources(), threads=1, options={}, folder=watched, duration_s=None
+        "some", "some.lua", endpoint, allowance=Allowance(US), threads=1, options={}, folder=watched, duration_s=None
     )
     assert driver.wait(60)
     look()
@@ -152,7 +152,7 @@ def test_each_script_runs_twice_on_each_server(
     for a second before PostgreSQL looks for a deadlock."""
     endpoint: Endpoint = request.getfixturevalue(server)
     size = {} if script == "bulk_insert" else {"table_size": 200}
-    workload = registry.make("sysbench", {"script": script, **size})
+    workload = registry.make("sysbench", {"script": script, **size}, Allowance(US))
     workload.install(endpoint)
     for _ in range(2):
         requests = run(workload, endpoint, 1, tmp_path)
@@ -162,9 +162,8 @@ def test_each_script_runs_twice_on_each_server(
 
 @pytest.mark.server
 def test_options_reach_the_script(farm_server: Endpoint, ask: Callable[..., list[tuple[Any, ...]]]) -> None:
-    workload = registry.make(
-        "sysbench", {"tables": 3, "table-size": 40, "mysql_storage_engine": "Aria", "create_secondary": False}
-    )
+    options = {"tables": 3, "table-size": 40, "mysql_storage_engine": "Aria", "create_secondary": False}
+    workload = registry.make("sysbench", options, Allowance(US))
     workload.install(farm_server)
     assert ask("SELECT COUNT(*) FROM sbtest3") == [(40,)]
     made = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND engine = 'Aria'"
@@ -177,7 +176,7 @@ def test_options_reach_the_script(farm_server: Endpoint, ask: Callable[..., list
 def test_a_script_that_changes_how_many_rows_there_are_finds_the_same_in_every_step(
     farm_server: Endpoint, ask: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
 ) -> None:
-    workload = registry.make("sysbench", {"script": "oltp_insert", "table_size": 50})
+    workload = registry.make("sysbench", {"script": "oltp_insert", "table_size": 50}, Allowance(US))
     workload.install(farm_server)
     for _ in range(2):
         workload.set_level(farm_server, 2)
@@ -189,7 +188,7 @@ def test_a_script_that_changes_how_many_rows_there_are_finds_the_same_in_every_s
 @pytest.mark.server
 def test_a_refused_connection_is_a_transaction_that_failed(farm_server: Endpoint, tmp_path: Path) -> None:
     """Fewer connections are left than there are threads: those that got none ask again."""
-    workload = registry.make("sysbench", {"script": "oltp_point_select", "table_size": 100})
+    workload = registry.make("sysbench", {"script": "oltp_point_select", "table_size": 100}, Allowance(US))
     workload.install(farm_server)
     with ExitStack() as taken, ExitStack() as left:
         for _ in range(2):
@@ -224,7 +223,7 @@ def test_several_servers_are_lists_of_which_each_connection_takes_the_next(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     each = tuple(Endpoint("ndb-sql", address, {"user": "u", "password": "p"}) for address in addresses)
     endpoint = Endpoint("ndb-sql", each[0].address, each[0].options, fronts=each)
-    sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, user=US, threads=1, options={})
+    sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
     given = told.read_text(encoding="utf-8").splitlines()
     assert [line for line in given if line.startswith(("mysql-socket", "mysql-host", "mysql-port"))] == lines
 
@@ -234,5 +233,5 @@ def test_servers_that_sysbench_would_mix_up_are_refused() -> None:
     each = tuple(Endpoint("ndb-sql", address, {}) for address in ("a:3306", "b:3307"))
     endpoint = Endpoint("ndb-sql", each[0].address, fronts=each)
     with pytest.raises(StudyError, match="all ports of each host") as caught:
-        sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, user=US, threads=1, options={})
+        sysbench.run_script(Path("oltp.lua"), "prepare", endpoint, allowance=Allowance(US), threads=1, options={})
     assert "same port" in caught.value.remedy

@@ -17,7 +17,7 @@ from typing import Self
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
-from loadframe.bench.driver_user import driver_user
+from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, duration_s
 from loadframe.bench.on_bench import OnBench
@@ -128,6 +128,8 @@ class RealBench:
                 self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
+            if study.target.attach is not None and self.workload.trials():  # a load of this machine's
+                self.driver_user = logging_in(self.driver_user, study, self._target.endpoint())
             self._surroundings = self._make_surroundings()
             stack.callback(self._put_back)
             self._make_driver()
@@ -216,7 +218,7 @@ class RealBench:
         one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
-        driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege)
+        driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege, self._lease)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
         self.workload = self._make_workload(driven)

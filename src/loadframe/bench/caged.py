@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from loadframe.cages.cage import LIMITS, Cage
@@ -232,7 +233,7 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
     split = len(cages) - shards
     resources: dict[str, Resources] = {
-        cage.component: allowance(study.allowed(cage.component), cage, driver) for cage in cages[:split]
+        cage.component: allowance(study.allowed(cage.component), cage, driver, lease) for cage in cages[:split]
     }
     resources |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
     target = targets.make_shards(kind, lease=lease, resources=resources)
@@ -244,9 +245,11 @@ def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = ""
     return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
-def allowance(allowed: ComponentCage, cage: Cage, user: Privilege) -> Allowance:
-    """What each process of a component starts with."""
-    return Allowance(user, limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
+def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease) -> Allowance:
+    """What each process of a component starts with that the load driver's user runs; it comes into the lease's
+    folder."""
+    resources = Resources(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
+    return replace(resources.run_by(user), shared_group=lease.user)
 
 
 def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:

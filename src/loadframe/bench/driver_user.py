@@ -1,8 +1,8 @@
-"""Under which user the load driver runs: one that nothing else on the machine has, wherever that is possible.
+"""Under which user the load driver runs: one that nothing else on the machine has, unless the study names another.
 
-A driver needs no rights, and what it talks to may try to take it over. It stays the user who runs Loadframe where that
-is not root, where that user logs in to a server that Loadframe did not start (by who it is, or with keys of its own),
-and where the other user may not read the driver's programs, such as a Python below /root.
+A driver needs no rights, and what it talks to may try to take it over. As root it is refused where it would have them,
+with one exception that is said at once: a server that Loadframe did not start may know an account by the user who logs
+in, or by a key that only that user may read.
 """
 
 import os
@@ -10,43 +10,80 @@ import pwd
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.leases import Lease
 from loadframe.host.own_user import why_no_free_user
-from loadframe.host.privilege import US, LeaseUser, Privilege
-from loadframe.host.processes import Allowance, spawn
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege
+from loadframe.host.processes import Allowance, spawn, unreachable
+from loadframe.model import Endpoint
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
+
+BY_HAND = 'say who runs it: workload.user = "NAME" of an account of this machine, or "root"'
 
 
 @dataclass(frozen=True, slots=True)
 class DriverUser:
-    """why_not: in words, why it stays who we are; empty where it does not."""
+    """why: in words, why it is that one."""
 
     privilege: Privilege
-    why_not: str = ""
+    why: str
 
     @property
     def stays_root(self) -> bool:
         return self.privilege == US and os.geteuid() == 0
 
     def __str__(self) -> str:
-        if self.privilege != US:
-            return f"user {self.privilege}: it has no rights, and nothing else runs as that user"
-        return f"{_our_name()}: {self.why_not}"
+        return f"{_our_name() if self.privilege == US else f'user {self.privilege}'}: {self.why}"
 
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
-    """Who runs the driver in this lease."""
-    if lease.user is None:
-        return DriverUser(US, why_no_free_user())
-    if study.target.attach is not None:
-        return DriverUser(US, "the server may know it by who it is, or by keys that only this user may read")
-    user = LeaseUser(lease.user)
-    refused = cannot_run(workload.trials(), user)
-    return DriverUser(user) if refused is None else DriverUser(US, refused)
+    """Who runs the driver in this lease. CageError where that would be root and the study does not say so, where that
+    user cannot run it, and where only root could start it as the user that the study names."""
+    name = study.workload.user
+    said = f"workload.user = {name!r}"
+    if os.geteuid() != 0:
+        if name not in ("", _our_name()):
+            raise CageError(
+                f"{said}: only root starts a load driver as another user", remedy="Omit it, or become root."
+            )
+        return DriverUser(US, "only root starts processes under another user")
+    if name == "root":
+        return DriverUser(US, said)
+    if name:
+        found = DriverUser(NamedUser(name), said)
+    elif lease.user is not None:
+        found = DriverUser(LeaseUser(lease.user), "it has no rights, and nothing else runs as that user")
+    else:
+        raise CageError(f"The load driver would run as root: {why_no_free_user()}", remedy=f"Else {BY_HAND}.")
+    if (refused := cannot_run(workload.trials(), found.privilege)) is not None:
+        raise CageError(
+            f"User {found.privilege}, who is to run the load driver, cannot: {refused}",
+            remedy=f"Put it where other users may read it, or {BY_HAND}.",
+        )
+    return found
+
+
+def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser:
+    """Who runs the driver of a server that Loadframe did not start, where the study does not say: ourselves, where
+    another user could not log in. CageError where a program of the study's would be root for that."""
+    if study.workload.user or not isinstance(found.privilege, LeaseUser):
+        return found
+    place = Path(endpoint.options.get("socket") or endpoint.address)
+    if place.is_absolute() and (barrier := unreachable(place.parent, found.privilege)) is not None:
+        why = f"another user may not enter {barrier}, where the server's socket is"
+    elif endpoint.options.get("sslkey"):
+        why = f"the server knows it by a key that only this user may read, {endpoint.options['sslkey']}"
+    elif not endpoint.options.get("password"):
+        why = f"{endpoint.options.get('user', '')} has no password here, so the server may know it by who logs in"
+    else:
+        return found
+    if study.workload.command:
+        raise CageError(f"workload.command would run as root: {why}", remedy=f"Give it a password, or {BY_HAND}.")
+    return DriverUser(US, why)
 
 
 def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
@@ -56,11 +93,11 @@ def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
             try:
                 failed = spawn(command, Allowance(user), stdout=said, stderr=said, cwd=NO_FOLDER).wait() != 0
             except (CageError, MissingTool) as error:
-                return f"another user cannot run it ({error.fact})"
+                return error.fact
             said.seek(0)
             last = said.read().decode(errors="replace").strip().rpartition("\n")[2]
         if failed:
-            return f"another user cannot run it ({last[:200] or ' '.join(command)})"
+            return last[:200] or f"`{' '.join(command)}` fails"
     return None
 
 

@@ -221,7 +221,7 @@ class Part:
 
     def _made(self, options: Mapping[str, Any]) -> Workload:
         given = self.study.workload
-        allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege)
+        allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
         return registry.make(
             given.kind,
             {**given.options, **options},

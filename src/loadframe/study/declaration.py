@@ -70,6 +70,9 @@ class WorkloadTable(Table):
     kind: str
     options: dict[str, SettingValue] = Field(default_factory=dict)
     command: Command = Field(default_factory=list)
+    user: str = Field(
+        "", description="who runs the load driver, if Loadframe is root: an account, or root; none: one without rights"
+    )
     request: list[RequestTable] = Field([], max_length=MOST_REQUESTS, description="the requests, chosen by weight")
     login: LoginTable | None = None
     think_time: ThinkTime | None = Field(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from loadframe.errors import WorkloadError
 from loadframe.host.environment import NO_FOLDER
-from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.suspended import told
 from loadframe.workloads import request_log, step_files
@@ -175,14 +174,14 @@ class ProcessDriver:
 
 
 def run_to_end(
-    command: Sequence[str], environment: Mapping[str, str], user: Privilege, *, pass_fds: Sequence[int] = ()
+    command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """Run a program that prepares a target, as the user who runs the driver; it ends with us. None where it succeeded,
-    else the end of what it said. pass_fds: descriptors that stay open in it."""
+    """Run a program that prepares a target, as the user who runs the driver, outside of its cage; it ends with us. None
+    where it succeeded, else the end of what it said. pass_fds: descriptors that stay open in it."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
-            Allowance(user),
+            Allowance(allowance.user, shared_group=allowance.shared_group),
             stdout=output.file,
             stderr=output.file,
             cwd=NO_FOLDER,

@@ -161,7 +161,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         statement = f"SELECT 1 / ({databases.proof(endpoint)})"
         step_files.write(folder / PROOF, statement.encode(), self.allowance.user)
         command = [*_command(endpoint), "--no-vacuum", "--transactions=1", f"--file={folder / PROOF}"]
-        said = run_to_end(command, _environment(endpoint), self.allowance.user)
+        said = run_to_end(command, _environment(endpoint), self.allowance)
         if said is not None:
             raise databases.elsewhere(endpoint, "pgbench", said)
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.environment import located
-from loadframe.host.privilege import US, Privilege
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint
 from loadframe.workloads import beginning, databases, step_files
@@ -92,12 +92,14 @@ def start_script(
     return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
 
 
-def run_script(script: Path, what: str, endpoint: Endpoint, *, user: Privilege, threads: int, options: Options) -> None:
+def run_script(
+    script: Path, what: str, endpoint: Endpoint, *, allowance: Allowance, threads: int, options: Options
+) -> None:
     """Run a command of a script ("prepare") to its end, as the user who runs the driver. TargetError, with what it
     printed, where it fails."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, {"threads": threads, **options})
-        said = run_to_end(command, _environment(endpoint), user, pass_fds=(account,))
+        said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
     if said is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -106,7 +108,7 @@ def run_script(script: Path, what: str, endpoint: Endpoint, *, user: Privilege, 
         )
 
 
-def prove(endpoint: Endpoint, user: Privilege) -> None:
+def prove(endpoint: Endpoint, allowance: Allowance) -> None:
     """TargetError where sysbench's own scripts, which name no schema, would find other tables than ours. Each server
     that connections are shared out over is asked."""
     if endpoint.attached:
@@ -114,7 +116,7 @@ def prove(endpoint: Endpoint, user: Privilege) -> None:
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
         with _account(endpoint) as account:
             command = _command(script, "prove", endpoint, account, options)
-            said = run_to_end(command, _environment(endpoint), user, pass_fds=(account,))
+            said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
         if said is not None:
             raise databases.elsewhere(endpoint, "sysbench", said)
 

@@ -87,10 +87,10 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
             self._prepare(endpoint, threads=threads if self.options.script == "bulk_insert" else MOST_PREPARING)
 
     def _prepare(self, endpoint: Endpoint, *, threads: int) -> None:
-        script, user = installed(self.options.script).script, self.allowance.user
-        sysbench.prove(endpoint, user)
+        script = installed(self.options.script).script
+        sysbench.prove(endpoint, self.allowance)
         options = {**self._engine(endpoint), **self._given}
-        run_script(script, "prepare", endpoint, user=user, threads=threads, options=options)
+        run_script(script, "prepare", endpoint, allowance=self.allowance, threads=threads, options=options)
         if endpoint.kind == "postgres":
             with postgres.connected(endpoint, "to look at the new tables") as connection:
                 tables = databases.tables(connection, endpoint)  # else the server looks at them in the midst of a step
@@ -107,7 +107,7 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
         """Start sysbench; its threads work for duration_s from the moment each is connected."""
         level = self.check_level(level)
         demand(requirements(self.kind))
-        sysbench.prove(endpoint, self.allowance.user)
+        sysbench.prove(endpoint, self.allowance)
         return start_script(
             self.kind,
             "sysbench_oltp.lua",
