@@ -144,7 +144,7 @@ def _decided(*trials: Sequence[str], user: str = "") -> Privilege:
     [
         (["cat", "/etc/shadow"], "/etc/shadow: Permission denied"),
         (["/no/such/program"], "No such file"),
-        (["false"], "`false` fails"),
+        (["test", "-r", "/etc/shadow"], "`test -r /etc/shadow` says no"),
     ],
 )
 def test_a_driver_that_its_user_cannot_run_is_refused(trial: list[str], why: str) -> None:
@@ -156,6 +156,7 @@ def test_a_driver_that_its_user_cannot_run_is_refused(trial: list[str], why: str
     assert 'workload.user = "NAME"' in refused.value.remedy
     with pytest.raises(CageError, match="User nobody, who is to run"):
         _decided(trial, user='user = "nobody"')
+    assert _decided(["test", "-r", "/no/such/file"]), "its start says so"
 
 
 @root

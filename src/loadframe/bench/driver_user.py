@@ -87,8 +87,11 @@ def logging_in(found: DriverUser, study: Study, endpoint: Endpoint) -> DriverUse
 
 
 def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
-    """What keeps a user from running these, in words; None where each ends well."""
+    """What keeps a user from running these, in words; None where each ends well. What is not there at all, the start of
+    the driver says."""
     for command in trials:
+        if command[0] == "test" and not Path(command[-1]).exists():
+            continue
         with tempfile.TemporaryFile() as said:
             try:
                 failed = spawn(command, Allowance(user), stdout=said, stderr=said, cwd=NO_FOLDER).wait() != 0
@@ -97,7 +100,7 @@ def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().rpartition("\n")[2]
         if failed:
-            return last[:200] or f"`{' '.join(command)}` fails"
+            return last[:200] or f"`{' '.join(command)}` says no"
     return None
 
 
