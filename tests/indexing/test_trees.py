@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -61,12 +62,30 @@ def test_a_tree_that_is_there_is_used_again_and_one_of_another_shape_is_not(tree
     assert len(everything(tree / "t")) == 60
 
 
-def test_a_tree_that_was_not_finished_is_made_again(tree: Path) -> None:
-    trees.make(tree / "t", Shape(50))
-    trees.marked(tree / "t").write_text("")
-    (tree / "t" / "half").touch()
+def test_a_tree_that_was_not_finished_is_made_again(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Shape) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(MachineError, match="No space left"):
+        patch.setattr(trees, "directories_of", full)
+        trees.make(tree / "t", Shape(50))
     assert trees.make(tree / "t", Shape(50))
     assert len(everything(tree / "t")) == 50
+
+
+@pytest.mark.parametrize("note", ["", "{}", "[]", '{"directory": [0, 0], "shape": {}}', None])
+def test_a_directory_of_its_name_is_not_ours_whatever_lies_beside_it(tree: Path, note: str | None) -> None:
+    """None: the note of a tree of ours, in whose place its owner has put another directory."""
+    trees.make(tree / "t", Shape(10))
+    (tree / "t").rename(tree / "aside")
+    (tree / "t").mkdir()
+    (tree / "t" / "precious").write_text("7")
+    if note is not None:
+        trees.marked(tree / "t").write_text(note)
+    with pytest.raises(MachineError, match="has not made it"):
+        trees.make(tree / "t", Shape(20))
+    trees.remove(tree / "t")
+    assert (tree / "t" / "precious").read_text() == "7"
 
 
 def test_what_was_not_made_here_is_never_replaced(tree: Path) -> None:

@@ -45,6 +45,7 @@ def test_load_drivers_and_reverts_go_to_the_address_that_was_decided(
 ) -> None:
     names("db.example", ("127.0.0.1",), (ELSEWHERE,))
     monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
+    monkeypatch.setattr(Control, "direct", lambda _: True)
     server = AttachedMariadb("db.example:3307", user="me")
     assert server.endpoint().address == "127.0.0.1:3307"
     assert drivers.parameters(server.endpoint())["host"] == "127.0.0.1"
@@ -85,6 +86,7 @@ def test_a_server_without_tls_is_not_talked_to_where_the_option_file_asks_for_it
 @pytest.mark.parametrize("said", ["/dev/zero", "/dev/stdin", "/etc/passwd", "../../../../dev/zero"])
 def test_no_file_is_read_without_an_end_at_a_servers_word(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Control, "one", lambda *_: ("10.11.6-MariaDB", "elsewhere", "/data"))
+    monkeypatch.setattr(Control, "direct", lambda _: True)
     server = AttachedMariadb("127.0.0.1", user="me")
     monkeypatch.setattr(Control, "one", lambda *_: (socket.gethostname(), said, "/dev"))
     assert server.pid() is None

@@ -2,10 +2,8 @@
 is recognised, and refused in words before anything is made."""
 
 import socket
-import socketserver
 import struct
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import foreign
 from loadframe.errors import TargetError
 from loadframe.kinds.attached import attach
 from loadframe.kinds.postgres import pooler
+from relaying import Handler, exactly, relay
 
 pytestmark = pytest.mark.server
 
@@ -89,71 +88,29 @@ def test_connections_that_share_their_processes_are_known_by_that_alone(
                 assert "share or change their processes" in pooler._shared(first, second)
 
 
-class Dropping(socketserver.BaseRequestHandler):
-    """Passes everything on to a PostgreSQL, except the start-up parameter `options`: an Odyssey by its behaviour."""
+class Dropping(Handler):
+    """Drops the start-up parameter `options`: an Odyssey by its behaviour."""
 
-    server: "Relay"
-
-    def handle(self) -> None:
+    def begin(self, behind: socket.socket) -> None:
         asked = self.request
-        while (begun := self._begun(asked))[1] != 196608:  # TLS or GSSAPI is asked for first
+        while (begun := struct.unpack("!ii", exactly(asked, 8)))[1] != 196608:  # TLS or GSSAPI is asked for first
             assert begun in ((8, 80877103), (8, 80877104))
             asked.sendall(b"N")
-        words = self._exactly(asked, begun[0] - 8).split(b"\0")
+        words = exactly(asked, begun[0] - 8).split(b"\0")
         pairs = zip(words[::2], words[1::2], strict=False)
         kept = b"".join(name + b"\0" + value + b"\0" for name, value in pairs if name not in (b"", b"options")) + b"\0"
-        with socket.socket(socket.AF_UNIX) as behind:
-            behind.connect(self.server.behind)
-            behind.sendall(struct.pack("!ii", len(kept) + 8, 196608) + kept)
-            back = threading.Thread(target=self._pass, args=(behind, asked), daemon=True)
-            back.start()
-            self._pass(asked, behind)
-            back.join(10)
-
-    def _begun(self, asked: socket.socket) -> tuple[int, int]:
-        return struct.unpack("!ii", self._exactly(asked, 8))
-
-    @staticmethod
-    def _exactly(asked: socket.socket, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            part = asked.recv(size - len(found))
-            assert part, "it has closed the connection"
-            found += part
-        return found
-
-    @staticmethod
-    def _pass(source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while part := source.recv(1 << 16):
-                sink.sendall(part)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:  # the other end has gone
-            return
-
-
-class Relay(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    behind: str
-
-
-@pytest.fixture
-def dropping(postgres_of_others: foreign.Server) -> Iterator[int]:
-    with Relay(("127.0.0.1", 0), Dropping) as relay:
-        relay.behind = str(postgres_of_others.target._server.socket)
-        serving = threading.Thread(target=relay.serve_forever, args=(0.05,), daemon=True)
-        serving.start()
-        yield int(relay.server_address[1])
-        relay.shutdown()
-        serving.join(10)
+        behind.sendall(struct.pack("!ii", len(kept) + 8, 196608) + kept)
 
 
 def test_what_drops_the_parameters_of_a_connection_is_refused(
-    dropping: int, postgres_of_others: foreign.Server, dump: Callable[[], bytes]
+    postgres_of_others: foreign.Server, dump: Callable[[], bytes]
 ) -> None:
     before = dump()
-    with pytest.raises(TargetError, match=r"connection pooler .* options does not arrive"):
-        attach(f"postgres:127.0.0.1:{dropping}", option_file=postgres_of_others.option_file)
+    with (
+        relay(Dropping, str(postgres_of_others.target._server.socket)) as port,
+        pytest.raises(TargetError, match=r"connection pooler .* options does not arrive"),
+    ):
+        attach(f"postgres:127.0.0.1:{port}", option_file=postgres_of_others.option_file)
     assert dump() == before
 
 

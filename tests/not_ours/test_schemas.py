@@ -3,6 +3,7 @@ the defaults by which a name is looked up: every attempt runs without touching t
 afterwards everything is as before, bit for bit."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,10 @@ import pytest
 
 import foreign
 from loadframe.connections.postgres_programs import program
+from loadframe.errors import TargetError
 from loadframe.host.environment import located
+from loadframe.kinds.attached import attach
+from relaying import Handler, exactly, relay
 
 pytestmark = pytest.mark.server
 
@@ -293,3 +297,26 @@ def test_another_database_is_not_touched(theirs: Theirs, loadframe: Loadframe, t
     finally:
         theirs.server.ask("DROP SCHEMA loadframe CASCADE")
         theirs.server.ask("DROP DATABASE other")
+
+
+class Renumbering(Handler):
+    """Gives a connection another number than the server did, as ProxySQL does."""
+
+    def begin(self, behind: socket.socket) -> None:
+        head = exactly(behind, 4)
+        greeting = bytearray(exactly(behind, int.from_bytes(head[:3], "little")))
+        greeting[greeting.index(0) + 1] ^= 1
+        self.request.sendall(head + greeting)
+
+
+def test_a_proxy_is_refused_before_anything_is_made(theirs: Theirs) -> None:
+    if theirs.kind == "postgres":
+        pytest.skip("see test_poolers.py")
+    before = theirs.dump()
+    with (
+        relay(Renumbering, theirs.server.address) as port,
+        pytest.raises(TargetError, match="is a proxy") as caught,
+    ):
+        attach(f"{theirs.kind}:127.0.0.1:{port}", option_file=theirs.server.option_file)
+    assert "Name the server itself" in caught.value.remedy
+    assert theirs.dump() == before

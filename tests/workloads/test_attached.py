@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loadframe.errors import TargetError
-from loadframe.model import Endpoint
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
+from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, mariadb, ownership, postgres, registry
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -131,3 +134,21 @@ def test_pgbench_touches_no_table_of_the_same_name(attached_postgres: Endpoint) 
         with postgres.connected(attached_postgres, "a test") as connection:
             connection.execute("ALTER ROLE CURRENT_USER RESET search_path")
             connection.execute("DROP SCHEMA others CASCADE")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("kind", ["pgbench", "sysbench"])
+def test_a_driver_whose_own_connections_lead_to_other_tables_is_not_started(
+    kind: str, attached_postgres: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where something on its way drops what it sends."""
+    options: dict[str, SettingValue] = {"scale": 1} if kind == "pgbench" else {"table_size": 10}
+    workload = registry.make(kind, options, Allowance(US))
+    workload.install(attached_postgres)
+    try:
+        environment = postgres.environment
+        monkeypatch.setattr(postgres, "environment", lambda where: {**environment(where), "PGOPTIONS": ""})
+        with pytest.raises(TargetError, match=f"{kind}, connected to .* is not started"):
+            workload.start(attached_postgres, 1, tmp_path, 0.3)
+    finally:
+        workload.remove(attached_postgres)

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
+from typing import Any
 
 from loadframe.errors import MachineError
 
@@ -55,19 +56,19 @@ class Shape:
 def make(tree: Path, shape: Shape) -> bool:
     """A tree of this shape at this path, in place of one of another shape that was made here; whether it was made now.
     MachineError where there is something else, or it cannot be made."""
-    mark = marked(tree)
-    wanted = json.dumps({"form": FORM, **asdict(shape)})
+    wanted = {"form": FORM, **asdict(shape)}
     try:
-        if mark.exists() and tree.exists() and mark.read_text(encoding="utf-8", errors="replace") == wanted:
+        made = _made(tree)
+        if made == wanted:
             return False
-        if tree.exists() and not mark.exists():
-            raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.")
-        mark.write_text("", encoding="utf-8")  # what is made is ours from its beginning
-        if tree.exists():
+        if made is not None:
             shutil.rmtree(tree)
         tree.mkdir(mode=0o755, parents=True)
+        _note(tree, {})  # what is made is ours from its beginning
         _fill(tree, shape)
-        mark.write_text(wanted, encoding="utf-8")
+        _note(tree, wanted)
+    except FileExistsError as error:
+        raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.") from error
     except OSError as error:
         raise MachineError(
             f"A tree of {shape.entries:,} entries cannot be made at {tree}: {error.strerror}.",
@@ -77,8 +78,25 @@ def make(tree: Path, shape: Shape) -> bool:
 
 
 def marked(tree: Path) -> Path:
-    """The file beside a tree that says that it was made here, and of which shape."""
+    """The file beside a tree that says which directory was made here, and of which shape."""
     return tree.with_name(f"{tree.name}.shape.json")
+
+
+def _made(tree: Path) -> dict[str, Any] | None:
+    """The shape of a tree that was made here, empty where it was not finished; None for any other directory of its
+    name, whatever lies beside it."""
+    try:
+        note, status = json.loads(marked(tree).read_bytes()), tree.lstat()
+    except (FileNotFoundError, ValueError):
+        return None
+    here = isinstance(note, dict) and note.get("directory") == [status.st_dev, status.st_ino]
+    return note.get("shape") if here else None
+
+
+def _note(tree: Path, shape: dict[str, Any]) -> None:
+    status = tree.lstat()
+    note = {"directory": [status.st_dev, status.st_ino], "shape": shape}
+    marked(tree).write_text(json.dumps(note), encoding="utf-8")
 
 
 def spread(folder: Path) -> None:
@@ -103,9 +121,8 @@ def apart(folder: Path) -> Path:
 
 def remove(tree: Path) -> None:
     """A tree that was made here. Idempotent. OSError."""
-    if marked(tree).exists():
-        if tree.exists():
-            shutil.rmtree(tree)
+    if _made(tree) is not None:
+        shutil.rmtree(tree)
         marked(tree).unlink()
 
 

@@ -70,7 +70,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         with what the user names one, for advice. number: the address that its name had when it was written down; "": it
         is decided now.
 
-        TargetError where the option file cannot be read or the server does not let us in, MissingTool without pymysql.
+        TargetError where the option file cannot be read, the server does not let us in or a proxy answers, MissingTool
+        without pymysql.
         """
         options = read_client_options(option_file) if option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, address, user, number)
@@ -84,9 +85,20 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             ) from error
         self._version = words(version)
         self._check_version()
+        self._check_direct()
         self.words = f"{self.name} at {self._control.words}"
         thing = f"{self.kind} with {words(data)} on {words(host)}"
         self.address = address_of(self.kind, self._control.words, option_file, user, thing, self._control.number)
+
+    def _check_direct(self) -> None:
+        """TargetError where a proxy answers, which may send a statement over any connection of its own."""
+        if not self._control.direct():
+            self._control.close()
+            raise TargetError(
+                f"What answers at {self._control.words} is a proxy (such as ProxySQL or MaxScale), not the {self.name} "
+                "itself: a connection was given one number and has another one in the server",
+                remedy="Name the server itself, by its socket or its own port. Nothing was made or changed.",
+            )
 
     def _check_version(self) -> None:
         """TargetError where it is the other one of the family: its settings have other names."""
