@@ -10,6 +10,7 @@ import ctypes
 import os
 import select
 import sys
+import time
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
@@ -19,12 +20,12 @@ def main(uid: str, name: str, other: str) -> None:
     os.setgroups([])
     os.setgid(int(uid))
     os.setuid(int(uid))
-    done = 0
-    while not (select.select([0], [], [], 0)[0] and not os.read(0, 1)):
+    done, until = 0, time.monotonic() + 30
+    while (done or time.monotonic() < until) and not (select.select([0], [], [], 0)[0] and not os.read(0, 1)):
         if renameat2(AT_FDCWD, name.encode(), AT_FDCWD, other.encode(), RENAME_EXCHANGE) == 0:
             done += 1
-        if done == 1:
-            print("ready", flush=True)
+            if done == 1:
+                print("ready", flush=True)
     print(done, flush=True)
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.host.own_user import free_user
+from loadframe.indexing import trees
 from loadframe.indexing.churn import MARK, Churn, permit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
@@ -43,7 +44,7 @@ class Scene:
     @contextmanager
     def swapped(self, folder: Path) -> Iterator[None]:
         """The second user exchanges a folder of the tree for a link, and back, all the time."""
-        link = self.tree.parent / "link"
+        link = folder.with_name("link")
         link.symlink_to(self.secret)
         os.lchown(link, self.uid, self.uid)
         command = [SYSTEM_PYTHON, "-I", "-S", str(SWAPPER), str(self.uid), str(folder), str(link)]
@@ -117,3 +118,21 @@ def test_no_mark_is_made_or_believed_through_a_link(scene: Scene) -> None:
     (scene.secret / "made").touch()
     with pytest.raises(MachineError, match="does not say"):
         Churn(scene.tree)
+
+
+def test_a_tree_is_made_where_it_was_asked_for_or_not_at_all(scene: Scene) -> None:
+    place, before = scene.tree / "c", scene.seen()
+    trees.make(place / "t", trees.Shape(40))
+    with scene.swapped(place / "t"):
+        for number in range(300):
+            with suppress(MachineError):
+                trees.make(place / "t", trees.Shape(40 + number % 2))
+    assert scene.seen() == before
+
+
+def test_the_shape_of_a_tree_is_not_written_through_a_link(scene: Scene) -> None:
+    before = scene.seen()
+    trees.marked(scene.tree / "c/t").symlink_to(scene.secret / "f0")
+    with pytest.raises(MachineError, match="is a link"):
+        trees.make(scene.tree / "c/t", trees.Shape(100))
+    assert scene.seen() == before

@@ -56,10 +56,11 @@ def shown(path: bytes) -> str:
 class Beneath:
     """Keeps the directory that it looked into last open: ask in the order of the paths."""
 
-    def __init__(self, root: Path) -> None:
-        """MachineError where the root cannot be opened."""
+    def __init__(self, root: Path, *, directory: int | None = None) -> None:
+        """directory: an open one that the root is in, if it is no absolute path. MachineError where the root cannot be
+        opened."""
         try:
-            self.root = os.open(root, _LIST)
+            self.root = os.open(root, _LIST, dir_fd=directory)
         except OSError as error:
             lasts(error)
             raise MachineError(

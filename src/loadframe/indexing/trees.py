@@ -12,7 +12,6 @@ import json
 import os
 import random
 import secrets
-import shutil
 import struct
 import time
 from collections.abc import Iterator
@@ -23,11 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MachineError
+from loadframe.indexing.beneath import Beneath
+from loadframe.system.files import Folder, Whose
 
 FORM = 1
 """Of a tree: another one is made where this changes."""
 LARGEST_BYTES = 1 << 40
 FIRST_OWNER = 20_000
+MOST_NOTE_BYTES = 4_096
 DAY_NS = 86_400 * 10**9
 WORDS = ("data", "log", "img", "tmp", "txt", "h5", "tar", "old")
 """How names end."""
@@ -55,20 +57,23 @@ class Shape:
 
 def make(tree: Path, shape: Shape) -> bool:
     """A tree of this shape at this path, in place of one of another shape that was made here; whether it was made now.
-    MachineError where there is something else, or it cannot be made."""
-    wanted = {"form": FORM, **asdict(shape)}
+    The folder that it is in is there. MachineError where there is something else, or it cannot be made."""
+    place, wanted = Folder(tree.parent, Whose.ANOTHERS, MachineError), {"form": FORM, **asdict(shape)}
     try:
-        made = _made(tree)
+        made = _made(place, tree)
         if made == wanted:
             return False
         if made is not None:
-            shutil.rmtree(tree)
-        tree.mkdir(mode=0o755, parents=True)
-        _note(tree, {})  # what is made is ours from its beginning
-        _fill(tree, shape)
-        _note(tree, wanted)
-    except FileExistsError as error:
-        raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.") from error
+            place.remove_tree(tree.name)
+        there = place.exists(tree.name)
+        place.make_folder(tree.name)
+        with place.changing(tree.name) as directory:
+            if there or os.listdir(directory) or os.fstat(directory).st_uid != os.geteuid():  # noqa: PTH208 - by its descriptor
+                raise MachineError(f"{tree} is there, and Loadframe has not made it.", remedy="Name another place.")
+            _note(place, tree, directory, {})  # what is made is ours from its beginning
+            with Beneath(Path(), directory=directory) as root:
+                _fill(root, shape)
+            _note(place, tree, directory, wanted)
     except OSError as error:
         raise MachineError(
             f"A tree of {shape.entries:,} entries cannot be made at {tree}: {error.strerror}.",
@@ -82,28 +87,33 @@ def marked(tree: Path) -> Path:
     return tree.with_name(f"{tree.name}.shape.json")
 
 
-def _made(tree: Path) -> dict[str, Any] | None:
+def _made(place: Folder, tree: Path) -> dict[str, Any] | None:
     """The shape of a tree that was made here, empty where it was not finished; None for any other directory of its
     name, whatever lies beside it."""
     try:
-        note, status = json.loads(marked(tree).read_bytes()), tree.lstat()
-    except (FileNotFoundError, ValueError):
+        note = json.loads(place.read(marked(tree).name, MOST_NOTE_BYTES))
+        with place.changing(tree.name) as directory:
+            here = isinstance(note, dict) and note.get("directory") == _identity(directory)
+    except (OSError, ValueError):
         return None
-    here = isinstance(note, dict) and note.get("directory") == [status.st_dev, status.st_ino]
     return note.get("shape") if here else None
 
 
-def _note(tree: Path, shape: dict[str, Any]) -> None:
-    status = tree.lstat()
-    note = {"directory": [status.st_dev, status.st_ino], "shape": shape}
-    marked(tree).write_text(json.dumps(note), encoding="utf-8")
+def _note(place: Folder, tree: Path, directory: int, shape: dict[str, Any]) -> None:
+    note = {"directory": _identity(directory), "shape": shape}
+    place.replace(marked(tree).name, json.dumps(note).encode())
+
+
+def _identity(directory: int) -> list[int]:
+    status = os.fstat(directory)
+    return [status.st_dev, status.st_ino]
 
 
 def spread(folder: Path) -> None:
     """Have ext4 place each folder in this one away from the others (chattr +T, also where it is no root). It does not
     use an inode again within a minute and looks at each such one for every file that it makes: a tree beside one that
     has just been removed took ten times as long. Nothing is done on other file systems."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with suppress(OSError):
             flags = bytearray(8)
@@ -121,9 +131,10 @@ def apart(folder: Path) -> Path:
 
 def remove(tree: Path) -> None:
     """A tree that was made here. Idempotent. OSError."""
-    if _made(tree) is not None:
-        shutil.rmtree(tree)
-        marked(tree).unlink()
+    place = Folder(tree.parent, Whose.ANOTHERS, MachineError)
+    if _made(place, tree) is not None:
+        place.remove_tree(tree.name)
+        place.remove(marked(tree).name)
 
 
 def directories_of(shape: Shape) -> Iterator[bytes]:
@@ -138,24 +149,17 @@ def directories_of(shape: Shape) -> Iterator[bytes]:
         made += 1
 
 
-def _fill(tree: Path, shape: Shape) -> None:
+def _fill(tree: Beneath, shape: Shape) -> None:
     numbers, now_ns = random.Random(shape.seed), time.time_ns()
-    root = os.open(tree, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        paths = list(directories_of(shape))
-        files = max(0, shape.entries - 1 - len(paths))
-        first = 0
-        for path in paths:
-            os.mkdir(path, 0o755, dir_fd=root)
-            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
-            try:
-                last = min(files, first + shape.files_per_directory)
-                _files(directory, range(first, last), shape, numbers, now_ns)
-                first = last
-            finally:
-                os.close(directory)
-    finally:
-        os.close(root)
+    paths = list(directories_of(shape))
+    files = max(0, shape.entries - 1 - len(paths))
+    first = 0
+    for path in paths:
+        parent, _, name = path.rpartition(b"/")
+        os.mkdir(name, 0o755, dir_fd=tree.directory(parent))
+        last = min(files, first + shape.files_per_directory)
+        _files(tree.directory(path), range(first, last), shape, numbers, now_ns)
+        first = last
 
 
 def _files(directory: int, which: range, shape: Shape, numbers: random.Random, now_ns: int) -> None:

@@ -28,6 +28,7 @@ from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import Store, StoreError
 from loadframe.indexing.trees import Shape
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
+from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, metadata_answers, metadata_cold, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
@@ -42,6 +43,9 @@ from loadframe.workloads.metadata_index_options import (
 from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
 from loadframe.workloads.together import Worker, start_together
+
+MOST_FILES = 1_000
+"""Of a step."""
 
 
 @dataclass
@@ -251,8 +255,9 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             driver.requests()
         finally:
             driver.kill()
-        for path in folder.iterdir():  # the step's own files begin empty
-            path.unlink()
+        written = Folder(folder, Whose.ANOTHERS)
+        for name in written.names(MOST_FILES):  # the step's own files begin empty
+            written.remove(name)
 
     def _make_tables(self, endpoint: Endpoint) -> None:
         self._prepared.indexed = ("", "")
