@@ -96,6 +96,31 @@ def test_a_failing_unit_of_work_ends_the_watch_with_exit_code_3_and_tells_a_comm
     assert len(failed) >= 3 and set(failed) == {"status 503"}  # they go on while the alarm is told
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("streams", [">&-", ">/dev/full", ">&- 2>&-"])
+def test_a_watch_whose_answer_is_not_taken_ends_with_1(tmp_path: Path, form: tuple[str, ...], streams: str) -> None:
+    """And what it says does not go into a file that got the number of a stream that was closed."""
+    words = (
+        "watch",
+        "--pid",
+        str(os.getpid()),
+        "--interval",
+        "1s",
+        "--for",
+        "1s",
+        "--folder",
+        str(tmp_path / "w"),
+        *form,
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {streams}', LOADFRAME, *words], stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("Cannot write the answer to standard output: " in done.stderr) == ("2" not in streams)
+    assert not [path for path in (tmp_path / "w").iterdir() if b"Ctrl-C ends it" in path.read_bytes()]
+
+
 def test_a_watch_that_is_killed_goes_on_in_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "w"
     command = (LOADFRAME, "watch", "--pid", str(os.getpid()), "--interval", "1s", "--folder", str(folder))

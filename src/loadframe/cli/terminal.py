@@ -142,12 +142,14 @@ def prepare() -> None:
     """Bring the standard streams of this process in order, before anything is written.
 
     A closed one is opened, or the next file that is opened would get its number, and all that is written to it: stdin
-    is empty, stdout refuses, stderr swallows. What an encoding does not have is escaped."""
+    is empty, stdout refuses, stderr swallows, also of a program that takes our place (watch). What an encoding does not
+    have is escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         if not _is_open(descriptor):
             os.dup2(opened := os.open(os.devnull, mode), descriptor)
             if opened != descriptor:
                 os.close(opened)
+            os.set_inheritable(descriptor, True)
     if sys.stdin is None:
         sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="replace")
     for stream in (sys.stdout, sys.stderr):

@@ -7,7 +7,6 @@ import os
 import re
 import select
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -167,11 +166,15 @@ def _moment(at_s: float | None) -> str:
 
 
 def answer(document: Mapping[str, Any]) -> int:
-    """The one JSON object on stdout; 1 where that is not taken, else 0."""
+    """The one JSON object on stdout; as `printed`."""
+    return printed(write_json(document))
+
+
+def printed(text: str) -> int:
+    """A line on stdout; 1 where that is not taken, else 0."""
     try:
-        sys.stdout.write(write_json(document) + "\n")
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        say("Cannot write the answer to standard output.")
+        print(text, flush=True)
+    except (OSError, ValueError) as error:
+        say(f"Cannot write the answer to standard output: {getattr(error, 'strerror', None) or error}")
         return 1
     return 0

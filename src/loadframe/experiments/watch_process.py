@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError, TargetError, UserError
-from loadframe.experiments.watch_alarms import answer, say
+from loadframe.experiments.watch_alarms import answer, printed, say
 from loadframe.experiments.watch_find import Finder, Ports, run_by
 from loadframe.experiments.watch_journal import Journal, RealClocks
 from loadframe.experiments.watch_ledger import Ledger, Part
@@ -370,11 +370,7 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
         text += f". {counted(lost, 'line')} at its end could not be written there: is the disk full?"
     if unjudged := watcher.model.unjudged_words(document["model"]):
         text += f". {unjudged}"
-    try:
-        print(text, flush=True)
-    except (OSError, ValueError):
-        return max(code, MUST_ACT)
-    return code
+    return max(code, printed(text))
 
 
 def main(arguments: list[str]) -> int:
