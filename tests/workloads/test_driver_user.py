@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,6 +158,20 @@ def test_a_driver_that_its_user_cannot_run_is_refused(trial: list[str], why: str
     with pytest.raises(CageError, match="User nobody, who is to run"):
         _decided(trial, user='user = "nobody"')
     assert _decided(["test", "-r", "/no/such/file"]), "its start says so"
+
+
+@root
+def test_a_driver_that_its_user_cannot_reach_is_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where temporary data lie in root's home: SQLite could not open its file, and did not say what to do."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as closed:  # of mode 0700
+        (scratch := Path(closed) / "scratch").mkdir()
+        monkeypatch.setenv("LOADFRAME_SCRATCH", str(scratch))
+        with pytest.raises(CageError, match=f"may not enter {closed}, where its files are") as refused:
+            _decided(["true"])
+        assert f"chmod o+x {closed}, set LOADFRAME_SCRATCH" in refused.value.remedy
+        assert _decided(["true"], user='user = "root"') == US
+        Path(closed).chmod(0o711)
+        assert isinstance(_decided(["true"]), LeaseUser)
 
 
 @root

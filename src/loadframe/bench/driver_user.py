@@ -42,7 +42,7 @@ class DriverUser:
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
     """Who runs the driver in this lease. CageError where that would be root and the study does not say so, where that
-    user cannot run it, and where only root could start it as the user that the study names."""
+    user cannot run it or reach its files, and where only root could start it as the user that the study names."""
     name = study.workload.user
     said = f"workload.user = {name!r}"
     if os.geteuid() != 0:
@@ -59,6 +59,11 @@ def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
         found = DriverUser(LeaseUser(lease.user), "it has no rights, and nothing else runs as that user")
     else:
         raise CageError(f"The load driver would run as root: {why_no_free_user()}", remedy=f"Else {BY_HAND}.")
+    if (barrier := unreachable(lease.folder, found.privilege, lease.user)) is not None:
+        raise CageError(
+            f"User {found.privilege}, who is to run the load driver, may not enter {barrier}, where its files are",
+            remedy=f"chmod o+x {barrier}, set LOADFRAME_SCRATCH to a folder that others may enter, or {BY_HAND}.",
+        )
     if (refused := cannot_run(workload.trials(), found.privilege)) is not None:
         raise CageError(
             f"User {found.privilege}, who is to run the load driver, cannot: {refused}",
