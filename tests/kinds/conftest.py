@@ -107,6 +107,13 @@ def pristine() -> Iterator[PostgresTarget]:
 
 
 @pytest.fixture
+def uncreated(form: str, kind: str, components: tuple[str, ...], lease: Lease) -> Iterator[Target]:
+    target = _made(form, kind, components, lease)
+    yield target
+    target.destroy()
+
+
+@pytest.fixture
 def target(
     form: str, kind: str, components: tuple[str, ...], lease: Lease, request: pytest.FixtureRequest
 ) -> Iterator[Target]:
@@ -139,8 +146,10 @@ def shared(form: str, kind: str, components: tuple[str, ...], request: pytest.Fi
 
 def _made(form: str, kind: str, components: Sequence[str], lease: Lease) -> Target:
     if form == kind:
-        return declared_of(kind).make(lease, Resources())
-    return registry.make_shards(kind, lease=lease, resources={name: Resources() for name in components})
+        return declared_of(kind).make(lease, Resources().run_by(lease.runs_as))
+    return registry.make_shards(
+        kind, lease=lease, resources={name: Resources().run_by(lease.runs_as) for name in components}
+    )
 
 
 def _create(target: Target, request: pytest.FixtureRequest) -> None:

@@ -29,7 +29,7 @@ from loadframe.model import TargetState
 from loadframe.study import Study, validate
 from waiting import await_that
 
-from .declaring import COMMAND, POOL, SERVING, THREADS
+from .declaring import COMMAND, GRAIN, POOL, SERVING, THREADS
 
 pytestmark = pytest.mark.server
 
@@ -340,6 +340,21 @@ def test_a_run_folder_says_what_was_declared_without_the_program() -> None:
     spec = row.setting("pool")
     assert spec is not None and spec.choices == (2, 4, 32)
     assert [knob.name for knob in row.knobs] == ["pool"]
+
+
+@ROOT_ALONE
+def test_what_a_service_puts_beside_its_settings_file_is_not_written_through(make: Make, tmp_path: Path) -> None:
+    """A link at the name under which the next version was written overwrote a file of root's and made it readable."""
+    victim = tmp_path / "victim"
+    victim.write_text("root's")
+    victim.chmod(0o600)
+    plant = 'ln -sf "$1" "$2.next"; shift 2; exec "$@"'
+    command = ["sh", "-c", plant, "sh", str(victim), "{file}", *COMMAND, "--config", "{file}"]
+    target = make(command=command, setting={"grain": GRAIN})
+    target.start(TargetState({"grain": 1}))
+    target.apply(TargetState({"grain": 3}))
+    assert target.effective()["grain"] == 3
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("root's", 0o600)
 
 
 # --- bad habits -------------------------------------------------------------------------------------------------------

@@ -10,13 +10,14 @@ import pytest
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
+from loadframe.host.processes import Resources
 from loadframe.kinds.sqlite.target import SqliteTarget
 from loadframe.model import TargetState
 
 
 @pytest.fixture
 def target(lease: Lease) -> Iterator[SqliteTarget]:
-    target = SqliteTarget(lease=lease)
+    target = SqliteTarget(lease=lease, resources=Resources().run_by(lease.runs_as))
     target.create()
     yield target
     target.destroy()

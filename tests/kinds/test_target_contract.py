@@ -178,9 +178,11 @@ def test_a_kind_registers_what_its_target_is(kind: str, lease: Lease) -> None:
         with pytest.raises(StudyError, match="shards"):
             registry.make(kind, lease=lease, resources=Resources())
         named = registry.components(kind, 1)
-        target = registry.make_shards(kind, lease=lease, resources={name: Resources() for name in named})
+        target = registry.make_shards(
+            kind, lease=lease, resources={name: Resources().run_by(lease.runs_as) for name in named}
+        )
     else:
-        target = row.make(lease, Resources())
+        target = row.make(lease, Resources().run_by(lease.runs_as))
     assert (row.kind, target.kind, target.embedded) == (kind, kind, row.embedded)
     assert isinstance(target, Cache) is row.cache
     assert row.catalogue.kind in (kind, row.ruled_as)

@@ -3,8 +3,14 @@ at the other end."""
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+import stat
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from loadframe.host.suspended import told
 
@@ -13,7 +19,8 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
-    """Connect to the socket at this path; OSError where no server answers, with nothing left open.
+    """Connect to the socket at this path; OSError where no server answers, with nothing left open. A link is followed
+    only if we or root have made it: the folder may be another user's.
 
     pymysql keeps a reference cycle around the socket of a refused connection, so that it stays open until the next
     garbage collection; it takes one that is connected already.
@@ -21,11 +28,32 @@ def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)
-        connection.connect(path)
+        with _held(Path(path)) as place:
+            connection.connect(place)
     except OSError:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[str]:
+    """What stands at a path now, by a name that leads to nothing else."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        held = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            status = os.fstat(held)
+            if not stat.S_ISLNK(status.st_mode):
+                yield f"/proc/self/fd/{held}"
+            elif status.st_uid in (0, os.geteuid()):
+                yield str(path)
+            else:
+                raise OSError(errno.ELOOP, f"{path} is a link of user {status.st_uid}")
+        finally:
+            os.close(held)
+    finally:
+        os.close(folder)
 
 
 def stopped(path: str) -> str:

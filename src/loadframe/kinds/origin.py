@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +14,10 @@ from loadframe.kinds.nginx.status import Status
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.private_target import Server as OfTarget
 from loadframe.model import Endpoint, Requirement, TargetState
+from loadframe.system.files import Folder, Whose
 
+MOST_STORES = 1000
+"""A cache has one for each layout that it was in."""
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
 
 
@@ -106,8 +108,9 @@ class CacheTarget(PrivateTarget[OfTarget]):
 
     def empty(self) -> None:
         """Forget what is cached. It must not run."""
-        for folder in self._data.iterdir():
-            shutil.rmtree(folder)
+        stored = Folder(self._data, Whose.ANOTHERS, TargetError)
+        for name in stored.folders(MOST_STORES):
+            stored.remove_tree(name)
 
     def stop(self) -> None:
         """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""

@@ -28,6 +28,7 @@ from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
+from loadframe.system.files import Folder, Whose
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
@@ -243,7 +244,7 @@ class PrivateServer:
         """
         self.command = tuple(command)
         if self.socket is not None:
-            self.socket.unlink(missing_ok=True)
+            Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
         with self.log.open("ab") as log:
             self._process = spawn(
                 self.command,

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import importing, python
+from loadframe.host.file_rights import rights_of
+from loadframe.host.privilege import of_uid
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
@@ -110,9 +112,11 @@ def _uri(endpoint: Endpoint) -> str:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
-    """A connection for the preparation. TargetError where the file cannot be used."""
+    """A connection for the preparation, with the rights of the driver's user, whose folder it is. TargetError where the
+    file cannot be used."""
     with ExitStack() as stack:
         try:
+            stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))
             connection = sqlite3.connect(_uri(endpoint), uri=True, isolation_level=None, timeout=30)
             stack.callback(connection.close)
             yield connection

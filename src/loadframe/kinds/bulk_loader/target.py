@@ -6,10 +6,10 @@ own program (server.py), made like the one of the story; it runs as its clients 
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loadframe.connections.unix_socket import listening
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import python
 from loadframe.host.identity import children
@@ -165,8 +165,7 @@ class _Server(PrivateServer):
         self.launch(command, allowance, self._listens)
 
     def _listens(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(str(self.socket)) == 0
+        return listening(str(self.socket)) is not None
 
     def pids(self) -> tuple[int, ...]:
         """The listening process, and those that load at this moment."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Formatter
@@ -13,12 +12,12 @@ from string import Formatter
 from loadframe.errors import TargetError
 from loadframe.host.identity import children
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import US, Privilege, ids_of
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, Context, Directive
-from loadframe.kinds.package import Package
+from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import PrivateServer, write_readable
 from loadframe.model import SettingValue, TargetState
 
@@ -129,15 +128,7 @@ class Server(PrivateServer):
     def dump(self) -> str:
         """The configuration as nginx reads it (`nginx -T`), read as its user: root would give folders to "nobody".
         TargetError where it cannot."""
-        ids = None if self._user == US else ids_of(self._user)
-        shared = [] if self._lease.user is None else [self._lease.user]
-        done = subprocess.run(
-            self._command(self.configuration, "-T", "-q"),
-            stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            text=True, encoding="utf-8", errors="replace",
-            user=None if ids is None else ids.uid, group=None if ids is None else ids.gid,
-            extra_groups=None if ids is None else [ids.gid, *shared],
-        )  # fmt: skip
+        done = ask(*self._command(self.configuration, "-T", "-q"), by=self._in_folder(Allowance(self._user)))
         if done.returncode != 0:
             raise TargetError(
                 "nginx does not tell its configuration", remedy="What it said is below.", details=done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -130,9 +129,9 @@ class Server(PrivateServer):
 
     def _copy(self, like: Server) -> None:
         self.control_account = like.control_account
-        shutil.copytree(like.data, self.data)
-        for path in (self.data, *self.data.rglob("*")):
-            self.give(path)
+        self.data.mkdir(mode=0o700)
+        self.give(self.data)
+        self.run_once(("cp", "-R", "-p", "--", f"{like.data}/.", str(self.data)), "copy.log")
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Start with these settings and return when `answers` says yes. TargetError where it does not."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.privilege import Privilege, ids_of
 from loadframe.host.reading_as import read_as
-from loadframe.kinds.private_server import write_readable
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.words import filled
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import SettingTable
+from loadframe.system.files import Folder, Whose
 
 MOST_BYTES = 1 << 20
 
@@ -39,9 +39,9 @@ class Files:
         self._copies: dict[str, _Copy] = {}
         self._user: Privilege
 
-    def make(self, give: Callable[[Path], None], user: Privilege) -> None:
-        """Read the reader's files, with the rights of the user who runs the service, and make room for the copies.
-        TargetError, OSError."""
+    def make(self, user: Privilege) -> None:
+        """Read the reader's files, with the rights of the user who runs the service, and make room for the copies,
+        which the service may read and not replace. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return
@@ -53,7 +53,6 @@ class Files:
             place = self._folder / str(number) / path.name
             place.parent.mkdir()
             place.parent.chmod(0o755)
-            give(place.parent)
             self._copies[source] = _Copy(path, place, _text(path, user))
 
     def text_of(self, path: Path) -> str:
@@ -78,9 +77,7 @@ class Files:
                     text = _edited(name, table, copy.source, text, state)
             if any(not table.key for table in self._tables.values() if table.file == source):
                 text = filled(text, values)
-            aside = copy.place.with_name(f"{copy.place.name}.next")
-            write_readable(aside, text)
-            aside.replace(copy.place)
+            Folder(copy.place.parent, Whose.OURS, TargetError).replace(copy.place.name, text.encode(), mode=0o644)
 
 
 def _edited(name: str, table: SettingTable, source: Path, text: str, state: TargetState) -> str:

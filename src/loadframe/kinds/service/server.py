@@ -73,7 +73,7 @@ class Server(PrivateServer):
         self.make_folders(self.data)
         self.log.touch()
         self.give(self.log)  # a program may open its output once more
-        self.files.make(self.give, self._user)
+        self.files.make(self._user)
 
     def version(self) -> str:
         """Its command: it has no version that we know of."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.json_text import write_json
+from loadframe.host.file_rights import rights_of
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Resources, stated
 from loadframe.kinds.sqlite.settings import (
     CATALOGUE,
@@ -48,18 +47,12 @@ class SqliteTarget:
         try:
             if not self._folder.exists():
                 make_private(self._folder, self._owner)
-                self._make_file()
+                with rights_of(self._owner):
+                    self._file.touch(mode=0o600)  # SQLite gives its owner what it makes beside it (os_unix.c)
         except OSError as error:
             raise TargetError(
                 f"Cannot make {self._folder}: {error.strerror}", remedy="Set LOADFRAME_SCRATCH."
             ) from error
-
-    def _make_file(self) -> None:
-        """An empty one; what SQLite makes beside it, it gives to the file's owner (findCreateFileMode, os_unix.c)."""
-        self._file.touch(mode=0o600)
-        if self._owner != US:
-            ids = ids_of(self._owner)
-            os.chown(self._file, ids.uid, ids.gid)
 
     def check(self, state: TargetState) -> None:
         """SQLite takes whatever the catalogue allows; StudyError for all else."""
@@ -170,15 +163,13 @@ class SqliteTarget:
 
     @contextmanager
     def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
-        """A connection outside transactions; everything that SQLite raises becomes a TargetError here."""
+        """A connection outside transactions; everything that SQLite raises becomes a TargetError here.
+        The folder is the load driver's: what SQLite opens there is opened with that user's rights."""
         if not self._folder.is_dir():
             raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
         try:
-            connection = sqlite3.connect(self._file, isolation_level=None)
-            try:
+            with rights_of(self._owner), closing(sqlite3.connect(self._file, isolation_level=None)) as connection:
                 yield connection
-            finally:
-                connection.close()
         except sqlite3.Error as error:
             raise TargetError(
                 f"SQLite refused: {error} ({self._file}, {dict(settings) or 'default settings'})",

@@ -132,13 +132,14 @@ class Server(PrivateServer):
         place = self._place(settings)
         if place is None or place.exists():
             return
-        place.mkdir(mode=0o700)
-        self.give(place)
-        status, said = self.said_to_its_end(self._command(self.configuration, "-z"), allowance)
-        if status != 0:
-            raise TargetError(
-                f"Squid cannot prepare {place}", remedy="Free some disk space, or set LOADFRAME_SCRATCH.", details=said
-            )
+        for command in (("mkdir", "-m", "0700", "--", str(place)), self._command(self.configuration, "-z")):
+            status, said = self.said_to_its_end(command, allowance)  # by its user, whose folder it is in
+            if status != 0:
+                raise TargetError(
+                    f"Squid cannot prepare {place}",
+                    remedy="Free some disk space, or set LOADFRAME_SCRATCH.",
+                    details=said,
+                )
 
     def _place(self, settings: Mapping[str, SettingValue]) -> Path | None:
         """Where it stores; another one for each layout, None without a store on the disk."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MissingTool, TargetError
+from loadframe.host.file_rights import rights_of
+from loadframe.host.privilege import Privilege
 
 INSTALL = "apt-get install varnish"
 STORAGE = ("SMA.objects.", "SMF.objects.")
@@ -30,10 +32,11 @@ def library() -> str | None:
 
 
 class Counters:
-    """The counters of the instance whose working directory this is."""
+    """The counters of the instance whose working directory this is. user: whose it is, and with whose rights it is
+    read. group: see rights_of."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
+        self._directory, self._user, self._group = directory, user, group
         self._api: Any = None
         self._vsm: Any = None
         self._vsc: Any = None
@@ -41,8 +44,7 @@ class Counters:
     def read(self) -> dict[str, int]:
         """All counters now, by the names that varnishstat has for them; those of the storage as STORAGE.*. Empty while
         no cache process runs. MissingTool, TargetError."""
-        if self._vsm is None:
-            self._attach()
+        self._api = self._api or _load()
         found: dict[str, int] = {}
 
         def each(_: Any, point: Any) -> int:
@@ -50,8 +52,11 @@ class Counters:
                 found[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
             return 0
 
-        self._api.VSM_Status(self._vsm)  # notices a cache process that was restarted
-        self._api.VSC_Iter(self._vsc, self._vsm, _EACH(each), None)
+        with rights_of(self._user, self._group):
+            if self._vsm is None:
+                self._attach()
+            self._api.VSM_Status(self._vsm)  # notices a cache process that was restarted
+            self._api.VSC_Iter(self._vsc, self._vsm, _EACH(each), None)
         return found
 
     def close(self) -> None:
@@ -62,7 +67,7 @@ class Counters:
             self._vsm = self._vsc = None
 
     def _attach(self) -> None:
-        api = self._api = _load()
+        api = self._api
         vsm = api.VSM_New()
         if api.VSM_Arg(vsm, b"n", str(self._directory).encode()) < 0 or api.VSM_Attach(vsm, -1) < 0:
             why = ctypes.cast(api.VSM_Error(vsm), ctypes.c_char_p).value or b"no reason given"

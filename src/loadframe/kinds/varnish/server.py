@@ -18,6 +18,7 @@ from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.varnish.counters import INSTALL
 from loadframe.kinds.varnish.settings import MOST_THREADS
 from loadframe.model import SettingValue, TargetState
+from loadframe.system.files import Folder, Whose
 
 PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
 ANSWER_S = 30.0
@@ -73,7 +74,7 @@ class Server(PrivateServer):
         try:
             status, said = self.said_to_its_end((*command, *storage, *_parameters(settings)), allowance)
         finally:
-            beside.unlink(missing_ok=True)
+            Folder(self.store, Whose.ANOTHERS, TargetError).remove(beside.name)
         if status != 0:
             raise self.refusal(state, said)
 
@@ -102,7 +103,8 @@ class Server(PrivateServer):
         super().stop()
 
     def _ask(self, *words: str) -> str:
-        done = ask(self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
+        command = (self.required("varnishadm"), "-n", str(self.directory), "-t", f"{ANSWER_S:.0f}", *words)
+        done = ask(*command, by=self._in_folder(Allowance(self._user)))
         if done.returncode != 0:
             raise self.died() or TargetError(
                 f"Varnish does not take {' '.join(words)}", remedy="Its words are below.", details=done.stderr

@@ -42,7 +42,7 @@ class VarnishTarget(CacheTarget[Server]):
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-varnish")
-        self._counters = Counters(server.directory)
+        self._counters = Counters(server.directory, server.user, lease.user)
         self._effective: dict[str, SettingValue] = {}
         self._cache: int | None = None
 
