@@ -14,6 +14,7 @@ from typing import Any
 
 from loadframe.host import identity
 from loadframe.host.leases import Lease
+from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import Attached, attach
@@ -186,8 +187,9 @@ def _managed(theirs: Server) -> Restartable:
     manager, own = folder / "manager.py", folder / "own.json"
     manager.write_text(MANAGER)
     told = {"command": command, "pid": f"{folder}/pid", "log": f"{folder}/log", "folder": str(folder)}
-    groups = [private._lease.user] if private._user is not None else None  # else it cannot reach its data
-    own.write_text(json.dumps({**told, "user": private._user, "groups": groups, "signal": int(private.stop_signal)}))
+    user = None if private._user == US else ids_of(private._user).uid
+    groups = [private._lease.user] if user is not None else None  # else it cannot reach its data
+    own.write_text(json.dumps({**told, "user": user, "groups": groups, "signal": int(private.stop_signal)}))
     restart = (sys.executable, "-I", str(manager), str(own))
     subprocess.run(restart, check=True)
     theirs.await_answer()

@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +13,9 @@ import foreign
 from forked import Result, forked
 from loadframe.connections.postgres_programs import program
 from loadframe.host import identity
+from loadframe.host.privilege import US, ids_of
+from waiting import await_that
 
-ANSWERS_WITHIN_S = 30.0
 PGBOUNCER = """\
 [databases]
 * = host={host} port=5432 user={user} password={password}
@@ -74,14 +74,9 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + ANSWERS_WITHIN_S
-    while True:
-        assert process.poll() is None and time.monotonic() < until, "it does not listen"
-        with socket.socket() as asked:
-            if asked.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.01)
+def listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -92,6 +87,7 @@ def pgbouncer(postgres_of_others: foreign.Server, tmp_path: Path) -> Callable[..
     def running(mode: str, ignored: str) -> Iterator[int]:
         private = postgres_of_others.target._server
         account, port = private.control_account, free_port()
+        user = None if private._user == US else ids_of(private._user).uid
         configuration = postgres_of_others.folder / f"pgbouncer-{port}.ini"
         configuration.write_text(
             PGBOUNCER.format(
@@ -109,12 +105,12 @@ def pgbouncer(postgres_of_others: foreign.Server, tmp_path: Path) -> Callable[..
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                user=private._user,
-                extra_groups=[private._lease.user] if private._user is not None else None,
+                user=user,
+                extra_groups=[private._lease.user] if user is not None else None,  # else it cannot reach the socket
             )
         own = identity.identify(process.pid)
         try:
-            await_port(port, process)
+            await_that(lambda: listens(port), "a PgBouncer that listens", of=process)
             yield port
         finally:
             if own is not None:

@@ -6,7 +6,6 @@ import pwd
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from loadframe.errors import TargetError
 from loadframe.host import identity
 from loadframe.workloads.redis_keys import NAMES, OwnKeys, _asking
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 
@@ -52,7 +52,6 @@ THEIRS = (
 )
 TESTS = ("set", "lpop", "spop", "zpopmin", "lrange_100")
 MAIN = "from loadframe.cli.entry import main; main()"
-WITHIN_S = 60.0
 Loadframe = Callable[..., Any]
 
 
@@ -68,21 +67,21 @@ def redis(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", user=user)
     own = identity.identify(process.pid)
-    until = time.monotonic() + WITHIN_S
     try:
-        while True:
-            try:
-                with _asking(f"127.0.0.1:{port}") as ask:
-                    for keys in THEIRS:
-                        ask(*keys)
-                break
-            except TargetError:
-                assert process.poll() is None and time.monotonic() < until
+        await_that(lambda: listens(port), "a Redis that listens", of=process)
+        with _asking(f"127.0.0.1:{port}") as ask:
+            for keys in THEIRS:
+                ask(*keys)
         yield port
     finally:
         if own is not None:
             identity.end(own, 5.0)
         process.wait(10)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 def dump(port: int) -> list[Any]:
@@ -122,10 +121,8 @@ def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
     with (tmp_path / "said").open("wb") as said:
         command = [sys.executable, "-P", "-c", MAIN, "measure", "study.toml"]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
-    until = time.monotonic() + WITHIN_S
     try:
-        while len(dump(redis)) < len(before) + 2:  # the mark, and a key of the load
-            assert process.poll() is None and time.monotonic() < until, (tmp_path / "said").read_text()
+        await_that(lambda: len(dump(redis)) >= len(before) + 2, "the mark, and a key of the load", of=process)
     finally:
         process.kill()
         process.wait()

@@ -6,9 +6,9 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import located
 from loadframe.kinds.attached import attach
 from relaying import Handler, exactly, relay
+from waiting import await_that
 
 pytestmark = pytest.mark.server
 
@@ -67,7 +68,6 @@ TABLES = (
 )
 """Of the loads."""
 MAIN = "from loadframe.cli.entry import main; main()"
-KILLED_WITHIN_S = 60.0
 VERBS = ("measure", "investigate")
 Loadframe = Callable[..., Any]
 
@@ -260,10 +260,9 @@ def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
         command = [sys.executable, "-P", "-c", MAIN, verb, "study.toml", "--runs", f"{verb}-{load}"]
         with (tmp_path / "said").open("wb") as said:
             process = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
-        until = time.monotonic() + KILLED_WITHIN_S
+        begun = partial(_begun, theirs, tmp_path / f"{verb}-{load}", steps)
         try:
-            while "loadframe" not in theirs.server.schemas() or _steps(tmp_path / f"{verb}-{load}") < steps:
-                assert process.poll() is None and time.monotonic() < until, (tmp_path / "said").read_text()
+            await_that(begun, f"a schema and {steps} steps of {load}", of=process)
         finally:
             process.kill()
             process.wait()
@@ -272,9 +271,10 @@ def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
         assert theirs.dump() == before, load
 
 
-def _steps(runs: Path) -> int:
-    """So many have the runs of this folder together."""
-    return sum(file.read_text().count("\n") for file in runs.glob("*/steps.jsonl"))
+def _begun(theirs: Theirs, runs: Path, steps: int) -> bool:
+    """Whether our schema is there, and as many steps in the runs of this folder."""
+    finished = sum(file.read_text().count("\n") for file in runs.glob("*/steps.jsonl"))
+    return "loadframe" in theirs.server.schemas() and finished >= steps
 
 
 def test_another_database_is_not_touched(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
