@@ -11,7 +11,7 @@ PLANTED = "hunter2-Xy"
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_known", set())
+    monkeypatch.setattr(masking, "remembered", set())
 
 
 @pytest.mark.parametrize(

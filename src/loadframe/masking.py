@@ -40,7 +40,7 @@ _FORMS = tuple(
         ),
     )
 )
-_known: set[str] = set()
+remembered: set[str] = set()
 
 
 def is_secret(name: str) -> bool:
@@ -53,12 +53,12 @@ def is_secret(name: str) -> bool:
 def remember(values: Iterable[str]) -> None:
     """Hide these from now on wherever they stand; not plain words and numbers, which may stand anywhere."""
     for value in values:
-        _known.update(one for one in {value, unquote(value)} if len(one) >= SHORTEST and not one.isalpha())
+        remembered.update(one for one in {value, unquote(value)} if len(one) >= SHORTEST and not one.isalpha())
 
 
 def masked(text: str) -> str:
     """The text with each secret in it hidden."""
-    for value in sorted(_known, key=len, reverse=True):
+    for value in sorted(remembered, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     return replaced(text, lambda _: HIDDEN)
 

@@ -95,7 +95,7 @@ def test_a_run_of_a_study_without_secrets_is_for_all(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_a_traceback_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_known", set())
+    monkeypatch.setattr(masking, "remembered", set())
     masking.remember(["s3cret-Yy8"])
     try:
         raise RuntimeError("password=s3cret-Aa9 postgres://me:s3cret-Bb9@h/db s3cret-Yy8")
