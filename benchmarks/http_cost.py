@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import registry as targets
 from loadframe.model import Declared, Endpoint, Request, TargetState, Think
 from loadframe.workloads import registry
@@ -42,15 +43,22 @@ def ways(log: Path) -> Mapping[str, tuple[Callable[[], Workload], float]]:
     """How each is made, and at which level it runs."""
 
     def http(paths: str = "", **declared: object) -> Callable[[], Workload]:
-        return lambda: registry.make("http", {"paths": paths} if paths else {}, declared=Declared(**declared))  # type: ignore[arg-type]
+        return lambda: registry.make(
+            "http", {"paths": paths} if paths else {}, Allowance(US), declared=Declared(**declared)
+        )  # type: ignore[arg-type]
 
     return {
-        "objects": (lambda: registry.make("http", {"objects": PAGES, "smallest_bytes": SIZE}), CONNECTIONS),
+        "objects": (
+            lambda: registry.make("http", {"objects": PAGES, "smallest_bytes": SIZE}, Allowance(US)),
+            CONNECTIONS,
+        ),
         "paths": (http(PATHS), CONNECTIONS),
         "100 requests": (http(request=REQUESTS), CONNECTIONS),
         "thinking 1 ms": (http(PATHS, think_time=Think(1e-3, "exponential")), CONNECTIONS),
         "access-log": (
-            lambda: registry.make("access-log", {"file": str(log), "connections": CONNECTIONS}, axis="speed"),
+            lambda: registry.make(
+                "access-log", {"file": str(log), "connections": CONNECTIONS}, Allowance(US), axis="speed"
+            ),
             10,
         ),
     }

@@ -23,6 +23,8 @@ from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
 from loadframe.experiments.proof import decided, prove
 from loadframe.experiments.trying import known, prove_remedy
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import (
     Ending,
     Endpoint,
@@ -82,7 +84,7 @@ class Generated:
     def workload(self) -> Workload:
         """That of the study, which loads nothing."""
         table = self.study.workload
-        return workloads.make(table.kind, table.options, axis=self.study.load.axis)
+        return workloads.make(table.kind, table.options, Allowance(US), axis=self.study.load.axis)
 
     @property
     def treatments(self) -> int:

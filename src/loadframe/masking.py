@@ -24,7 +24,7 @@ _WORD = re.compile(r"pass|pwd|secret")
 """In the name of a value that is a secret also where it is a number."""
 _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+")
 """Stands for a value, and is none."""
-_VALUE = r"(?P<secret>\"(?:[^\"\\]|\\.){0,512}\"|'[^']{0,512}'|[^\s-]\S*)"
+_VALUE = r"(?P<secret>\"(?:[^\"\\]|\\.){0,512}\"|'[^']{0,512}'|[^\s-]\S*?(?=[:;,]?(?:\s|$)))"
 """The bounds keep the time in proportion to the text."""
 _FORMS = tuple(
     map(

@@ -13,6 +13,8 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import (
     WORK,
     Ending,
@@ -94,7 +96,7 @@ class SimulatedBench:
     @property
     def workload(self) -> Workload:
         table = self.study.workload
-        return workloads.make(table.kind, table.options, axis=self.study.load.axis)
+        return workloads.make(table.kind, table.options, Allowance(US), axis=self.study.load.axis)
 
     @property
     def axis_unit(self) -> str:

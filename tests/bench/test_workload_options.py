@@ -12,6 +12,8 @@ import pytest
 from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import SettingValue
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -80,7 +82,7 @@ def test_options_that_do_not_suit_it_are_refused_before_anything_is_changed(stud
 
 
 def test_a_workload_that_has_no_other_options_says_so(study: Study, tmp_path: Path) -> None:
-    options = of(registry.make("job-queue", {}), study, tmp_path)
+    options = of(registry.make("job-queue", {}, Allowance(US)), study, tmp_path)
     options.bring("A", {})
     with pytest.raises(StudyError, match="cannot go on with other options: db_threads"):
         options.bring("B", {"db_threads": 2})

@@ -9,6 +9,8 @@ import pytest
 from loadframe.connections import mariadb_connection
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.limits_now import limits
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.kinds import mysql_control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.kinds.url import target as url
@@ -34,7 +36,7 @@ def test_a_web_server(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://203.0.113.1:9")
     with peer("http", way) as hostile:
-        target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"})
+        target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"}, Allowance(US))
         try:
             target.start(TargetState({"url": f"http://127.0.0.1:{hostile.port}"}))
             workload.install(target.endpoint())
@@ -51,7 +53,7 @@ def test_a_page_that_becomes_endless_under_load_ends_the_driver_alone(
 ) -> None:
     monkeypatch.setattr(http_driver, "OWN_BYTES", 64 * MIB)
     with peer("http", "becomes endless") as hostile:
-        target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"})
+        target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"}, Allowance(US))
         target.start(TargetState({"url": f"http://127.0.0.1:{hostile.port}"}))
         workload.install(target.endpoint())
         driver = workload.start(target.endpoint(), 1, tmp_path, 20.0)

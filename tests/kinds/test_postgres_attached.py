@@ -12,7 +12,8 @@ import pytest
 from loadframe.connections import postgres_connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Target
 from loadframe.kinds.postgres import pooler
@@ -159,7 +160,7 @@ def test_drivers_go_to_the_number_and_not_to_the_name(
         server = AttachedPostgres(f"db.invalid:{options['port']}", option_file=path)
         endpoint = replace(server.endpoint(), attached=False)
         for kind, given in (("pgbench", {"scale": 1}), ("oltp", {"tables": 1, "rows": 10})):
-            workload = registry.make(kind, given)
+            workload = registry.make(kind, given, Allowance(US))
             workload.install(endpoint)
             workload.set_level(endpoint, 1)
             (folder := tmp_path / kind).mkdir()

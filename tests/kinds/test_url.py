@@ -16,6 +16,8 @@ import pytest
 import loadframe
 from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.kinds.url import target as url
 from loadframe.model import Endpoint, TargetState
 from loadframe.study import parse
@@ -161,7 +163,7 @@ def test_a_page_that_changes_or_is_not_there_is_refused(site: str) -> None:
     ):
         target.start(TargetState({"url": site, "paths": paths}, {}))
         with pytest.raises(TargetError, match=words):
-            registry.make("http", {"checked": "bytes"}).install(target.endpoint())
+            registry.make("http", {"checked": "bytes"}, Allowance(US)).install(target.endpoint())
 
 
 @pytest.mark.server
@@ -192,7 +194,7 @@ def test_a_page_without_an_end_is_refused(site: str, monkeypatch: pytest.MonkeyP
     target = url.UrlTarget()
     target.start(TargetState({"url": site, "paths": "/endless"}, {}))
     with pytest.raises(TargetError, match=r"/endless: its answer has not ended after 0\.2 s"):
-        registry.make("http", {"checked": "status"}).install(target.endpoint())
+        registry.make("http", {"checked": "status"}, Allowance(US)).install(target.endpoint())
 
 
 @pytest.mark.server
@@ -219,7 +221,7 @@ def test_a_name_that_moves_after_the_check_is_loaded_where_it_was_checked(
 
 @pytest.mark.server
 def test_a_server_that_breaks_later_is_told_by_its_status(site: str) -> None:
-    target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"})
+    target, workload = url.UrlTarget(), registry.make("http", {"checked": "status"}, Allowance(US))
     target.start(TargetState({"url": site, "paths": "/breaks"}, {}))
     Site.broken = 0
     workload.install(target.endpoint())

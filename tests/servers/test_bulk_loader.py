@@ -16,7 +16,8 @@ import pytest
 
 from loadframe.errors import WorkloadError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.ingest import store
 from loadframe.ingest.frames import (
     BLOCK,
@@ -259,7 +260,7 @@ def _has(shard: str, key: str) -> bool:
 @pytest.mark.parametrize("pool", [0, 3])
 def test_a_step_loads_files_and_every_row_is_accounted_for(target: BulkLoaderTarget, tmp_path: Path, pool: int) -> None:
     target.apply(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off", "pool": pool}))
-    workload = BulkIngest({"file_size_kb": 256})
+    workload = BulkIngest({"file_size_kb": 256}, Allowance(US))
     endpoint = target.endpoint()
     (tmp_path / "step").mkdir()
     workload.set_level(endpoint, 3)
@@ -275,7 +276,7 @@ def test_a_step_loads_files_and_every_row_is_accounted_for(target: BulkLoaderTar
 
 
 def test_clients_killed_in_the_middle_lose_only_what_they_had_begun(target: BulkLoaderTarget, tmp_path: Path) -> None:
-    workload, endpoint = BulkIngest({"file_size_kb": 512}), target.endpoint()
+    workload, endpoint = BulkIngest({"file_size_kb": 512}, Allowance(US)), target.endpoint()
     (tmp_path / "step").mkdir()
     workload.set_level(endpoint, 4)
     driver = workload.start(endpoint, 4, tmp_path / "step", 60.0)

@@ -17,7 +17,8 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.cages import groups
 from loadframe.cages.cage import Cage
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import TargetState
 from loadframe.workloads import registry
@@ -80,7 +81,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             target.create()
             target.start(STATE)
             options = {"tables": 4, "rows": ROWS // 4, "payload_bytes": 900, "update": 0, "transfer": 0}
-            workload = registry.make("oltp", options)
+            workload = registry.make("oltp", options, Allowance(US))
             workload.install(target.endpoint())
             workload.set_level(target.endpoint(), 4)
             yield Server(target, cage, workload)

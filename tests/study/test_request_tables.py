@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loadframe.errors import StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Login, Request, Think
 from loadframe.study.declaration import Study
 from loadframe.study.reading import parse
@@ -122,4 +124,4 @@ def test_an_impossible_think_time_is_refused(given: str) -> None:
 
 def test_a_workload_without_requests_of_its_own_refuses_tables() -> None:
     with pytest.raises(StudyError, match=r"workload\.think_time: the workload job-queue does not take it"):
-        registry.make("job-queue", {}, declared=read('think_time = "1s"').workload.declared)
+        registry.make("job-queue", {}, Allowance(US), declared=read('think_time = "1s"').workload.declared)

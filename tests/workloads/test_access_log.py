@@ -11,6 +11,8 @@ import pytest
 
 from answering import Service, said, serving
 from loadframe.errors import StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Login, Request, SettingValue
 from loadframe.workloads import logged, registry
 from loadframe.workloads.arrivals import ARRIVALS
@@ -43,7 +45,7 @@ def made(folder: Path, *text: str, **options: SettingValue) -> Workload:
     """The workload that replays these lines."""
     log = folder.parent / "access.log"
     log.write_text("".join(text))
-    return registry.make("access-log", {"file": str(log), "connections": 4, **options})
+    return registry.make("access-log", {"file": str(log), "connections": 4, **options}, Allowance(US))
 
 
 def drive(workload: Workload, endpoint: Endpoint, folder: Path, level: int, seconds: float) -> ProcessDriver:
@@ -137,6 +139,7 @@ def test_a_login_comes_before(service: Service, folder: Path) -> None:
     workload = registry.make(
         "access-log",
         {"file": str(folder.parent / "access.log"), "connections": 2},
+        Allowance(US),
         declared=Declared(login=Login((Request("login 1", "POST", "/login"),))),
     )
     (folder.parent / "access.log").write_text(line(0) * 9)

@@ -18,7 +18,7 @@ from hdrh.histogram import HdrHistogram
 from loadframe.errors import MissingTool, StudyError, WorkloadError
 from loadframe.host.identity import identify
 from loadframe.host.own_user import free_user, make_private
-from loadframe.host.privilege import LeaseUser
+from loadframe.host.privilege import US, LeaseUser
 from loadframe.host.processes import Allowance
 from loadframe.model import NO_LATENCIES, WHOLE_SECONDS, Declared, Endpoint, SettingValue
 from loadframe.study.reading import parse
@@ -46,7 +46,9 @@ Run = Callable[..., OutputDriver]
 
 def make(program: str, options: Mapping[str, SettingValue] | None = None, axis: str = "users") -> OwnProgram:
     declared = Declared(command=(sys.executable, "-c", program))
-    made = registry.make("command", {"loop": "closed", "startup_s": 5, **(options or {})}, axis=axis, declared=declared)
+    made = registry.make(
+        "command", {"loop": "closed", "startup_s": 5, **(options or {})}, Allowance(US), axis=axis, declared=declared
+    )
     assert isinstance(made, OwnProgram)
     return made
 
@@ -122,7 +124,7 @@ loop = "LOOP"
 def of_study(text: str) -> OwnProgram:
     study = parse(text)
     given = study.workload
-    made = registry.make(given.kind, given.options, axis=study.load.axis, declared=given.declared)
+    made = registry.make(given.kind, given.options, Allowance(US), axis=study.load.axis, declared=given.declared)
     assert isinstance(made, OwnProgram)
     return made
 
@@ -158,12 +160,14 @@ def test_a_study_that_leaves_out_what_only_it_can_say_is_refused(change: tuple[s
 
 def test_other_workloads_take_no_command() -> None:
     with pytest.raises(StudyError, match=r"workload\.command") as caught:
-        registry.make("http", {}, declared=Declared(command=("driver",)))
+        registry.make("http", {}, Allowance(US), declared=Declared(command=("driver",)))
     assert "command" in caught.value.remedy
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    made = registry.make("command", {"loop": "closed"}, declared=Declared(command=("no-such-driver", "x")))
+    made = registry.make(
+        "command", {"loop": "closed"}, Allowance(US), declared=Declared(command=("no-such-driver", "x"))
+    )
     with pytest.raises(MissingTool, match="no-such-driver"):
         made.install(ENDPOINT)
 

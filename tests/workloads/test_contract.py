@@ -147,7 +147,7 @@ def specimen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     options, fixture, small, large = SPECIMENS[request.param]
     endpoint = request.getfixturevalue(fixture)
     declared = Declared(command=driver_of_the_docs(tmp_path_factory)) if kind == "command" else Declared()
-    workload = registry.make(kind, options, axis=axis or None, declared=declared)
+    workload = registry.make(kind, options, Allowance(US), axis=axis or None, declared=declared)
     if fixture in STARTED_AS:  # what was left on it as on one of ours is not for the workload to drop
         workload.remove(request.getfixturevalue(STARTED_AS[fixture]))
     workload.install(endpoint)
@@ -180,7 +180,7 @@ def test_every_kind_has_a_specimen_on_every_target_that_it_loads() -> None:
     wanted = {
         (kind, target)
         for kind in registry.KINDS.own
-        for target in registry.make(kind, {}).target_kinds
+        for target in registry.make(kind, {}, Allowance(US)).target_kinds
         if kind not in BY_ADDRESS or (kind, target) in shown
     }
     assert {kind for kind, _ in shown} >= BY_ADDRESS

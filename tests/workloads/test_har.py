@@ -12,6 +12,8 @@ import pytest
 
 from answering import Sent, Service, said, serving
 from loadframe.errors import StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Login, Request, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.base import HasUsers, SendsRequests, Workload
@@ -59,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 def made(folder: Path, *entries: Any, axis: str = "sessions", **options: SettingValue) -> Workload:
     session = folder.parent / "shop.har"
     session.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}))
-    return registry.make("har", {"file": str(session), **options}, axis=axis)
+    return registry.make("har", {"file": str(session), **options}, Allowance(US), axis=axis)
 
 
 def drive(workload: Workload, endpoint: Endpoint, folder: Path, level: int, seconds: float = 0.5) -> ProcessDriver:
@@ -178,4 +180,4 @@ def test_a_session_that_cannot_be_sent_is_refused_before_anything_starts(folder:
 def test_a_session_comes_from_one_place(folder: Path) -> None:
     login = Declared(login=Login((Request("login 1", "POST", "/login"),)))
     with pytest.raises(StudyError, match=r"keep_cookies and \[workload\.login\]"):
-        registry.make("har", {"file": "shop.har", "keep_cookies": True}, declared=login)
+        registry.make("har", {"file": "shop.har", "keep_cookies": True}, Allowance(US), declared=login)

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from loadframe.errors import StudyError, TargetError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS, READY_WITHIN_S
@@ -34,7 +36,7 @@ def drive(
     endpoint: Endpoint, folder: Path, level: float, axis: str = "concurrency", **options: SettingValue
 ) -> ProcessDriver:
     """A step, to its end. What is there already is taken as it is."""
-    workload = registry.make("http", {"smallest_bytes": SIZE, "objects": 10, **options}, axis=axis)
+    workload = registry.make("http", {"smallest_bytes": SIZE, "objects": 10, **options}, Allowance(US), axis=axis)
     driver = workload.start(endpoint, level, folder, SECONDS)
     assert isinstance(driver, ProcessDriver)
     try:
@@ -45,7 +47,7 @@ def drive(
 
 
 def installed(endpoint: Endpoint, axis: str = "concurrency", level: float = 1, **options: SettingValue) -> Endpoint:
-    workload = registry.make("http", {"smallest_bytes": SIZE, "objects": 10, **options}, axis=axis)
+    workload = registry.make("http", {"smallest_bytes": SIZE, "objects": 10, **options}, Allowance(US), axis=axis)
     workload.install(endpoint)
     workload.set_level(endpoint, level)
     return endpoint
@@ -156,7 +158,7 @@ def test_a_cache_is_asked_for_each_object_once_by_several_at_a_time(site: Site, 
 
 @server
 def test_a_cache_is_not_asked_by_more_than_load_it(site: Site) -> None:
-    workload = registry.make("http", {"smallest_bytes": 1 << 15, "connections": 3}, axis="working_set")
+    workload = registry.make("http", {"smallest_bytes": 1 << 15, "connections": 3}, Allowance(US), axis="working_set")
     assert isinstance(workload, HttpByWorkingSet)
     workload.warm(site.endpoint, 1)
     assert sum(site.asked.values()) == 32
@@ -363,7 +365,7 @@ def test_a_working_set_is_made_as_it_grows_and_asked_for_no_further(web_server: 
     objects = Path(web_server.options["files"]) / "objects"
     assert len(list(objects.rglob("*/*"))) == 128
     installed(web_server, "working_set", 2, smallest_bytes=size)
-    workload = registry.make("http", {"smallest_bytes": size}, axis="working_set")
+    workload = registry.make("http", {"smallest_bytes": size}, Allowance(US), axis="working_set")
     workload.set_level(web_server, 3)
     workload.set_level(web_server, 1)
     assert len(list(objects.rglob("*/*"))) == 96
@@ -387,23 +389,23 @@ def test_every_connection_asks(web_server: Endpoint, folder: Path, connections: 
 
 def test_sizes_that_contradict_one_another_are_refused() -> None:
     with pytest.raises(StudyError, match="largest_bytes = 10 is below smallest_bytes = 20"):
-        registry.make("http", {"smallest_bytes": 20, "largest_bytes": 10})
+        registry.make("http", {"smallest_bytes": 20, "largest_bytes": 10}, Allowance(US))
 
 
 @pytest.mark.parametrize(("option", "value"), [("keep_alive", 1), ("exponent", "much"), ("exponent", True)])
 def test_options_of_the_wrong_kind_are_refused(option: str, value: SettingValue) -> None:
     with pytest.raises(StudyError, match=option):
-        registry.make("http", {option: value})
+        registry.make("http", {option: value}, Allowance(US))
 
 
 def test_a_working_set_of_too_many_objects_is_refused() -> None:
     with pytest.raises(StudyError, match="working_set"):
-        registry.make("http", {"smallest_bytes": 1}, axis="working_set").check_level(2)
+        registry.make("http", {"smallest_bytes": 1}, Allowance(US), axis="working_set").check_level(2)
 
 
 @server
 def test_objects_that_would_fill_the_disk_are_refused(site: Site) -> None:
-    workload = registry.make("http", {"smallest_bytes": 1 << 24, "objects": 1_000_000})
+    workload = registry.make("http", {"smallest_bytes": 1 << 24, "objects": 1_000_000}, Allowance(US))
     with pytest.raises(TargetError, match=r"take 15625\.0 GiB"):
         workload.install(site.endpoint)
     assert not (Path(site.endpoint.options["files"]) / "objects").exists()
@@ -411,6 +413,6 @@ def test_objects_that_would_fill_the_disk_are_refused(site: Site) -> None:
 
 def test_a_server_that_answers_something_else_is_refused_before_the_step(site: Site) -> None:
     site.answer = lambda number, body: answer(b"hello")
-    workload = registry.make("http", {"smallest_bytes": SIZE})
+    workload = registry.make("http", {"smallest_bytes": SIZE}, Allowance(US))
     with pytest.raises(TargetError, match="5 bytes"):
         workload.set_level(site.endpoint, 3)

@@ -13,6 +13,8 @@ import pytest
 
 from answering import Sent, Service, said, serving
 from loadframe.errors import StudyError, TargetError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Login, Request
 from loadframe.workloads import registry
 from loadframe.workloads.driving import ProcessDriver
@@ -75,7 +77,7 @@ def folder(tmp_path: Path) -> Path:
 def drive(
     endpoint: Endpoint, folder: Path, declared: Declared, level: int = 4, look: Callable[[int], None] = lambda pid: None
 ) -> ProcessDriver:
-    workload = registry.make("http", {}, declared=declared)
+    workload = registry.make("http", {}, Allowance(US), declared=declared)
     workload.install(endpoint)
     driver = workload.start(endpoint, level, folder, 0.5)
     assert isinstance(driver, ProcessDriver)
@@ -173,7 +175,7 @@ def test_an_answer_without_a_session_is_said(case: str, folder: Path) -> None:
 def test_a_secret_that_is_not_there_is_said_with_its_name() -> None:
     assert "NO_SUCH_SECRET" not in os.environ
     request = Request("cart", "GET", "/cart", (("X-Key", "{ENV:NO_SUCH_SECRET}"),))
-    workload = registry.make("http", {}, declared=Declared(request=(request,)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(request,)))
     with pytest.raises(StudyError, match="NO_SUCH_SECRET, which is not set"):
         workload.install(Endpoint("service", "127.0.0.1:1"))
 
@@ -181,7 +183,7 @@ def test_a_secret_that_is_not_there_is_said_with_its_name() -> None:
 def test_another_machine_is_sent_no_variable_that_is_not_meant_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUD_KEY", "s3cret")
     request = Request("cart", "GET", "/cart", (("X-Key", "{ENV:CLOUD_KEY}"),))
-    workload = registry.make("http", {}, declared=Declared(request=(request,)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(request,)))
     with pytest.raises(StudyError, match="would send the environment variable CLOUD_KEY to another machine"):
         workload.install(Endpoint("url", "203.0.113.7:80", attached=True))
 
@@ -189,7 +191,7 @@ def test_another_machine_is_sent_no_variable_that_is_not_meant_for_it(monkeypatc
 def test_a_secret_that_would_be_a_second_header_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "s3cret\r\nX: y")
     request = Request("cart", "GET", "/cart", (("X-Key", "{ENV:API_TOKEN}"),))
-    workload = registry.make("http", {}, declared=Declared(request=(request,)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(request,)))
     with pytest.raises(StudyError, match="line break") as caught:
         workload.install(Endpoint("service", "127.0.0.1:1"))
     assert "s3cret" not in str(caught.value)
@@ -198,4 +200,4 @@ def test_a_secret_that_would_be_a_second_header_is_refused_and_not_shown(monkeyp
 def test_a_session_has_one_cookie_header() -> None:
     request = Request("cart", "GET", "/cart", (("Cookie", "{ENV:COOKIE}"),))
     with pytest.raises(StudyError, match=r"\[workload\.login\] sets it too"):
-        registry.make("http", {}, declared=Declared(request=(request,), login=Login((BY_FORM,))))
+        registry.make("http", {}, Allowance(US), declared=Declared(request=(request,), login=Login((BY_FORM,))))

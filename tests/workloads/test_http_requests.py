@@ -16,6 +16,8 @@ import pytest
 
 from answering import Sent, Service, said, serving
 from loadframe.errors import NotRecovered, StudyError, TargetError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Request, SettingValue, Think
 from loadframe.workloads import by_address, registry
 from loadframe.workloads.base import HasUsers, SendsRequests
@@ -58,7 +60,7 @@ def drive(
     seconds: float = SECONDS,
     **options: SettingValue,
 ) -> ProcessDriver:
-    workload = registry.make("http", options, axis=axis, declared=declared)
+    workload = registry.make("http", options, Allowance(US), axis=axis, declared=declared)
     workload.install(endpoint)
     workload.set_level(endpoint, level)
     driver = workload.start(endpoint, level, folder, seconds)
@@ -93,9 +95,9 @@ def test_requests_are_sent_as_declared_and_logged_by_their_names(service: Servic
 
 
 def test_each_request_is_an_operation() -> None:
-    workload = registry.make("http", {}, declared=Declared(request=(LIST, ORDER)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(LIST, ORDER)))
     assert workload.operations == workload.judged == ("list", "order")
-    assert registry.make("http", {}).operations == ("get",)
+    assert registry.make("http", {}, Allowance(US)).operations == ("get",)
 
 
 EXPECTED = {
@@ -161,7 +163,7 @@ def test_an_answer_that_differs_each_time_is_right_at_about_its_size(
 def test_a_list_that_grows_from_step_to_step_is_right_and_one_that_shrinks_to_nothing_is_not(service: Service) -> None:
     now = {"size": 100}
     service.answer = lambda sent: said(b"x" * now["size"])
-    workload = registry.make("http", {}, declared=Declared(request=(LIST,)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(LIST,)))
     workload.install(service.endpoint())
     for now["size"] in (400, 1600, 900):
         workload.set_level(service.endpoint(), 1)
@@ -195,7 +197,7 @@ def test_an_error_that_is_answered_with_200_is_known_by_its_words(
     service.answer = lambda sent: said(wrong)
     if method == "GET":
         with pytest.raises(TargetError, match=r"/one with a body that (has|does not have)"):
-            registry.make("http", {}, declared=declared).install(service.endpoint())
+            registry.make("http", {}, Allowance(US), declared=declared).install(service.endpoint())
 
 
 @server
@@ -244,7 +246,7 @@ def test_data_of_others_are_changed_only_where_the_study_says_so(service: Servic
 
 @server
 def test_a_server_with_our_objects_is_asked_for_nothing_else(web_server: Endpoint) -> None:
-    workload = registry.make("http", {}, declared=Declared(request=(LIST,)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(LIST,)))
     assert workload.target_kinds == {"service", "url"}
     with pytest.raises(StudyError, match="serves the objects that Loadframe makes"):
         workload.install(web_server)
@@ -291,26 +293,26 @@ def test_a_server_that_does_not_answer_after_a_pause_is_an_error(service: Servic
 
 def test_a_step_knows_how_long_its_users_think() -> None:
     for declared, think_s in ((Declared(), 0.0), (Declared(think_time=Think(0.5, "exponential")), 0.5)):
-        workload = registry.make("http", {}, declared=declared)
+        workload = registry.make("http", {}, Allowance(US), declared=declared)
         assert isinstance(workload, HasUsers) and workload.think_s() == think_s
 
 
 def test_what_is_not_checked_is_told() -> None:
-    workload = registry.make("http", {}, declared=Declared(request=(LIST, ORDER)))
+    workload = registry.make("http", {}, Allowance(US), declared=Declared(request=(LIST, ORDER)))
     assert isinstance(workload, SendsRequests)
     status, size = "Of the answers to order no more than the status was checked.", "the status and about the size"
     assert workload.unchecked("url") == f"{status} Of the answers to list no more than {size} were checked."
     known = Declared(request=(replace(LIST, contains="seven"), replace(ORDER, fails="error")))
-    workload = registry.make("http", {}, declared=known)
+    workload = registry.make("http", {}, Allowance(US), declared=known)
     assert isinstance(workload, SendsRequests) and workload.unchecked("url") == ""
-    workload = registry.make("http", {})
+    workload = registry.make("http", {}, Allowance(US))
     assert isinstance(workload, SendsRequests)
     assert "about its size" in workload.unchecked("service") and workload.unchecked("nginx") == ""
 
 
 def test_at_a_rate_no_user_thinks() -> None:
     with pytest.raises(StudyError, match="think_time"):
-        registry.make("http", {}, axis="rate", declared=Declared(think_time=Think(1.0, "fixed")))
+        registry.make("http", {}, Allowance(US), axis="rate", declared=Declared(think_time=Think(1.0, "fixed")))
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -327,7 +329,7 @@ REFUSED: dict[str, tuple[dict[str, SettingValue], Declared, str]] = {
 def test_what_cannot_be_sent_is_refused_before_anything_is_started(case: str) -> None:
     options, declared, why = REFUSED[case]
     with pytest.raises(StudyError) as caught:
-        workload = registry.make("http", options, declared=declared)
+        workload = registry.make("http", options, Allowance(US), declared=declared)
         assert isinstance(workload, SendsRequests)
         workload.check_requests(running=False)
     assert why in caught.value.fact
@@ -337,14 +339,14 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_started(case: str) ->
 def test_a_page_that_is_not_there_is_said_with_what_to_expect(service: Service) -> None:
     service.answer = lambda sent: said(b"", "302 Found", "Location: /login")
     with pytest.raises(TargetError, match="answers /items with status 302") as caught:
-        registry.make("http", {}, declared=Declared(request=(LIST,))).install(service.endpoint())
+        registry.make("http", {}, Allowance(US), declared=Declared(request=(LIST,))).install(service.endpoint())
     assert "or say expect = 302 ([[workload.request]])" in caught.value.remedy
 
 
 @server
 def test_a_page_that_changes_must_be_checked_for_less(service: Service) -> None:
     service.answer = lambda sent: said(b"%d" % time.monotonic_ns())
-    workload = registry.make("http", {"checked": "bytes"}, declared=Declared(request=(LIST,)))
+    workload = registry.make("http", {"checked": "bytes"}, Allowance(US), declared=Declared(request=(LIST,)))
     with pytest.raises(TargetError, match="different bytes each time") as caught:
         workload.install(service.endpoint())
     assert 'checked = "length"' in caught.value.remedy
@@ -361,7 +363,7 @@ def test_a_server_that_has_used_something_up_is_waited_for_and_that_is_told(stat
         return said(b"", status) if refused >= 0 else said(b"seven items")
 
     with serving(tired) as service:
-        workload = registry.make("http", {}, axis="concurrency")
+        workload = registry.make("http", {}, Allowance(US), axis="concurrency")
         workload.install(service.endpoint())
         assert isinstance(workload, SendsRequests) and workload.notes() == ()
         refused = 2
@@ -378,7 +380,7 @@ def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monke
         return said(b"", "503 Service Unavailable") if broken else said(b"seven items")
 
     with serving(refuses) as service:
-        workload = registry.make("http", {}, axis="concurrency")
+        workload = registry.make("http", {}, Allowance(US), axis="concurrency")
         workload.install(service.endpoint())
         broken = True
         with pytest.raises(NotRecovered, match=r"status 503, and did so for .* after the load had ended") as caught:
@@ -390,7 +392,7 @@ def test_a_server_that_goes_on_to_refuse_is_told_with_how_and_for_how_long(monke
 
 def test_a_server_that_takes_no_connection_any_more_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_address, "RECOVERS_WITHIN_S", 0.4)
-    workload = registry.make("http", {}, axis="concurrency")
+    workload = registry.make("http", {}, Allowance(US), axis="concurrency")
     with serving(lambda _: said(b"seven items")) as service:
         endpoint = service.endpoint()
         workload.install(endpoint)
@@ -400,12 +402,12 @@ def test_a_server_that_takes_no_connection_any_more_is_told_with_what_to_do(monk
     assert (error.path, error.status, error.why) == ("/", 0, "Connection refused") and 0.2 < error.waited_s < 5
     assert "whether it has ended" in error.remedy
     with pytest.raises(TargetError, match="does not answer /") as first:
-        registry.make("http", {}, axis="concurrency").install(endpoint)
+        registry.make("http", {}, Allowance(US), axis="concurrency").install(endpoint)
     assert not isinstance(first.value, NotRecovered), "it has never answered"
 
 
 def test_a_server_that_starts_again_is_waited_for_and_that_is_told() -> None:
-    workload = registry.make("http", {}, axis="concurrency")
+    workload = registry.make("http", {}, Allowance(US), axis="concurrency")
     with serving(lambda _: said(b"seven items")) as service:
         endpoint = service.endpoint()
         workload.install(endpoint)
@@ -422,7 +424,7 @@ def test_a_server_that_starts_again_is_waited_for_and_that_is_told() -> None:
 
 def test_a_server_that_refuses_from_the_start_is_not_waited_for() -> None:
     with serving(lambda _: said(b"", "503 Service Unavailable")) as service:
-        workload = registry.make("http", {}, axis="concurrency")
+        workload = registry.make("http", {}, Allowance(US), axis="concurrency")
         with pytest.raises(TargetError, match="with status 503"):
             workload.install(service.endpoint())
         assert len(service.sent) == 2
@@ -435,7 +437,7 @@ def test_a_server_that_fails_is_not_waited_for() -> None:
         return said(b"", "500 Internal Server Error") if broken else said(b"seven items")
 
     with serving(fails) as service:
-        workload = registry.make("http", {}, axis="concurrency")
+        workload = registry.make("http", {}, Allowance(US), axis="concurrency")
         workload.install(service.endpoint())
         broken = True
         with pytest.raises(TargetError, match="with status 500"):

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import MissingTool, StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError, Lines
@@ -93,12 +95,12 @@ def test_a_spoilt_result_file_is_refused_or_has_samples_that_can_be(data: st.Dat
 
 
 def test_the_plan_is_told_level_time_and_address_by_properties(tmp_path: Path) -> None:
-    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx"), "seed": 3}, axis="users")
+    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx"), "seed": 3}, Allowance(US), axis="users")
     assert isinstance(made, JMeter)
     command = made.command_line(Endpoint("url", "127.0.0.1:8099"), 12, tmp_path, 2.4)
     assert {"-Jusers=12", "-Jduration=3", "-Jhost=127.0.0.1", "-Jport=8099", "-Jseed=3"} <= set(command)
     with pytest.raises(StudyError, match="property of JMeter"):
-        registry.make("jmeter", {"file": str(DATA / "plan.jmx")}, axis="a=b")
+        registry.make("jmeter", {"file": str(DATA / "plan.jmx")}, Allowance(US), axis="a=b")
 
 
 @pytest.mark.skipif(
@@ -106,7 +108,9 @@ def test_the_plan_is_told_level_time_and_address_by_properties(tmp_path: Path) -
 )
 @pytest.mark.server
 def test_a_step_of_jmeter_has_its_samples(foreign_site: Endpoint, tmp_path: Path) -> None:
-    driver = registry.make("jmeter", {"file": str(DATA / "plan.jmx")}).start(foreign_site, 2, tmp_path, 2.0)
+    driver = registry.make("jmeter", {"file": str(DATA / "plan.jmx")}, Allowance(US)).start(
+        foreign_site, 2, tmp_path, 2.0
+    )
     assert isinstance(driver, OutputDriver) and driver.wait(120)
     driver.kill()
     requests = driver.requests()
@@ -115,7 +119,7 @@ def test_a_step_of_jmeter_has_its_samples(foreign_site: Endpoint, tmp_path: Path
 
 @pytest.mark.skipif(program() is not None, reason="JMeter is there")
 def test_without_jmeter_it_says_how_to_get_it(tmp_path: Path) -> None:
-    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx")})
+    made = registry.make("jmeter", {"file": str(DATA / "plan.jmx")}, Allowance(US))
     with pytest.raises(MissingTool, match="jmeter") as caught:
         made.start(Endpoint("url", "127.0.0.1:8099"), 1, tmp_path, 1.0)
     assert shutil.which("jmeter") is None and "JMETER_HOME" in caught.value.remedy

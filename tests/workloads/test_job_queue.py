@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import TargetError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.job_queue import JobQueue
@@ -29,7 +31,7 @@ CREATE TRIGGER completed AFTER DELETE ON job BEGIN INSERT INTO trail VALUES (OLD
 
 @pytest.fixture
 def queue() -> JobQueue:
-    return JobQueue({"backlog": BACKLOG, "payload_bytes": 10})
+    return JobQueue({"backlog": BACKLOG, "payload_bytes": 10}, Allowance(US))
 
 
 @contextmanager
@@ -138,7 +140,7 @@ def test_a_full_disk_ends_the_driver_with_sqlites_own_words(
     with opened(queue_file) as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     full = dataclasses.replace(queue_file, options={"pragmas": json.dumps({"max_page_count": pages})})
-    large = JobQueue({"payload_bytes": 100_000})
+    large = JobQueue({"payload_bytes": 100_000}, Allowance(US))
     with pytest.raises(WorkloadError) as caught:
         run(large, full, 2, tmp_path)
     assert "full" in caught.value.details
@@ -155,7 +157,7 @@ def test_a_file_that_is_no_database_is_refused(queue: JobQueue, tmp_path: Path) 
 
 
 def test_the_driver_is_all_its_workers(queue_file: Endpoint, tmp_path: Path) -> None:
-    queue = registry.make("job-queue", {})
+    queue = registry.make("job-queue", {}, Allowance(US))
     queue.install(queue_file)
     queue.set_level(queue_file, 3)
     driver = queue.start(queue_file, 3, tmp_path, 30.0)

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import MissingTool
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError
@@ -66,7 +68,7 @@ def test_a_spoilt_output_is_refused_or_has_requests_that_can_be(data: st.DataObj
 @pytest.mark.skipif(shutil.which("k6") is None, reason="no package has k6; it is built with Go")
 @pytest.mark.server
 def test_a_step_of_k6_has_its_requests(foreign_site: Endpoint, tmp_path: Path) -> None:
-    made = registry.make("k6", {"file": str(DATA / "k6script.js")})
+    made = registry.make("k6", {"file": str(DATA / "k6script.js")}, Allowance(US))
     driver = made.start(foreign_site, 2, tmp_path, 1.5)
     assert isinstance(driver, OutputDriver) and driver.wait(60)
     driver.kill()
@@ -77,7 +79,7 @@ def test_a_step_of_k6_has_its_requests(foreign_site: Endpoint, tmp_path: Path) -
 
 @pytest.mark.skipif(shutil.which("k6") is not None, reason="k6 is there")
 def test_without_k6_it_says_how_to_get_it(tmp_path: Path) -> None:
-    made = registry.make("k6", {"file": str(DATA / "k6script.js")})
+    made = registry.make("k6", {"file": str(DATA / "k6script.js")}, Allowance(US))
     with pytest.raises(MissingTool, match="k6") as caught:
         made.start(Endpoint("url", "127.0.0.1:8099"), 1, tmp_path, 1.0)
     assert "go install go.k6.io/k6" in caught.value.remedy

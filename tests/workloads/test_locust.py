@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from loadframe.errors import StudyError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.base import TellsTimes
@@ -40,7 +42,7 @@ def run(
     folder: Path, file: Path, axis: str = "users", level: int = 2, seconds: float = 1.0
 ) -> tuple[OutputDriver, OwnProgram]:
     options: dict[str, SettingValue] = {"file": str(file), "startup_s": 5}
-    made = registry.make("locust", options, axis=axis)
+    made = registry.make("locust", options, Allowance(US), axis=axis)
     assert isinstance(made, OwnProgram)
     driver = made.start(Endpoint("url", "127.0.0.1:8099"), level, folder, seconds)
     assert driver.wait(SOON_S)
@@ -105,7 +107,7 @@ def test_a_shape_of_its_own_is_the_axis_and_no_users_beside_it(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["", "no-such-file.py", "~nosuchuser/x", "a\0b"])
 def test_a_study_names_a_locustfile_that_is_there(name: str) -> None:
     with pytest.raises(StudyError, match=r"workload\.options\.file") as caught:
-        registry.make("locust", {"file": name}, declared=Declared())
+        registry.make("locust", {"file": name}, Allowance(US), declared=Declared())
     assert caught.value.remedy
 
 

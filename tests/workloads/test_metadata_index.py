@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import StudyError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.indexing.store import Store, connect
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
@@ -38,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def made(endpoint: Endpoint, axis: str = "entries", **options: SettingValue) -> MetadataIndex:
-    workload = registry.make("metadata-index", options, axis=axis)
+    workload = registry.make("metadata-index", options, Allowance(US), axis=axis)
     assert isinstance(workload, MetadataIndex)
     workload.install(endpoint)
     return workload

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.arrivals import ARRIVALS, arrival_times
@@ -37,7 +39,7 @@ def test_what_is_offered_and_what_waits_is_counted(tmp_path: Path) -> None:
 
 
 def drive(endpoint: Endpoint, folder: Path, rate: float, **options: SettingValue) -> ProcessDriver:
-    workload = registry.make("oltp", {"rows": 200, "tables": 1, **options}, axis="rate")
+    workload = registry.make("oltp", {"rows": 200, "tables": 1, **options}, Allowance(US), axis="rate")
     workload.install(endpoint)
     workload.set_level(endpoint, rate)
     driver = workload.start(endpoint, rate, folder, SECONDS)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from loadframe.errors import StudyError, WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import postgres, registry
 from loadframe.workloads.pgbench import PgbenchDriver
@@ -58,13 +60,13 @@ def test_how_late_it_is_now_is_at_the_end_of_the_log(log: Path) -> None:
 def test_one_script_is_enough_and_a_file_must_be_there(tmp_path: Path) -> None:
     script = tmp_path / "own.sql"
     with pytest.raises(StudyError, match=r"own\.sql.*no such file"):
-        registry.make("pgbench", {"file": str(script)})
+        registry.make("pgbench", {"file": str(script)}, Allowance(US))
     with pytest.raises(StudyError, match=r"~0.*no such file"):
-        registry.make("pgbench", {"file": "~0"})
+        registry.make("pgbench", {"file": "~0"}, Allowance(US))
     script.write_text("SELECT 1;")
-    registry.make("pgbench", {"file": str(script)})
+    registry.make("pgbench", {"file": str(script)}, Allowance(US))
     with pytest.raises(StudyError, match=r"own\.sql.*select-only.*one of them"):
-        registry.make("pgbench", {"file": str(script), "script": "select-only"})
+        registry.make("pgbench", {"file": str(script), "script": "select-only"}, Allowance(US))
 
 
 @pytest.mark.parametrize("line", [r"\shell touch /tmp/x", r"  \setshell n echo 1", r"\SHELL id"])
@@ -72,7 +74,7 @@ def test_a_script_that_runs_programs_is_refused(tmp_path: Path, line: str) -> No
     script = tmp_path / "mine.sql"
     script.write_text(f"SELECT 1;\n{line}\nSELECT 2;\n")
     with pytest.raises(StudyError, match="runs a program"):
-        registry.make("pgbench", {"file": str(script)})
+        registry.make("pgbench", {"file": str(script)}, Allowance(US))
 
 
 def drive(
@@ -84,7 +86,7 @@ def drive(
     axis: str = "clients",
     **options: SettingValue,
 ) -> tuple[PgbenchDriver, Requests]:
-    workload = registry.make("pgbench", {"scale": 1, **options}, axis=axis)
+    workload = registry.make("pgbench", {"scale": 1, **options}, Allowance(US), axis=axis)
     workload.install(endpoint)
     workload.set_level(endpoint, level)
     driver = workload.start(endpoint, level, folder, seconds)
@@ -121,7 +123,7 @@ def test_every_transaction_of_every_script_is_in_the_log_once(
 @pytest.mark.server
 def test_each_step_begins_with_an_empty_history(postgres_server: Endpoint, tmp_path: Path) -> None:
     drive(postgres_server, tmp_path, 1)
-    workload = registry.make("pgbench", {"scale": 1})
+    workload = registry.make("pgbench", {"scale": 1}, Allowance(US))
     workload.set_level(postgres_server, 1)
     assert counted(postgres_server, "SELECT count(*) FROM pgbench_history") == 0
 
@@ -175,7 +177,7 @@ def test_what_comes_too_late_is_skipped_and_an_error(postgres_server: Endpoint, 
 def test_a_server_that_falls_behind_is_seen_while_it_does_and_what_was_done_is_kept(
     postgres_server: Endpoint, tmp_path: Path
 ) -> None:
-    workload = registry.make("pgbench", {"scale": 1, "connections": 1}, axis="rate")
+    workload = registry.make("pgbench", {"scale": 1, "connections": 1}, Allowance(US), axis="rate")
     workload.install(postgres_server)
     workload.set_level(postgres_server, 50_000)
     driver = workload.start(postgres_server, 50_000, tmp_path, 30)
@@ -193,7 +195,7 @@ def test_a_server_that_falls_behind_is_seen_while_it_does_and_what_was_done_is_k
 
 @pytest.mark.server
 def test_no_password_is_in_a_command_line_or_a_file(postgres_server: Endpoint, tmp_path: Path) -> None:
-    workload = registry.make("pgbench", {"scale": 1})
+    workload = registry.make("pgbench", {"scale": 1}, Allowance(US))
     workload.install(postgres_server)
     workload.set_level(postgres_server, 1)
     driver = workload.start(postgres_server, 1, tmp_path, 30)

@@ -11,6 +11,8 @@ import pytest
 
 from answering import Sent, said, serving
 from loadframe.errors import NotRecovered, TargetError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint
 from loadframe.workloads import recovering, registry
 from loadframe.workloads.base import Workload
@@ -25,8 +27,8 @@ def made(kind: str, folder: Path) -> Workload:
     log = folder / "access.log"
     log.write_text("".join(LOG.format(tens) for tens in range(6)), encoding="utf-8")
     if kind == "access-log":
-        return registry.make(kind, {"file": str(log)}, axis="speed", declared=Declared())
-    return registry.make(kind, {"loop": "closed"}, axis="users", declared=Declared(command=("true",)))
+        return registry.make(kind, {"file": str(log)}, Allowance(US), axis="speed", declared=Declared())
+    return registry.make(kind, {"loop": "closed"}, Allowance(US), axis="users", declared=Declared(command=("true",)))
 
 
 def page(_: Sent) -> bytes:

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import WorkloadError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.model import WHOLE_SECONDS, Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.own_output import OutputDriver
@@ -125,7 +127,7 @@ def test_a_report_of_memtier_that_cannot_be_is_refused(change: tuple[str, str], 
 @pytest.mark.skipif(shutil.which("memtier_benchmark") is None, reason="Debian 12 has no package of memtier_benchmark")
 @pytest.mark.server
 def test_a_step_of_memtier_has_both_kinds_of_request(redis_server: Endpoint, tmp_path: Path) -> None:
-    made = registry.make("redis", {"program": "memtier_benchmark", "ratio": "1:3"})
+    made = registry.make("redis", {"program": "memtier_benchmark", "ratio": "1:3"}, Allowance(US))
     driver = made.start(redis_server, 3, tmp_path, 2.0)
     assert driver.wait(60)
     driver.kill()
@@ -136,7 +138,7 @@ def test_a_step_of_memtier_has_both_kinds_of_request(redis_server: Endpoint, tmp
 
 @pytest.mark.server
 def test_a_step_is_made_of_parts_that_redis_benchmark_reported(redis_server: Endpoint, tmp_path: Path) -> None:
-    made = registry.make("redis", {"test": "set", "pipeline": 2, "keys": 100})
+    made = registry.make("redis", {"test": "set", "pipeline": 2, "keys": 100}, Allowance(US))
     driver = made.start(redis_server, 3, tmp_path, 2.0)
     assert isinstance(driver, OutputDriver) and driver.wait(60)
     driver.kill()
@@ -149,7 +151,7 @@ def test_a_step_is_made_of_parts_that_redis_benchmark_reported(redis_server: End
 
 @pytest.mark.server
 def test_what_is_no_redis_is_told_in_its_words(web_server: Endpoint, tmp_path: Path) -> None:
-    driver = registry.make("redis", {}).start(Endpoint("service", web_server.address), 1, tmp_path, 0.5)
+    driver = registry.make("redis", {}, Allowance(US)).start(Endpoint("service", web_server.address), 1, tmp_path, 0.5)
     assert driver.wait(60)
     driver.kill()
     with pytest.raises(WorkloadError) as caught:

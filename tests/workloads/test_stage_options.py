@@ -6,6 +6,8 @@ import pytest
 
 from loadframe.diagnosis.remedies.declared import remedies
 from loadframe.errors import StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.indexing.board import STAGES
 from loadframe.knowledge.remedy import Situation
 from loadframe.model import Finding, TargetState
@@ -46,7 +48,7 @@ def test_an_option_that_has_its_most_is_not_tried_with_its_least() -> None:
 
 
 def test_the_workload_goes_on_with_other_options() -> None:
-    workload = registry.make("metadata-index", {"batch": 10})
+    workload = registry.make("metadata-index", {"batch": 10}, Allowance(US))
     assert isinstance(workload, TakesOptions)
     other = workload.with_options({"db_threads": 4})
     assert (other.options.db_threads, other.options.batch) == (4, 10)  # type: ignore[attr-defined]

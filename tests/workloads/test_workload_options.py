@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import MissingTool, StudyError
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.workloads import registry, requirements
 from loadframe.workloads.options import whole_level
 from loadframe.workloads.render_farm import RenderFarm
@@ -20,7 +22,7 @@ values = st.one_of(st.integers(), st.floats(), st.text(max_size=20), st.booleans
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_defaults_are_within_their_own_ranges(kind: str) -> None:
     options = registry.KINDS[kind].options
-    made: Any = registry.make(kind, {name: default for name, (_, default) in options.items()})
+    made: Any = registry.make(kind, {name: default for name, (_, default) in options.items()}, Allowance(US))
     assert made.kind == kind
     assert made.options == type(made.options)()
 
@@ -32,7 +34,7 @@ def test_an_option_is_either_taken_as_it_is_or_refused_by_name_value_and_range(d
     value = data.draw(st.one_of(values, st.integers(0, 50)))
     rule, _ = registry.KINDS[kind].options[name]
     try:
-        workload: Any = registry.make(kind, {name: value})
+        workload: Any = registry.make(kind, {name: value}, Allowance(US))
     except StudyError as error:
         assert name in error.fact and repr(value) in error.fact
         others = [other for other in registry.KINDS[kind].options if other != name]
@@ -46,25 +48,25 @@ def test_an_option_is_either_taken_as_it_is_or_refused_by_name_value_and_range(d
 
 def test_an_unknown_option_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(StudyError) as caught:
-        registry.make("render-farm", {"table_per_job": 5})
+        registry.make("render-farm", {"table_per_job": 5}, Allowance(US))
     assert "table_per_job" in caught.value.fact
     assert "Did you mean 'tables_per_job'?" in caught.value.remedy
 
 
 def test_an_unknown_kind_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(StudyError) as caught:
-        registry.make("renderfarm", {})
+        registry.make("renderfarm", {}, Allowance(US))
     assert "Did you mean 'render-farm'?" in caught.value.remedy
     assert "job-queue" in caught.value.remedy
 
 
 def test_a_mix_without_any_request_is_refused() -> None:
     with pytest.raises(StudyError, match="nothing to do"):
-        RenderFarm({"dispatch": 0, "report": 0, "submit": 0, "complete": 0, "list": 0})
+        RenderFarm({"dispatch": 0, "report": 0, "submit": 0, "complete": 0, "list": 0}, Allowance(US))
 
 
 def test_a_burst_needs_a_job_that_submits_and_one_that_lists() -> None:
-    burst = registry.make("render-farm-burst", {"listing_jobs": 30})
+    burst = registry.make("render-farm-burst", {"listing_jobs": 30}, Allowance(US))
     with pytest.raises(StudyError, match="2"):
         burst.set_level(None, 1)  # type: ignore[arg-type] # refused before the endpoint matters
 

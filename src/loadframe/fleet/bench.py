@@ -127,8 +127,8 @@ class FleetBench(RealBench):
     # --- the load ---------------------------------------------------------------------------------------------------
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
-        """The driver's cage and user are each host's own."""
-        inner = super()._make_workload(None)
+        """The driver's cage is each host's own; what is prepared from here is, as the driver's user."""
+        inner = super()._make_workload(allowance and Allowance(allowance.user))
         return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
     def _make_target(self, kind: str) -> OnBench:

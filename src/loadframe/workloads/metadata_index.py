@@ -91,7 +91,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
 
     def with_options(self, options: Mapping[str, SettingValue]) -> MetadataIndex:
         """The same workload with other values of some options: a treatment. StudyError for bad ones."""
-        other = type(self)({**asdict(self.options), **options}, self.allowance)
+        other = type(self)({**asdict(self.options), **options}, self._allowance)
         other._prepared = self._prepared
         return other
 

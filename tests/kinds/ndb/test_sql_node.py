@@ -13,7 +13,8 @@ import pytest
 from loadframe.bench.checking import check_study
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
 from loadframe.kinds.ndb.sums import added_up
@@ -180,7 +181,7 @@ def ask(target: NdbSqlTarget, *statements: str) -> list[Any]:
 @pytest.mark.server
 def test_its_tables_are_in_the_cluster_and_survive_a_data_node_and_the_sql_node(target: NdbSqlTarget) -> None:
     rows = ", ".join(f"({number}, '{'x' * 100}')" for number in range(1000))
-    workloads.make("sysbench", {"tables": 1, "table_size": 100}).install(target.endpoint())
+    workloads.make("sysbench", {"tables": 1, "table_size": 100}, Allowance(US)).install(target.endpoint())
     assert "ENGINE=ndbcluster" in ask(target, "SHOW CREATE TABLE sbtest1")[0][1], "its script would name InnoDB"
     made = ask(target, "CREATE TABLE t (id INT PRIMARY KEY, word CHAR(100))", "SHOW CREATE TABLE t")
     assert "ENGINE=ndbcluster" in made[0][1]
@@ -239,7 +240,9 @@ def test_two_of_them_have_the_same_tables_and_share_the_load_out(lease: Lease, t
         endpoint = target.endpoint()
         first, second = endpoint.fronts
         assert first.address == endpoint.address != second.address
-        load = workloads.make("sysbench", {"script": "oltp_point_select", "tables": 1, "table_size": 100})
+        load = workloads.make(
+            "sysbench", {"script": "oltp_point_select", "tables": 1, "table_size": 100}, Allowance(US)
+        )
         load.install(endpoint)
         assert ask(target, "SELECT COUNT(*) FROM sbtest1") == [(100,)]
         before = [asked(one) for one in endpoint.fronts]
