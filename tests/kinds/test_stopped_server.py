@@ -11,7 +11,8 @@ from loadframe.connections.postgres_connection import patient
 from loadframe.errors import TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
 from loadframe.kinds import mysql_control as mariadb_control
 from loadframe.kinds import registry
 from loadframe.kinds.postgres import control as postgres_control
@@ -22,7 +23,7 @@ from loadframe.workloads import databases
 @pytest.mark.server
 @pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.mysql), "postgres"])
 def test_it_is_told_that_the_server_was_stopped(kind: str, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = registry.make(kind, lease=lease, resources=Resources())
+    target = registry.make(kind, lease=lease, resources=Allowance(US))
     target.create()
     try:
         target.start(TargetState({"max_connections": 40}))

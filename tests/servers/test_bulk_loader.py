@@ -17,7 +17,7 @@ import pytest
 from loadframe.errors import WorkloadError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
-from loadframe.host.processes import Allowance, Resources
+from loadframe.host.processes import Allowance
 from loadframe.ingest import store
 from loadframe.ingest.frames import (
     BLOCK,
@@ -46,7 +46,7 @@ CONTENT = Content(1000, sum(range(1000)))
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BulkLoaderTarget]:
     """A loader before two shards, their tables made."""
-    allowances = {name: Resources() for name in ("loader", "shard1", "shard2")}
+    allowances = {name: Allowance(US) for name in ("loader", "shard1", "shard2")}
     with Lease.acquire("tests of the bulk loader") as lease:
         target = BulkLoaderTarget(lease=lease, resources=allowances)
         try:

@@ -146,7 +146,7 @@ def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
     with Lease.acquire("tests of workloads on a cache") as lease:
-        target = targets.make(kind, lease=lease, resources=Resources())
+        target = targets.make(kind, lease=lease, resources=Allowance(US))
         try:
             target.create()
             target.start(TargetState({}))
@@ -177,7 +177,9 @@ def loader_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
     with Lease.acquire("tests of workloads on a bulk loader") as lease:
-        target = BulkLoaderTarget(lease=lease, resources={name: Resources() for name in ("loader", "shard1", "shard2")})
+        target = BulkLoaderTarget(
+            lease=lease, resources={name: Allowance(US) for name in ("loader", "shard1", "shard2")}
+        )
         try:
             target.create()
             target.start(TargetState({"shard_shared_buffers": 32 << 20, "shard_synchronous_commit": "off"}))

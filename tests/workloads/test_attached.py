@@ -49,7 +49,7 @@ def schemas(ask: Ask) -> set[str]:
 def test_it_is_attached_and_its_schema_is_there_only_between_install_and_remove(endpoint: Endpoint, ask: Ask) -> None:
     assert endpoint.attached
     before = schemas(ask)
-    workload = registry.make("oltp", {"rows": 10, "tables": 1})
+    workload = registry.make("oltp", {"rows": 10, "tables": 1}, Allowance(US))
     workload.install(endpoint)
     workload.install(endpoint)
     assert schemas(ask) == before | {"loadframe"}
@@ -63,7 +63,7 @@ def test_a_schema_of_this_name_that_is_not_ours_is_left_alone(endpoint: Endpoint
     ask("CREATE SCHEMA loadframe")
     ask("CREATE TABLE loadframe.precious (id INTEGER)")
     ask("INSERT INTO loadframe.precious VALUES (7)")
-    workload = registry.make("oltp", {"rows": 10, "tables": 1})
+    workload = registry.make("oltp", {"rows": 10, "tables": 1}, Allowance(US))
     with pytest.raises(TargetError, match="'loadframe' already") as caught:
         workload.install(endpoint)
     assert "DROP" in caught.value.remedy
@@ -76,7 +76,7 @@ def test_a_schema_of_this_name_that_is_not_ours_is_left_alone(endpoint: Endpoint
 @pytest.mark.server
 def test_only_the_run_that_made_it_drops_it(endpoint: Endpoint, ask: Ask) -> None:
     """Whatever runs or has ended: the mark alone says whose a schema is."""
-    workload = registry.make("oltp", {"rows": 10, "tables": 1})
+    workload = registry.make("oltp", {"rows": 10, "tables": 1}, Allowance(US))
     workload.install(endpoint)
     other = ownership.marked(endpoint, ownership.new_mark())
     with pytest.raises(TargetError, match="'loadframe' already"):
@@ -103,7 +103,7 @@ def test_an_empty_one_that_a_killed_run_may_have_begun_is_named_and_left(attache
 
 @pytest.mark.server
 def test_what_another_user_keeps_in_it_is_not_dropped(attached_postgres: Endpoint, postgres_server: Endpoint) -> None:
-    workload = registry.make("oltp", {"rows": 10, "tables": 1})
+    workload = registry.make("oltp", {"rows": 10, "tables": 1}, Allowance(US))
     workload.install(attached_postgres)
     with postgres.connected(postgres_server, "a test") as owner:
         for statement in ("CREATE SCHEMA theirs", "CREATE VIEW theirs.seen AS SELECT id FROM loadframe.oltp_1"):
@@ -123,7 +123,7 @@ def test_pgbench_touches_no_table_of_the_same_name(attached_postgres: Endpoint) 
         connection.execute("CREATE SCHEMA others")
         connection.execute("CREATE TABLE others.pgbench_accounts AS SELECT 7 AS aid")
         connection.execute("ALTER ROLE CURRENT_USER SET search_path = others")
-    workload = registry.make("pgbench", {"scale": 1})
+    workload = registry.make("pgbench", {"scale": 1}, Allowance(US))
     try:
         workload.install(attached_postgres)
         workload.set_level(attached_postgres, 1)

@@ -10,7 +10,8 @@ import pytest
 
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.leases import Lease
-from loadframe.host.processes import Resources
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.mariadb.target import MariadbTarget
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.workloads import farm
@@ -27,7 +28,7 @@ ONLY: dict[str, SettingValue] = {"dispatch": 0, "report": 0, "submit": 0, "compl
 
 
 def prepared(kind: str, endpoint: Endpoint, level: float, options: dict[str, SettingValue]) -> Workload:
-    workload = make(kind, options)
+    workload = make(kind, options, Allowance(US))
     workload.install(endpoint)
     workload.set_level(endpoint, level)
     return workload
@@ -154,7 +155,7 @@ def test_a_lost_connection_ends_the_driver_with_the_servers_words(
 ) -> None:
     burst = kind == "render-farm-burst"
     # In a chain of jobs that submit one job each, all workers but one wait for the others.
-    workload = make(kind, {"threads": 3, "tables_per_job": 1} | ({"fan_out": 1} if burst else {}))
+    workload = make(kind, {"threads": 3, "tables_per_job": 1} | ({"fan_out": 1} if burst else {}), Allowance(US))
     level = 3000 if burst else 40
     workload.install(farm_server)
     workload.set_level(farm_server, level)
