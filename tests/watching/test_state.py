@@ -102,7 +102,7 @@ def test_a_field_that_is_missing_or_that_nothing_knows_is_refused(learned: dict[
         ('{"schema":"loadframe.watch/1","n":3}', "is no table"),
         ('{"schema":"loadframe.watch/1","n":"x","model":{"series":7}}', "fields than series, days"),
         ('{"schema":"loadframe.watch/1","n":18446744073709551615,"boot":[],"model":[]}', "is no table"),
-        (None, "directory"),
+        (None, "is a folder"),
     ],
 )
 def test_what_cannot_be_used_is_said_and_learned_again(

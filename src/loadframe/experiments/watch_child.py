@@ -10,22 +10,24 @@ The process that stays is light because numpy, zstandard and TLS are imported he
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from loadframe.errors import LoadframeError, RecordingError, StudyError, UserError
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.formats.watch_days import Observed, observed
+from loadframe.system.files import Folder, Whose
 
 POSTED_WITHIN_S = 20.0
 MOST_ANSWER = 1 << 16
 LEVEL = 9
 """Of zstd. A day of samples every 10 s, 6 MB, takes half a second."""
-PIECE = 1 << 20
+LARGEST = 256 << 20
+"""Bytes of a compacted day; at a sample a second it has 5 MiB."""
 ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120
 """Within the first two hours rows of a minute are too few: jobs that are added within ten minutes are ten of them."""
 
@@ -80,35 +82,22 @@ def compact(file: Path) -> None:
     disk does not take it; a day that is being written to is left alone."""
     import zstandard
 
-    target = file.with_name(f"{file.name}.zst")
-    aside = file.with_name(f"{file.name}.zst.tmp")
+    files, packed = Folder(file.parent, Whose.OURS, RecordingError, what="watch folder"), f"{file.name}.zst"
     try:
-        source = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        source = files.descriptor(file.name)
     except FileNotFoundError:
         return
     try:
         fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with suppress(FileNotFoundError):
-            aside.unlink()
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as out, os.fdopen(source, "rb", closefd=False) as lines:
-            if target.exists():
-                with target.open("rb") as before:
-                    while piece := before.read(PIECE):
-                        out.write(piece)
-            zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).copy_stream(lines, out)
-            out.flush()
-            os.fsync(out.fileno())
-        aside.replace(target)
-        file.unlink()
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.fsync(folder)
-        os.close(folder)
+        whole = io.BytesIO(files.read(packed, LARGEST) if files.exists(packed) else b"")
+        whole.seek(0, os.SEEK_END)
+        with os.fdopen(source, "rb", closefd=False) as lines:
+            zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).copy_stream(lines, whole)
+        files.replace(packed, whole.getbuffer(), mode=0o600)
+        files.remove(file.name)
     except BlockingIOError:
         return
     except OSError as error:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
         raise RecordingError(f"{file} cannot be compacted: {error.strerror}.", remedy="Free some space.") from error
     finally:
         os.close(source)

@@ -26,7 +26,7 @@ from loadframe.experiments.watch_journal import Journal
 from loadframe.experiments.watch_ledger import Ledger
 from loadframe.experiments.watch_model import Model
 from loadframe.formats.observed import import_observed
-from loadframe.formats.watch_days import DAY, SCHEMA, observed
+from loadframe.formats.watch_days import SCHEMA, observed
 from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
 from loadframe.model.watch import WatchPlan
@@ -91,12 +91,16 @@ def begin_from(
     load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
     rows = _read(files, mapping)
     _check_times(rows)
-    _check_empty(folder)
     model = Model(load.rpartition(".")[2].replace("_", " ") or "load", titles)
     times = _Times()
     times.at_s = rows.time_s[0]
     journal = Journal(folder, times)
     try:
+        if journal.days():
+            raise RunError(
+                f"{folder} has days of a watch already; rows from before them cannot be put in front",
+                remedy="Import into a new folder (--folder), and watch on in that.",
+            )
         journal.write("head", _head(rows, plan.subject, load))
         for at, at_s in enumerate(rows.time_s):
             times.at_s = at_s
@@ -256,14 +260,6 @@ def _check_times(rows: Observed) -> None:
         raise SampleError(
             f"The last row of {rows.name} is at {moment} UTC, which is in the future",
             remedy="Correct its times; seconds or milliseconds since 1970, or ISO 8601.",
-        )
-
-
-def _check_empty(folder: Path) -> None:
-    if folder.is_dir() and any(DAY.fullmatch(entry.name) for entry in folder.iterdir()):
-        raise RunError(
-            f"{folder} has days of a watch already; rows from before them cannot be put in front",
-            remedy="Import into a new folder (--folder), and watch on in that.",
         )
 
 

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
-from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, parse_line, read_day
+from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
+from loadframe.system.files import PART, Folder, Whose
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
@@ -24,6 +25,7 @@ DAY_S = 86400
 SYNC_EVERY_S = 300.0
 """A kill of the process loses nothing that was written; what a power failure may lose is this much."""
 LARGEST_STATE = 16 << 20
+PRIVATE, MOST_NAMES = 0o600, 10_000
 MOST_LINES = 1 << 53
 """A number of a line from which on it was never one."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -68,9 +70,11 @@ class Journal:
         self._descriptor: int | None = None
         self._torn = False
         self._synced_s = clocks.monotonic()
+        self.files = Folder(folder, Whose.OURS, what="watch folder")
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self.files.make_private(is_ours)
+            self.files.remove_torn()
+            self._lock = self.files.appending(LOCK, PRIVATE)
         except OSError as error:
             raise MachineError(
                 f"The watch folder {folder} cannot be written: {error.strerror}", remedy="Name another with --folder."
@@ -119,28 +123,30 @@ class Journal:
         """Whether the next line begins another file than the last one."""
         return self._clocks.wall() // DAY_S != self._day_number
 
+    def days(self) -> list[str]:
+        """The names of all day files."""
+        with suppress(OSError):  # a folder that cannot be read is said by the next line that it does not take
+            return [name for name in self.files.names(MOST_NAMES) if DAY.fullmatch(name)]
+        return []
+
     def ended_days(self) -> list[Path]:
         """Files of days that are over and not compacted yet."""
-        with suppress(OSError):
-            names = sorted(entry.name for entry in self.folder.iterdir())
-            return [self.folder / n for n in names if DAY.fullmatch(n) and n.endswith(TODAY) and n[:10] != self._day]
-        return []
+        return [self.folder / name for name in self.days() if name.endswith(TODAY) and name[:10] != self._day]
 
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
         """Remove the oldest days until no more than these are left; (the days, their bytes). Days are counted by what
         is there and not by the clock: one that is set to another year removes nothing. The day in progress stays."""
-        files: dict[str, list[tuple[Path, int]]] = {}
+        files: dict[str, dict[str, int]] = {}
         removed, freed = list[str](), 0
-        with suppress(OSError):  # a folder that cannot be read is said by the next line that it does not take
-            for entry in os.scandir(self.folder):
-                if DAY.fullmatch(entry.name):
-                    files.setdefault(entry.name[:10], []).append((Path(entry.path), entry.stat().st_size))
-            left = sum(size for one in files.values() for _, size in one)
+        for name in self.days():
+            files.setdefault(name[:10], {})[name] = self.files.state_of(name)[0]
+        left = sum(sum(one.values()) for one in files.values())
+        with suppress(OSError):
             for day in sorted(files):
                 if day == self._day or (len(files) - len(removed) <= keep_days and left <= keep_bytes):
                     continue
-                for path, size in files[day]:
-                    path.unlink()
+                for name, size in files[day].items():
+                    self.files.remove(name)
                     left, freed = left - size, freed + size
                 removed.append(day)
         return removed, freed
@@ -149,29 +155,20 @@ class Journal:
 
     def keep(self, state: Mapping[str, Any]) -> bool:
         """Write what was learned, whole or not at all; False where the disk does not take it."""
-        aside = self.folder / f"{STATE}.tmp"
         try:
-            aside.unlink(missing_ok=True)
-            descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(write_json({"schema": SCHEMA, "n": self.n, **state}).encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            aside.replace(self.folder / STATE)
+            self.files.replace(STATE, write_json({"schema": SCHEMA, "n": self.n, **state}).encode(), mode=PRIVATE)
         except OSError:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
             return False
         return True
 
     def kept(self) -> tuple[dict[str, Any] | None, str]:
         """What was learned before, None where nothing was or it cannot be used; and what is wrong with it, in words."""
         try:
-            descriptor = os.open(self.folder / STATE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as stream:
-                data = parse_json(stream.read(LARGEST_STATE + 1))
+            data = parse_json(self.files.read(STATE, LARGEST_STATE))
         except FileNotFoundError:
             return None, ""
+        except RunError as error:
+            return None, error.fact
         except (OSError, JsonError) as error:
             return None, str(getattr(error, "strerror", None) or error)[:100]
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
@@ -193,17 +190,16 @@ class Journal:
             self._open_day()
 
     def _open_day(self) -> None:
-        path = self.folder / f"{self._day}{TODAY}"
         for _ in range(2):
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                descriptor = self.files.appending(f"{self._day}{TODAY}", PRIVATE)
                 fcntl.flock(descriptor, fcntl.LOCK_SH)  # who compacts days leaves this one alone
                 status = os.fstat(descriptor)
                 if status.st_nlink == 0:  # it was compacted in this moment
                     os.close(descriptor)
                     continue
                 self._torn = status.st_size > 0 and os.pread(descriptor, 1, status.st_size - 1) != b"\n"
-            except OSError:
+            except (OSError, RunError):  # the line is lost, and counted
                 return
             self._descriptor = descriptor
             return
@@ -237,22 +233,24 @@ class Journal:
     def _last_line(self) -> tuple[int, float, float] | None:
         """(n, at_s, up_s) of the last line that was written; None in a new folder. Sets n."""
         found: list[tuple[int, float, float]] = []
-        names = sorted(entry.name for entry in self.folder.iterdir() if DAY.fullmatch(entry.name))
+        names = self.days()
         for name in [each for each in names if each.endswith(TODAY)] or names[-1:]:
-            path = self.folder / name
-            lines = read_day(path) if not name.endswith(TODAY) else map(parse_line, _tail(path))
-            found += [(line.n, line.at_s, line.up_s) for line in lines if line is not None]
+            text = DayText(self.files, name, Budget(self.folder)) if not name.endswith(TODAY) else self._tail(name)
+            found += [(line.n, line.at_s, line.up_s) for line in map(parse_line, text) if line is not None]
         last = max(found, default=None)
         kept, _ = self.kept()
         told = kept.get("n") if kept is not None else None
         self.n = max(last[0] if last else 0, told if type(told) is int and told < MOST_LINES else 0)
         return last
 
+    def _tail(self, name: str) -> list[bytes]:
+        start = max(0, self.files.state_of(name)[0] - TAIL_BYTES)
+        return self.files.read_from(name, start, TAIL_BYTES).splitlines(keepends=True)
 
-def _tail(path: Path) -> list[bytes]:
-    with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
-        return stream.read().splitlines(keepends=True)
+
+def is_ours(name: str) -> bool:
+    """Whether a watch has given a file this name."""
+    return name in (LOCK, STATE) or DAY.fullmatch(name) is not None or PART.fullmatch(name) is not None
 
 
 def day_of(at_s: float) -> str:

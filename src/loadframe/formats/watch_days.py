@@ -1,8 +1,9 @@
 """The day files of a watch folder (docs/watching.md, loadframe.watch/1): the one reader of them, and a table of what
 was observed.
 
-A watcher that was killed leaves a last line without its end; it is left out. Light: the lasting process of a watch
-reads its own last lines with this module; zstandard is imported where a compacted day is read.
+A watcher that was killed leaves a last line without its end; it is left out. A folder may be a stranger's: what reading
+it may take grows with its bytes on the disk. Light: the lasting process of a watch reads its own last lines with this
+module; zstandard is imported where a compacted day is read.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from typing import Any
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.system.files import Folder, Whose
 
 SCHEMA = "loadframe.watch/1"
 TODAY, COMPACT = ".jsonl", ".jsonl.zst"
 DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(\.jsonl|\.jsonl\.zst)")
-LONGEST_LINE = 1 << 20
-"""Bytes. The longest of ours, a ledger of all limits, has some 10 KiB."""
-LARGEST_DAY = 512 << 20
-"""Bytes of a day once it is decompressed; at a sample a second it has 70 MiB."""
-MOST_DAYS = 4000
+LONGEST_LINE = 1 << 18
+"""Bytes. The longest of ours, a sample of a service that tells 2,000 counters, has some 100 KiB."""
+FREE, PER_BYTE = 4 << 20, 60
+"""What reading a folder may take, in units of some 20 ns of CPU time: a part that every folder has, and a part for each
+of its bytes on the disk. A day at a sample every ten seconds, compacted, takes 35 for each byte."""
+PER_LINE, PER_VALUE = 300, 16
+"""What a line, and a value in it, take besides their bytes."""
+LARGEST_WINDOW = 1 << 23
+"""Bytes that a decompressor keeps; a frame of ours has 4 MiB of them."""
+MOST_DAYS, MOST_LIMITS = 4000, 400
+"""Loadframe itself knows 174 limits."""
+PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +71,62 @@ class Observed:
     use: dict[str, list[float | None]] = field(default_factory=dict)
 
 
+class Budget:
+    """What reading one folder may still take; it grows with what is read from the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._left = folder, float(FREE)
+
+    def read_from_disk(self, size: int) -> None:
+        """So many bytes of the folder are read next."""
+        self._left += PER_BYTE * size
+
+    def take(self, text: bytes) -> None:
+        """This text is read. RecordingError where it is more than such a folder may have."""
+        self._left -= len(text) + PER_LINE + PER_VALUE * text.count(b",")
+        if self._left < 0:
+            raise RecordingError(
+                f"The days in {self._folder} hold far more than their size on the disk: no more of them is read.",
+                remedy="Remove the compacted days (*.zst) that are larger once they are decompressed than a watch's.",
+            )
+
+
+def opened(folder: Path) -> Folder:
+    """A watch folder that the user named."""
+    return Folder(folder, Whose.NAMED, RecordingError, what="watch folder")
+
+
 def days(folder: Path) -> tuple[WatchDay, ...]:
     """The days of a watch folder in order of time. RecordingError where it cannot be read, or holds no day."""
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except OSError as error:
-        raise RecordingError(
-            f"The watch folder {folder} cannot be read: {error.strerror}.", remedy="Name the folder of a watch."
-        ) from error
-    found: dict[str, list[Path]] = {}
-    for name in sorted(names, key=lambda each: (each[:10], each.endswith(TODAY))):
+    return _days(opened(folder))
+
+
+def _days(files: Folder) -> tuple[WatchDay, ...]:
+    found: dict[str, list[str]] = {}
+    for name in sorted(files.names(2 * MOST_DAYS), key=lambda each: (each[:10], each.endswith(TODAY))):
         if (match := DAY.fullmatch(name)) is not None:
-            found.setdefault(match[1], []).append(folder / name)
+            found.setdefault(match[1], []).append(name)
     if not found:
         raise RecordingError(
-            f"{folder} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
+            f"{files.path} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
         )
     return tuple(
-        WatchDay(day, tuple(files), sum(_size(file) for file in files))
-        for day, files in list(found.items())[-MOST_DAYS:]
+        WatchDay(day, tuple(files.path / name for name in names), sum(files.state_of(name)[0] for name in names))
+        for day, names in list(found.items())[-MOST_DAYS:]
     )
 
 
 def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:
     """The lines of all days, in the order in which they were written on each day. kinds: only these; none: all.
     since_s: days before this moment (wall clock) are passed over, and earlier lines too. RecordingError for a folder
-    that is none, a file that cannot be read, and one of another schema."""
-    for day in days(folder):
+    that is none, a file that cannot be read, one of another schema, and for more than a Budget has."""
+    files, budget = opened(folder), Budget(folder)
+    for day in _days(files):
         if since_s is not None and _end_of(day.day) < since_s:
             continue
         highest = 0
         for file in day.files:
-            for line in read_day(file):
+            for line in filter(None, map(parse_line, DayText(files, file.name, budget))):
                 if line.n <= highest:  # a day that was compacted just when the machine failed has its lines twice
                     continue
                 highest = line.n
@@ -103,33 +136,40 @@ def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = 
                     yield line
 
 
-def read_day(file: Path) -> Iterator[WatchLine]:
-    """The lines of one file. What is no line of ours, such as a torn one, is left out. RecordingError."""
-    try:
-        with _opened(file) as stream:
-            taken = 0
-            while text := stream.readline(LONGEST_LINE):
-                taken += len(text)
-                if taken > LARGEST_DAY:
-                    raise RecordingError(f"{file} has more than {LARGEST_DAY >> 20} MiB.", remedy="Remove it.")
-                if (line := parse_line(text)) is not None:
-                    yield line
-    except OSError as error:
-        raise RecordingError(f"{file} cannot be read: {error.strerror or error}.", remedy="Check the disk.") from error
+class DayText:
+    """The lines of one file, as they stand there with their ends; of one that is longer than LONGEST_LINE, pieces. at:
+    how many bytes of it, decompressed, were passed; those before `start` are not given. RecordingError."""
 
+    def __init__(self, files: Folder, name: str, budget: Budget, start: int = 0) -> None:
+        self._files, self._name, self._budget, self._start = files, name, budget, start
+        self.at = 0
 
-def tail(file: Path, offset: int) -> tuple[list[WatchLine], int]:
-    """The lines of today's file behind this offset, and the offset behind the last whole one: call it again with that.
-    RecordingError where the file cannot be read; it is renamed once its day has ended."""
-    try:
-        with file.open("rb") as stream:
-            stream.seek(offset)
-            data = stream.read(LONGEST_LINE * 8)
-    except OSError as error:
-        raise RecordingError(f"{file} cannot be read: {error.strerror}.", remedy="Read the folder again.") from error
-    whole = data[: data.rfind(b"\n") + 1]
-    found = [line for text in whole.splitlines() if (line := parse_line(text + b"\n")) is not None]
-    return found, offset + len(whole)
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            with self._stream() as stream:
+                while self.at < self._start and (text := stream.read(min(PIECE_BYTES, self._start - self.at))):
+                    self.at += len(text)
+                while text := stream.readline(LONGEST_LINE):
+                    self._budget.take(text)
+                    self.at += len(text)
+                    yield text
+        except OSError as error:
+            path = self._files.path / self._name
+            raise RecordingError(f"{path} cannot be read: {error.strerror or error}.", remedy="Check it.") from error
+
+    def _stream(self) -> io.BufferedReader:
+        descriptor = self._files.descriptor(self._name)
+        size, stream = os.fstat(descriptor).st_size, os.fdopen(descriptor, "rb")
+        if not self._name.endswith(COMPACT):
+            self.at = stream.seek(min(self._start, size))
+            self._budget.read_from_disk(size - self.at)
+            return stream
+        import zstandard
+
+        self._budget.read_from_disk(size)
+        unpacking = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        reader = unpacking.stream_reader(stream, read_across_frames=True, closefd=True)
+        return io.BufferedReader(_Damaged(reader, zstandard.ZstdError))
 
 
 def parse_line(text: bytes) -> WatchLine | None:
@@ -204,32 +244,15 @@ class _Gathered:
         table.load.append(means.get("load"))
         table.throughput.append(means.get("throughput"))
         table.response_s.append(means.get("response_s"))
-        for name in {name[4:] for name in means if name.startswith("use.")} | table.use.keys():
-            table.use.setdefault(name, [None] * rows).append(means.get(f"use.{name}"))
+        for name in (name[4:] for name in means if name.startswith("use.")):
+            if name not in table.use and len(table.use) < MOST_LIMITS:
+                table.use[name] = [None] * rows
+        for name, shares in table.use.items():
+            shares.append(means.get(f"use.{name}"))
 
 
 def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:  # it was compacted in this moment
-        return 0
-
-
-def _opened(file: Path) -> io.BufferedReader:
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    stream = os.fdopen(descriptor, "rb")
-    if not file.name.endswith(COMPACT):
-        return stream
-    import zstandard
-
-    reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-        stream, read_across_frames=True, closefd=True
-    )
-    return io.BufferedReader(_Damaged(reader, zstandard.ZstdError))
 
 
 class _Damaged(io.RawIOBase):
@@ -267,14 +290,15 @@ __all__ = [
     "COMPACT",
     "SCHEMA",
     "TODAY",
+    "Budget",
+    "DayText",
     "Observed",
     "WatchDay",
     "WatchLine",
     "days",
     "lines",
     "observed",
+    "opened",
     "parse_line",
-    "read_day",
     "table_of",
-    "tail",
 ]

@@ -18,7 +18,7 @@ import shutil
 import stat
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -31,7 +31,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
-PIECE_BYTES = 1 << 20
+PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """What a file is called while it is written."""
 NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
@@ -143,6 +143,24 @@ class Folder:
                 remedy="Choose a place that only you can write.",
             )
 
+    def make_private(self, ours: Callable[[str], bool]) -> None:
+        """Hold a folder of OURS that is closed to all others, made where there is none, with those above it. One that
+        is open to others is closed if all names in it are ours, and refused otherwise."""
+        self._check_text()
+        if weak_point(self.path) is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self.path.mkdir(mode=0o700)
+        self.open()
+        if os.fstat(self._descriptor).st_mode & 0o077:
+            if strange := next((name for name in self.names(MOST_NAMES) if not ours(name)), None):
+                raise self._refusal(
+                    f"the {self._what} {self.path} is open to other users, and {strange[:100]!a} in it is not a "
+                    f"{self._what}'s",
+                    remedy="Name a new folder.",
+                )
+            os.fchmod(self._descriptor, 0o700)
+
     def _check_text(self) -> None:
         """Refused where no record could hold the path."""
         if (why := why_no_text(self.path)) is not None:
@@ -245,6 +263,11 @@ class Folder:
         if not stat.S_ISREG(found.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(found.st_mode)), "no file")
             raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
+        if self.whose is Whose.OURS and not self._of_owner(found):
+            raise self._refusal(
+                f"{self.path / name} belongs to {user(found.st_uid)}, and Loadframe acts on what is in this folder",
+                remedy="Look at it, then remove it.",
+            )
         if not (self._of_owner(found) or found.st_mode & stat.S_IROTH):
             raise self._refusal(
                 f"{self.path / name} does not belong to its folder's owner, and it is not readable for all",
@@ -256,7 +279,9 @@ class Folder:
 
     # --- writing
 
-    def replace(self, name: str, data: bytes, *, mode: int | None = None, like: os.stat_result | None = None) -> None:
+    def replace(
+        self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
+    ) -> None:
         """A whole file at once: on the disk complete when this returns, or as it was before. mode: None for FILE_MODE
         less our umask. like: with the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
@@ -295,7 +320,7 @@ class Folder:
     def append(self, name: str, data: bytes) -> None:
         """At the end of a file, which is made where there is none; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, os.O_APPEND | os.O_CREAT)
+            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 began = os.fstat(descriptor).st_size == 0
                 _write(descriptor, data)
@@ -305,10 +330,15 @@ class Folder:
             if began:
                 os.fsync(folder)
 
+    def appending(self, name: str, mode: int = FILE_MODE) -> int:
+        """A file, made where there is none, open for reading and for writing at its end; the caller closes it."""
+        with self._place(name) as (folder, leaf):
+            return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
+
     def cut(self, name: str, length: int) -> None:
         """Keep the first bytes of a file."""
         with self._place(name) as (folder, leaf):
-            descriptor = self._to_write(folder, leaf, name, 0)
+            descriptor = self._to_write(folder, leaf, name, os.O_WRONLY)
             try:
                 os.ftruncate(descriptor, length)
                 os.fsync(descriptor)
@@ -359,11 +389,11 @@ class Folder:
             finally:
                 os.close(descriptor)
 
-    def _to_write(self, folder: int, leaf: str, name: str, flags: int) -> int:
+    def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
         """What is written in place must be a file, and have no other name somewhere."""
         with suppress(FileNotFoundError):
             self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
-        descriptor = os.open(leaf, os.O_WRONLY | flags | _FILE, FILE_MODE, dir_fd=folder)
+        descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
         try:
             found = os.fstat(descriptor)
             self._check_regular(found, name)
@@ -446,7 +476,7 @@ def _remove_parts(folder: int) -> None:
                 os.close(descriptor)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
