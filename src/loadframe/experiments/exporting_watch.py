@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy
 import polars
 
 from loadframe.errors import RunError
 from loadframe.formats.plain_numbers import LARGEST
 from loadframe.formats.said import words
-from loadframe.formats.watch_days import DAY, WatchLine, lines
+from loadframe.formats.watch_days import DAY, WatchLine, days, lines
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import openmetrics_watch, tables
 
 MOST_ROWS = 2_000_000
 """At a sample every ten seconds, of 230 days."""
 MOST_COLUMNS = 2_000
+CELLS, CELLS_PER_BYTE = 1_000_000, 4
+"""Of a table of samples, and of it for each byte of the folder. A day compacted has 0.7 of them for each."""
 SAMPLE = {
     "n": polars.Int64,
     "kind": polars.String,
@@ -82,28 +87,45 @@ def _openmetrics(folder: Path) -> bytes:
 
 
 def _samples(folder: Path) -> polars.DataFrame:
-    rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
-    for line in _bounded(folder, ("sample", "unit")):
+    """By columns of eight bytes a cell: as rows of Python objects a year would not fit into the memory."""
+    texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
+    measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
+    most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))
+    for count, line in enumerate(_bounded(folder, ("sample", "unit"))):
         row = _sample(line)
-        names |= dict.fromkeys(row)
-        rows.append(row)
-        if len(names) > MOST_COLUMNS:
-            raise RunError(f"{folder} has more than {MOST_COLUMNS:,} metrics", remedy="Read its day files.")
-    measured = sorted(names.keys() - SAMPLE.keys())
-    return _frame(rows, {**SAMPLE, **dict.fromkeys(measured, polars.Float64)})
+        measured |= {name: array("d", [nan]) * count for name in row.keys() - measured.keys() - texts.keys()}
+        if len(measured) > MOST_COLUMNS or len(measured) * (count + 1) > most:
+            raise RunError(
+                f"{folder} has {len(measured):,} metrics, most of which few of its samples have: a table of them is "
+                "far larger than the folder",
+                remedy="Read its day files.",
+            )
+        for name, values in texts.items():
+            values.append(row.get(name))
+        for name, column in measured.items():
+            column.append(row.get(name, nan))
+    order = [*SAMPLE, *sorted(measured.keys() - SAMPLE.keys())]
+    return polars.DataFrame(
+        [
+            polars.Series(name, texts[name], dtype=SAMPLE[name])
+            if name in texts
+            else polars.Series(name, numpy.frombuffer(measured[name])).fill_nan(None)
+            for name in order
+        ]
+    )
 
 
 def _sample(line: WatchLine) -> dict[str, Any]:
     data = line.data
     common = {"n": line.n, "kind": line.kind, "at_s": line.at_s, "up_s": line.up_s, "error": _text(data.get("error"))}
     numbers = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
+    known = {key: _number(data.get(field)) for key, field in numbers.items()}
     shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
     measured = {**shares, **_table(data.get("values"))}
     return {
         **{str(key): value for key, one in measured.items() if (value := _number(one)) is not None},
+        **{key: value for key, value in known.items() if value is not None},
         **common,
-        **{key: _number(data.get(field)) for key, field in numbers.items()},
     }
 
 

@@ -1,11 +1,10 @@
 """What the page shows of a watch: its last day, minute by minute, what it expects, and its alarms.
 
-docs/watching.md says what a watch folder holds. Its lines are read here without following a link; a kind or a field
-that is not known, or has another form, is left out."""
+docs/watching.md says what a watch folder holds. A kind or a field that is not known, or has another form, is left out.
+The folder may be a stranger's: what is kept of it is bounded line by line, and what reading it takes by its Budget."""
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import re
@@ -13,26 +12,25 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
 
-import zstandard
-
-from loadframe.errors import RunError, UserError
+from loadframe.errors import RecordingError, UserError
 from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.runs.progress_log import is_locked
 from loadframe.system.files import Folder
 
 WATCH = "loadframe.live-watch/1"
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl(\.zst)?")
-COMPACT = ".zst"
 LOCK = "watch.lock"
-PIECE_BYTES = 1 << 20
-MOST_BYTES = 64 << 20
-"""Of a day, decompressed: at a sample every ten seconds it has 10 MiB."""
 MINUTE_S = 60
-MOST_MINUTES, MOST_EVENTS, MOST_LIMITS = 1440, 100, 100
+MOST_MINUTES, MOST_EVENTS, MOST_USES, MOST_LIMITS = 1440, 100, 100, 400
+"""Of a day, of alarms and of gaps, of the uses of a sample, and of all limits, of which Loadframe itself knows 174."""
+LONGEST_EVENT = 1 << 14
+"""Bytes of a line of which all is kept: an alarm has some 2 KiB."""
+LONGEST_WORD, LONGEST_SENTENCE = 100, 500
 EARLIER_DAYS = 31
 """Of the days before the last two the alarms are shown, and when the watch began."""
 OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
@@ -40,6 +38,7 @@ FEW_MINUTES, MOST_RECENT = 10, 120
 """A watch of so few minutes is shown by its samples, the last ones of them."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
 """Of the limits that a sample names; those that a study declares are told by the line `ledger`."""
+EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
 OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_bytes")
 Change = dict[str, Any]
@@ -59,10 +58,11 @@ class WatchView:
         self._ended = False
         self._storage = storage
         self._days: dict[str, _Day] = {}
+        self._budget = Budget(storage.path)
         self._minute: _Minute | None = None
         self.heading: Change = {}
         self.minutes: dict[int, Change] = {}
-        self.recent: deque[Change] = deque(maxlen=MOST_RECENT)
+        self._recent: deque[tuple[float, _Minute]] = deque(maxlen=MOST_RECENT)
         self.limits: dict[str, Change] = {}
         self.alarms: list[Change] = []
         self.gaps: list[Change] = []
@@ -74,6 +74,11 @@ class WatchView:
     def over(self) -> bool:
         """It may begin again in its folder at any time."""
         return False
+
+    @property
+    def recent(self) -> list[Change]:
+        """The last samples, each as a minute is told."""
+        return [{**sample.told(), "at_s": at_s} for at_s, sample in self._recent]
 
     def row(self) -> Change:
         """The watch in the list."""
@@ -101,6 +106,7 @@ class WatchView:
             if not self.error:
                 self.error = str(error)
                 touched.add("error")
+        self._end_minute()
         self._forget()
         found = {name: each for name, each in self.whole().items() if name in touched}
         if "minutes" in touched and self._told_minutes:
@@ -118,7 +124,7 @@ class WatchView:
             "status": self.status,
             "heading": self.heading,
             "minutes": list(self.minutes.values()),
-            "recent": list(self.recent) if len(self.minutes) <= FEW_MINUTES else [],
+            "recent": self.recent if len(self.minutes) <= FEW_MINUTES else [],
             "limits": self.limits,
             "alarms": self.alarms,
             "gaps": self.gaps,
@@ -136,11 +142,11 @@ class WatchView:
             case "head":
                 self._ended = False
                 self.heading = {
-                    "subject": str(line.get("subject", "")),
-                    "load": _what(str(line.get("load", "load"))),
+                    "subject": str(line.get("subject", ""))[:LONGEST_SENTENCE],
+                    "load": _what(str(line.get("load", "load"))[:LONGEST_WORD]),
                     "interval_s": _number(line.get("interval_s")),
                     "every_s": _number(line.get("every_s")),
-                    "host": str(line.get("host", "")),
+                    "host": str(line.get("host", ""))[:LONGEST_WORD],
                     "since": self.heading.get("since") or _iso(at_s),
                 }
                 return {"heading"}
@@ -158,9 +164,11 @@ class WatchView:
                 return {"model", "limits"}
             case "alarm":
                 self.alarms.append({"at_s": at_s, **{name: line.get(name) for name in OF_AN_ALARM}})
+                del self.alarms[:-MOST_EVENTS]
                 return {"alarms"}
             case "gap":
                 self.gaps.append({name: line.get(name) for name in ("from_s", "to_s", "seconds", "reason", "words")})
+                del self.gaps[:-MOST_EVENTS]
                 return {"gaps"}
             case "cost":
                 self.cost = {name: _number(line.get(name)) for name in OF_THE_COST}
@@ -170,32 +178,45 @@ class WatchView:
         return set()
 
     def _sample(self, line: Mapping[str, Any], at_s: float) -> set[str]:
-        minute = int(at_s // MINUTE_S)
-        if self._minute is None or self._minute.number != minute:
-            self._minute = _Minute(minute)
+        number = int(at_s // MINUTE_S)
+        if self._minute is None or self._minute.number != number:
+            self._end_minute()
+            self._minute = _Minute(number)
         shares = _shares(line.get("use"))
         self._minute.take(line, shares)
-        self.minutes[minute] = self._minute.told()
-        alone = _Minute(minute)
+        alone = _Minute(number)
         alone.take(line, shares)
-        self.recent.append({**alone.told(), "at_s": at_s})
+        self._recent.append((at_s, alone))
         for name, share in shares.items():
-            known = self.limits.setdefault(name, {"title": TITLES.get(name, name.replace("_", " "))})
+            known = self._known_limit(name)
+            known.setdefault("title", TITLES.get(name, name.replace("_", " ")))
             known["share"] = round(share, 4)
         return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
 
+    def _end_minute(self) -> None:
+        """What the minute in progress is so far."""
+        if self._minute is not None:
+            self.minutes[self._minute.number] = self._minute.told()
+            if len(self.minutes) > 2 * MOST_MINUTES:
+                self._forget()
+
     def _limit(self, one: Mapping[str, Any]) -> None:
-        known = self.limits.setdefault(str(one.get("id", "")), {})
-        known["title"] = str(one.get("title") or one.get("id", ""))
-        known |= {name: one[name] for name in ("unit", "status", "at_load", "at_s") if name in one}
+        limit = str(one.get("id", ""))[:LONGEST_WORD]
+        known = self._known_limit(limit)
+        known["title"] = str(one.get("title") or limit)[:LONGEST_SENTENCE]
+        known |= {name: str(one[name])[:LONGEST_WORD] for name in ("unit", "status") if name in one}
+        known |= {name: _numbers(one[name]) for name in ("at_load", "at_s") if name in one}
         use, ceiling = _number(one.get("use")), _number(one.get("ceiling"))
         if use is not None and ceiling:
             known |= {"use": use, "ceiling": ceiling, "share": round(use / ceiling, 4)}
 
+    def _known_limit(self, name: str) -> Change:
+        """What is known of a limit; of one beyond the first MOST_LIMITS nothing is kept."""
+        return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
+
     def _forget(self) -> None:
         last = 0 if self._minute is None else self._minute.number  # a clock that was set back begins again there
         self.minutes = {at: told for at, told in self.minutes.items() if last - MOST_MINUTES < at <= last}
-        self.alarms, self.gaps = self.alarms[-MOST_EVENTS:], self.gaps[-MOST_EVENTS:]
 
     # --- files
 
@@ -211,40 +232,33 @@ class WatchView:
                 continue
             before = back >= 2
             known.over = before and all(name.endswith(COMPACT) for name in of_days[day])
-            for text in self._new(known, of_days[day]).splitlines():
-                if before and not OF_BEFORE.search(text):
-                    continue
-                line = _line(text)
-                if line is not None and known.is_new(line):
+            for name in of_days[day]:
+                for text in self._new(known, name):
+                    if before and not OF_BEFORE.search(text):
+                        continue
+                    line = _line(text)
+                    if line is not None and known.is_new(line):
+                        yield line
+
+    def _new(self, known: _Day, name: str) -> Iterator[bytes]:
+        """The whole lines of a file behind those of its day that were read."""
+        start = known.read if name.endswith(COMPACT) else max(0, known.read - known.packed)
+        if name.endswith(COMPACT):
+            state = self._storage.state_of(name)
+            if state == known.state:
+                return
+            known.state = state  # one that is damaged is told once
+        text = DayText(self._storage, name, self._budget, start)
+        try:
+            for line in text:
+                if line.endswith(b"\n") or len(line) == LONGEST_LINE:  # a torn one waits for its end
+                    known.read += len(line)
                     yield line
-
-    def _new(self, known: _Day, names: list[str]) -> bytes:
-        """The whole lines of a day behind those that were read."""
-        pieces = []
-        for name in names:
-            try:
-                if not name.endswith(COMPACT):
-                    pieces.append(self._read(name, max(0, known.read - known.packed)))
-                elif (state := self._storage.state_of(name)) != known.state:
-                    known.state = state  # one that is damaged is told once
-                    data = _decompressed(self._storage.read(name, MOST_BYTES), name)
-                    known.packed = len(data)
-                    pieces.append(data[known.read :])
-            except FileNotFoundError:  # it was compacted in this moment: the next look reads that
-                continue
-        data = b"".join(pieces)
-        whole = data[: data.rfind(b"\n") + 1]
-        known.read += len(whole)
-        return whole
-
-    def _read(self, name: str, start: int) -> bytes:
-        if self._storage.state_of(name)[0] - start > MOST_BYTES:
-            raise RunError(f"{self._storage.path / name} has more than {MOST_BYTES >> 20} MiB", remedy="Remove it.")
-        pieces = []
-        while piece := self._storage.read_from(name, start, PIECE_BYTES):
-            pieces.append(piece)
-            start += len(piece)
-        return b"".join(pieces)
+        except RecordingError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):  # compacted in this moment: the next look reads that
+                raise
+        if name.endswith(COMPACT):
+            known.packed = text.at
 
     def _held(self) -> bool:
         try:
@@ -275,31 +289,37 @@ class _Day:
 
 
 class _Minute:
-    """The samples of a minute, averaged; of the responses the longest, too."""
+    """The samples of a minute, averaged: of each column the sum and the count."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._values: dict[str, list[float]] = {}
-        self._uses: dict[str, list[float]] = {}
+        self._values: dict[str, tuple[float, int]] = {}
+        self._uses: dict[str, tuple[float, int]] = {}
 
     def take(self, line: Mapping[str, Any], shares: Mapping[str, float]) -> None:
         for name in ("load", "throughput", "response_s"):
             if name == "response_s" and line.get("error"):  # how long it takes to be refused is no response
                 continue
             if (value := _number(line.get(name))) is not None:
-                self._values.setdefault(name, []).append(value)
+                _add(self._values, name, value)
         for name, share in shares.items():
-            self._uses.setdefault(name, []).append(share)
+            if name in self._uses or len(self._uses) < MOST_USES:
+                _add(self._uses, name, share)
 
     def told(self) -> Change:
-        means = {name: sum(values) / len(values) for name, values in self._values.items()}
+        means = {name: total / count for name, (total, count) in self._values.items()}
         return {
             "at_s": self.number * MINUTE_S,
             "load": means.get("load"),
             "throughput": means.get("throughput"),
             "response_ms": 1000 * means["response_s"] if "response_s" in means else None,
-            "use": {name: round(sum(all_) / len(all_), 3) for name, all_ in self._uses.items()},
+            "use": {name: round(total / count, 3) for name, (total, count) in self._uses.items()},
         }
+
+
+def _add(sums: dict[str, tuple[float, int]], name: str, value: float) -> None:
+    total, count = sums.get(name, (0.0, 0))
+    sums[name] = total + value, count + 1
 
 
 def _what(name: str) -> str:
@@ -315,20 +335,7 @@ def _line(text: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("kind"), str) or _number(found.get("at_s")) is None:
         return None
-    return found
-
-
-def _decompressed(data: bytes, name: str) -> bytes:
-    try:
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            io.BytesIO(data), read_across_frames=True
-        )
-        found = reader.read(MOST_BYTES + 1)
-    except (zstandard.ZstdError, MemoryError) as error:
-        raise RunError(f"{name} is damaged: {error}", remedy="Remove the file.") from error
-    if len(found) > MOST_BYTES:
-        raise RunError(f"{name} has more than {MOST_BYTES >> 20} MiB", remedy="Remove the file.")
-    return found
+    return None if found["kind"] in EVENTS and len(text) > LONGEST_EVENT else found
 
 
 def _number(value: object) -> float | None:
@@ -339,8 +346,15 @@ def _number(value: object) -> float | None:
 
 def _shares(value: object) -> dict[str, float]:
     """The use of each limit, as a sample has it."""
-    items = list(value.items())[:MOST_LIMITS] if isinstance(value, dict) else []
-    return {str(name): found for name, share in items if (found := _number(share)) is not None}
+    items = islice(value.items(), MOST_USES) if isinstance(value, dict) else ()
+    return {str(name)[:LONGEST_WORD]: found for name, share in items if (found := _number(share)) is not None}
+
+
+def _numbers(value: object) -> dict[str, float | None] | None:
+    """A load or a moment with its interval."""
+    if not isinstance(value, dict):
+        return None
+    return {name: _number(value[name]) for name in ("load", "value", "low", "high") if name in value}
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:

@@ -48,8 +48,9 @@ KNOWN = ("head", "unit", "target", "model", "cost")
 HOLDS_S = 300.0
 """What a sample does not have, as it is read more rarely, is what one before it had: for as long as Prometheus takes a
 series to hold that it does not find (its lookback delta)."""
-MOST_READ = 5_000
-"""Metrics of a watch that are kept."""
+MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
+"""Metrics of a watch that are kept, kinds of alarms, and letters of their names: of a file that another program has
+written, as a watch has some tens."""
 
 
 def of_watch(lines: Iterable[Line], name: str) -> str:
@@ -71,7 +72,7 @@ class Seen:
     def __init__(self) -> None:
         self._last: dict[str, Line] = {}
         self._read = _Read()
-        self._alarms: dict[str, list[float]] = {}
+        self._alarms: dict[str, tuple[int, float]] = {}
 
     def take(self, line: Line) -> None:
         """The next line."""
@@ -80,7 +81,9 @@ class Seen:
         elif line.kind in KNOWN:
             self._last[line.kind] = line
         elif line.kind == "alarm":
-            self._alarms.setdefault(str(line.data.get("alarm", "")), []).append(line.at_s)
+            kind = str(line.data.get("alarm", ""))[:LONGEST_NAME]
+            if kind in self._alarms or len(self._alarms) < MOST_KINDS:
+                self._alarms[kind] = self._alarms.get(kind, (0, 0.0))[0] + 1, line.at_s
 
     def samples(self, name: str) -> Iterator[Sample]:
         """Everything that the watch exports. name: of its folder."""
@@ -92,9 +95,9 @@ class Seen:
             if kind in last:
                 yield from tell(last[kind], own)
         yield from self._read.told(own)
-        for kind, moments in self._alarms.items():
-            yield Sample("watch_alarms", float(len(moments)), {**own, "alarm": kind})
-            yield Sample("watch_alarm_timestamp_seconds", moments[-1], {**own, "alarm": kind})
+        for kind, (count, last_s) in self._alarms.items():
+            yield Sample("watch_alarms", float(count), {**own, "alarm": kind})
+            yield Sample("watch_alarm_timestamp_seconds", last_s, {**own, "alarm": kind})
 
 
 class _Read:
@@ -102,10 +105,14 @@ class _Read:
 
     def __init__(self) -> None:
         self._at_s: float | None = None
-        self._last: dict[tuple[str, str, str], tuple[float, Any]] = {}
+        self._pruned_s = -HOLDS_S
+        self._last: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def take(self, line: Line) -> None:
-        self._at_s = line.at_s
+        at_s = self._at_s = line.at_s
+        if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
+            self._pruned_s = at_s
+            self._last = {key: one for key, one in self._last.items() if abs(at_s - one[0]) <= HOLDS_S}
         self._keep("watch_load", line.data.get("load"))
         self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
         for name, value in _table(line.data.get("values")).items():
@@ -122,12 +129,10 @@ class _Read:
                 yield from _number(family, value, {**own, label: name} if label else own)
 
     def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
-        if value is None or self._at_s is None:
-            return
-        if len(self._last) >= MOST_READ:  # of a file that another program has written: a watch has some tens
-            self._last = {key: one for key, one in self._last.items() if abs(self._at_s - one[0]) <= HOLDS_S}
-        if len(self._last) < MOST_READ or (family, label, name) in self._last:
-            self._last[family, label, name] = self._at_s, value
+        if _is_number(value) and self._at_s is not None and len(name) <= LONGEST_NAME:
+            key = family, label, name
+            if key in self._last or len(self._last) < MOST_READ:
+                self._last[key] = self._at_s, value
 
 
 def _head(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
