@@ -112,6 +112,7 @@ def watch(
         if subjects == 0:
             _import_alone(imports or [], series or [], counter or [], folder, load, as_json)
             return
+        watching.check_machine()
         if study is not None:
             plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
         elif attach is not None:

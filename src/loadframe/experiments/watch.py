@@ -19,7 +19,8 @@ from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook
 from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, whose
 from loadframe.experiments.watch_sources import RUN_AS
-from loadframe.formats.json_text import write_json
+from loadframe.formats.json_text import JsonError, parse_json, write_json
+from loadframe.formats.path_text import why_no_text
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, own_environment, python
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
@@ -97,10 +98,28 @@ def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) 
     return _wished(_database(server, option_file, user, BY_OPTION), wishes, server.partition(":")[0])
 
 
+def check_machine() -> None:
+    """MachineError where /proc, of which a watch reads nearly all, is not there."""
+    try:
+        identity.boot_id()
+    except OSError as error:
+        raise MachineError(
+            f"A watch reads /proc, and {error.filename} cannot be read: {error.strerror}",
+            remedy="Mount it (mount -t proc proc /proc), or start the watch outside of this container.",
+        ) from error
+
+
 def begin(plan: WatchPlan) -> NoReturn:
-    """Become the process that stays. MachineError where the system refuses."""
+    """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
+    text = write_json(plan.as_record())
+    try:
+        parse_json(text)
+    except JsonError as error:
+        raise StudyError(
+            f"The watch cannot be handed over: {error}", remedy="Give names, paths and commands in plain text."
+        ) from error
     descriptor = os.memfd_create("loadframe-watch-plan", 0)
-    os.write(descriptor, write_json(plan.as_record()).encode())
+    os.write(descriptor, text.encode())
     os.set_inheritable(descriptor, True)
     command = python("loadframe.experiments.watch_process", str(descriptor))
     sys.stdout.flush()
@@ -206,6 +225,8 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
     if wishes.webhook:
         check_webhook(filled(wishes.webhook), wishes.webhook_owner)
     folder = wishes.folder or Path("watches") / name
+    if (why := why_no_text(folder)) is not None:
+        raise StudyError(f"The watch folder cannot be there: {why}", remedy="Name another with --folder.")
     every_s = plan.every_s if wishes.every_s is None else wishes.every_s
     if plan.unit and every_s < wishes.interval_s:
         raise StudyError(
@@ -269,4 +290,4 @@ def _name(pid: int) -> str:
     return "".join(one if one.isalnum() or one in "-_." else "-" for one in text) or "process"
 
 
-__all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]
+__all__ = ["Wishes", "begin", "check_machine", "of_process", "of_server", "of_study"]

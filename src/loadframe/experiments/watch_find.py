@@ -172,11 +172,12 @@ def uids_of(pid: int) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str:
-    """The file of its program; "" where that may not be seen."""
+    """The file of its program; "" where that may not be seen, or has no name in text."""
     try:
-        return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
+        path = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
     except OSError:
         return ""
+    return path if path.isprintable() else ""
 
 
 def run_by(find: Mapping[str, Any]) -> Privilege | None:
