@@ -32,7 +32,16 @@ from loadframe.experiments.watch_watcher import Watcher
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.host import identity
 from loadframe.host.environment import NO_FOLDER, environment, python
-from loadframe.host.privilege import US
+from loadframe.host.privilege import (
+    CAP_DAC_READ_SEARCH,
+    CAP_KILL,
+    CAP_SETGID,
+    CAP_SETUID,
+    CAP_SYS_PTRACE,
+    US,
+    keep_only,
+    leave_no_memory_behind,
+)
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model.watch import WatchPlan
 from loadframe.progress import counted
@@ -328,6 +337,20 @@ class Signals:
         os.write(self._writing, b".")
 
 
+def give_up(plan: WatchPlan) -> None:
+    """What the watch does not need once it has begun. Where it is root it goes on reading what other users' processes
+    have in /proc, and starts programs as the service's user. A program that runs as root, because the plan has one or
+    root gave one for alarms, is a whole root's."""
+    if plan.server or plan.webhook:  # a password, or a token
+        leave_no_memory_behind()
+    if os.geteuid() != 0:
+        return
+    commands = any(one.get("form") == "command" for one in (plan.unit, *plan.sources))
+    user = run_by(plan.find)
+    kept = [CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, *([CAP_SETUID, CAP_SETGID, CAP_KILL] if commands else [])]
+    keep_only(kept, also_in_children=not plan.command and not (commands and user == US))
+
+
 def run(plan: WatchPlan, signals: Signals) -> int:
     """The whole watch; its exit code. UserError."""
     clocks = RealClocks()
@@ -339,6 +362,7 @@ def run(plan: WatchPlan, signals: Signals) -> int:
     unit = Unit(work_of(plan.unit, run_by(plan.find), ports), clocks) if plan.unit else None
     ledger = Ledger(plan.limits, plan.kinds)
     try:
+        give_up(plan)
         watcher = Watcher(plan, journal, reader, children, ledger, clocks, unit, wait=signals.wait)
         say(f"Watching {plan.subject}; lines go to {plan.folder}. Ctrl-C ends it.")
         ended = watcher.run()

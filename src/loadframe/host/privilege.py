@@ -3,7 +3,10 @@ or a user cannot run what it should, the process is not started: no branch ends 
 
 import os
 import pwd
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_never
 
 from loadframe.errors import CageError
@@ -86,3 +89,34 @@ def account(*preferred: str) -> Privilege:
         return US
     known = {entry.pw_name for entry in pwd.getpwall()}
     return NamedUser(next((name for name in preferred if name in known), "nobody"))
+
+
+CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 2, 5, 6, 7, 19
+"""linux/capability.h."""
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
+    """Of a process of root's with one thread: give up all other capabilities for good (capabilities(7)).
+    also_in_children: no program that is run gets them back (PR_SET_NO_NEW_PRIVS). CageError."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    held = int(re.findall(r"^CapPrm:\t(\w+)", Path("/proc/self/status").read_text(encoding="utf-8"), re.M)[0], 16)
+    kept = held & sum(1 << number for number in set(capabilities))
+    halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    if libc.capset(header, (ctypes.c_uint32 * 6)(*halves)) != 0 or (
+        also_in_children and libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+    ):
+        raise CageError(
+            f"privileges cannot be given up: {os.strerror(ctypes.get_errno())}", remedy="Run it as another user."
+        )
+
+
+def leave_no_memory_behind() -> None:
+    """This process's memory is in no core dump, and no process of its user's reads it (PR_SET_DUMPABLE, ptrace(2))."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
