@@ -114,5 +114,27 @@ def test_what_drops_the_parameters_of_a_connection_is_refused(
     assert dump() == before
 
 
+class Other(pooler._Marked):
+    """A connection that a balancer has led to another server."""
+
+    def process(self) -> tuple[int, str]:
+        pid, _ = super().process()
+        return pid, "2026-01-01 00:00:00+00"
+
+
+def test_connections_that_reach_two_servers_are_known_by_their_starts(postgres_of_others: foreign.Server) -> None:
+    account = postgres_of_others.target._server.control_account
+    where = {
+        "host": str(postgres_of_others.target._server.socket_folder),
+        "user": account.user,
+        "password": account.password,
+        "dbname": "postgres",
+    }
+    with closing(pooler._Marked(where)) as first, closing(pooler._Marked(where)) as second:
+        assert pooler._shared(first, second) == ""
+    with closing(pooler._Marked(where)) as first, closing(Other(where)) as second:
+        assert "two servers" in pooler._shared(first, second)
+
+
 def test_the_server_itself_is_none(postgres_of_others: foreign.Server) -> None:
     postgres_of_others.attached().close()

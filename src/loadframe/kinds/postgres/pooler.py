@@ -11,13 +11,16 @@ from loadframe.kinds.postgres.control import Control
 
 SENT = "loadframe.connection"
 """A setting that a session has only where the start-up parameter `options` has arrived."""
-STATE = f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path')"
+STATE = (
+    f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
+    " pg_postmaster_start_time()::text"
+)
 
 
 def refuse(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
     """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: the process that
     a connection was given is not the one that answers, what it was begun with has not arrived, or two connections share
-    a process or change it. control: a connection to it. port: the server's own, for advice."""
+    a process, change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
     why = _other_process(control)
     if not why:
         try:
@@ -49,14 +52,15 @@ class _Marked(Control):
 
     def lacking(self) -> str:
         """Why it is no connection to a server itself; "" where it is one."""
-        _, arrived, path = self.one(STATE, int, str, str)
+        _, arrived, path, _ = self.one(STATE, int, str, str, str)
         if (arrived, path) != (self.mark, self.mark):
             return f"the start-up parameter options does not arrive (search_path is {path})"
         return _other_process(self)
 
-    def process(self) -> int:
-        """Which one of the server's answers now."""
-        return int(self.one(STATE, int, str, str)[0])
+    def process(self) -> tuple[int, str]:
+        """Which one of the server's answers now, and when that server was started."""
+        pid, _, _, started = self.one(STATE, int, str, str, str)
+        return pid, started
 
 
 def _other_process(control: Control) -> str:
@@ -70,6 +74,7 @@ def _shared(first: _Marked, second: _Marked) -> str:
     before = [first.process(), second.process()]
     second.ask("BEGIN")
     held, free = second.process(), first.process()
-    if before == [free, held] and free != held:
-        return ""
-    return f"two connections share or change their processes ({before}, then {[free, held]})"
+    pids = [pid for pid, _ in (*before, free, held)]
+    if len({started for _, started in (*before, free, held)}) > 1:
+        return "two connections reach two servers, which were started at different times"
+    return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
