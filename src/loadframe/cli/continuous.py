@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadframe.cli.terminal import answer, say
 from loadframe.errors import OutputError
-from loadframe.formats.named_files import write_whole
+from loadframe.formats.named_files import append_to, write_whole
 from loadframe.model import Comparison
 from loadframe.reporting import continuous
 
@@ -44,8 +44,7 @@ class Continuous:
             for line in continuous.github_annotations(found):
                 say(line)
             try:
-                with self.summary.open("a", encoding="utf-8") as file:
-                    file.write(continuous.github_summary(found))
+                append_to(self.summary, continuous.github_summary(found).encode())
             except OSError as error:
                 raise _unwritten(self.summary, error) from error
 

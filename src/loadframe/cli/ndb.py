@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ import loadframe
 from loadframe.cli.common import MUST_ACT, Json, command
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import TargetError
+from loadframe.formats.named_files import write_whole
 from loadframe.kinds.ndb.setting import LARGEST_CPU, read_cpus
 from loadframe.study.quantities import size_bytes
 
@@ -112,12 +112,8 @@ def _memory(text: str) -> int:
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all: it may be the file that was read."""
-    temporary = path.with_name(f"{path.name}.part")
     try:
-        temporary.write_bytes(text.encode())
-        temporary.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise TargetError(f"{path} cannot be written: {error.strerror}", remedy="Name another file.") from error
     say(f"Written: {path}")

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import select
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from loadframe.errors import RunError
+from loadframe.system.files import Folder, Whose
+from loadframe.system.trust import MOST_LINKS, user
 
 PATIENCE_S = 5.0
 """A pipe that no process has open for writing by then is given up."""
@@ -45,8 +49,9 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file with these bytes: on the disk complete when this returns, or as it was before. A link stays one, and
-    what it leads to is replaced; a device or a pipe is written to. OSError where it cannot be written."""
+    """The file with these bytes: on the disk complete when this returns, or as it was before. A link of ours or of root
+    stays one, and what it leads to is replaced; a device or a pipe is written to. Others may write in its folder: no
+    link and no pipe of theirs is used. OSError where it cannot be written."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -54,24 +59,58 @@ def write_whole(path: Path, data: bytes) -> None:
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error)) from None
     if found is not None and not stat.S_ISREG(found.st_mode):
-        with path.open("wb") as file:  # a folder is refused here
-            file.write(data)
+        _write_to_device(path, data)
         return
-    path = path.resolve()
-    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    place = _end_of(path)
+    mode = stat.S_IMODE(found.st_mode) if found is not None and found.st_uid == os.geteuid() else None
+    with _folder_of(place) as folder:
+        folder.replace(place.name, data, mode=mode)
+
+
+def append_to(path: Path, data: bytes) -> None:
+    """At the end of a regular file, which is made where there is none. Links, and errors: as `write_whole`."""
+    place = _end_of(path)
+    with _folder_of(place) as folder:
+        folder.append(place.name, data)
+
+
+@contextmanager
+def _folder_of(place: Path) -> Iterator[Folder]:
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            if found is not None:
-                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        part.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+        yield Folder(place.parent, Whose.ANOTHERS)
+    except RunError as error:
+        raise OSError(errno.EACCES, error.fact) from error
+
+
+def _end_of(path: Path) -> Path:
+    """Where a path leads by links of ours or of root. OSError for one of another user."""
+    for _ in range(MOST_LINKS):
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return path
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISLNK(status.st_mode):
+                return path
+            if status.st_uid not in (0, os.geteuid()):
+                raise OSError(errno.ELOOP, f"it is a link of {user(status.st_uid)}")
+            path = path.parent / os.readlink("", dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _write_to_device(path: Path, data: bytes) -> None:
+    if (owner := path.stat().st_uid) not in (0, os.geteuid()):
+        raise OSError(errno.EACCES, f"it is no file, and it belongs to {user(owner)}")
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)  # a folder is refused here
+    with os.fdopen(descriptor, "wb", buffering=0) as device:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EAGAIN, "it was replaced by a file")
+        left = memoryview(data)
+        while left:
+            left = left[device.write(left) :]
 
 
 def _await_writer(descriptor: int) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
+from loadframe.formats.named_files import write_whole
 from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import charts, flame, flame_difference, profiles
@@ -40,7 +41,7 @@ def write_figures(found: Investigation | Ladder | Tuning | Capacity, folder: Pat
 
 
 def _written(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
+    write_whole(path, data)
     return path
 
 

@@ -9,9 +9,7 @@ by _embedded_json. The page's Content-Security-Policy allows its own script and 
 from __future__ import annotations
 
 import math
-import os
 import shlex
-import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
@@ -23,6 +21,7 @@ from markupsafe import Markup
 
 from loadframe.diagnosis.bend import bend_of
 from loadframe.errors import RunError
+from loadframe.formats.named_files import write_whole
 from loadframe.metrics import is_known
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
@@ -82,20 +81,9 @@ COUNTED = frozenset({"step", "level", "block", "errors"})
 def write_page(inv: Investigation, path: Path) -> None:
     """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
     complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
-    page = render_page(inv)
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        write_whole(path, render_page(inv).encode())
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise RunError(
             f"The report cannot be written to {path}: {error.strerror or error}.",
             remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",

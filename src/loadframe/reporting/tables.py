@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +12,8 @@ import polars
 
 from loadframe.model import ExportedRun, Limit, LoadInterval, Round, Step
 
+FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+"""What a spreadsheet may evaluate (OWASP, "CSV Injection"), but for numbers."""
 Columns = Mapping[str, Any]
 
 CURVE: Columns = {
@@ -134,11 +137,22 @@ def _ends(found: LoadInterval | None) -> tuple[float | None, ...]:
 
 def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
     """Comma-separated text in UTF-8 (RFC 4180), one header; the tables have equal columns. What is not known is an
-    empty cell."""
+    empty cell. A text that a spreadsheet would take for a formula has an apostrophe before it; numbers are as ever."""
     data = io.BytesIO()
     for number, table in enumerate(tables):
-        table.fill_nan(None).write_csv(data, include_header=number == 0)
+        plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
+        text = [polars.col(name) for name, kind in plain.schema.items() if kind == polars.String]
+        formula = [cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER) for cell in text]
+        shown = [
+            polars.when(is_one).then("'" + cell).otherwise(cell) for cell, is_one in zip(text, formula, strict=True)
+        ]
+        plain.with_columns(each.name.keep() for each in shown).write_csv(data, include_header=number == 0)
     return data.getvalue()
+
+
+def _plain(cell: polars.Expr) -> polars.Expr:
+    formula = cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER)
+    return polars.when(formula).then("'" + cell).otherwise(cell).name.keep()
 
 
 def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:

@@ -1,0 +1,136 @@
+"""A second user plants links and pipes under the names that a command of root's writes in a folder for everybody: what
+the links lead to stays as it was, and nothing hangs."""
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadframe.cli import ndb
+from loadframe.cli.continuous import Continuous
+from loadframe.errors import UserError
+from loadframe.formats.named_files import append_to, write_whole
+from loadframe.host.own_user import free_user
+from loadframe.reporting import figures, page
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
+PRECIOUS = b"only root may change this\n"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder for everybody: sticky, as /tmp is."""
+    made = Path(tempfile.mkdtemp(prefix="loadframe-planted-", dir="/var/tmp"))
+    made.chmod(0o1777)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    path = tmp_path / "precious"
+    path.write_bytes(PRECIOUS)
+    return path
+
+
+def planted(path: Path, to: Path) -> Path:
+    """A link of the second user's."""
+    path.symlink_to(to)
+    uid = free_user()
+    assert uid is not None
+    os.lchown(path, uid, uid)
+    return path
+
+
+def writes(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        write_whole(path, b"new")
+
+
+def appends(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        append_to(path, b"new")
+
+
+def draws(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        figures._written(path, b"new")
+
+
+def configures(path: Path) -> None:
+    with contextlib.suppress(UserError):
+        ndb._write(path, "new")
+
+
+@pytest.mark.parametrize("write", [writes, appends, draws, configures])
+def test_a_link_under_the_name_of_an_output_is_not_followed(
+    place: Path, precious: Path, write: Callable[[Path], None]
+) -> None:
+    write(planted(place / "out", precious))
+    assert precious.read_bytes() == PRECIOUS
+    write(planted(place / "other", place / "nowhere"))
+    assert not (place / "nowhere").exists()
+
+
+def test_a_link_under_a_temporary_name_is_not_followed(place: Path, precious: Path) -> None:
+    planted(place / "config.ini.part", precious)
+    configures(place / "config.ini")
+    assert precious.read_bytes() == PRECIOUS and (place / "config.ini").read_text() == "new"
+
+
+def test_a_page_is_not_written_through_a_link(place: Path, precious: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "render_page", lambda _: "new")
+    found: Any = type("Investigation", (), {"run": "run"})
+    with contextlib.suppress(UserError):
+        page.write_page(found, planted(place / "report.html", precious))
+    page.write_page(found, place / "own.html")
+    assert precious.read_bytes() == PRECIOUS and (place / "own.html").read_text() == "new"
+
+
+def test_a_summary_is_not_appended_through_a_link(place: Path, precious: Path) -> None:
+    with pytest.raises(UserError, match="summary"):
+        Continuous(planted(place / "summary", precious), None).leave([])
+    assert precious.read_bytes() == PRECIOUS
+
+
+def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path) -> None:
+    planted(place / "figures", tmp_path)
+    for write in (writes, appends, draws, configures):
+        write(place / "figures" / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_of_another_user_is_not_waited_for(place: Path) -> None:
+    os.mkfifo(place / "out", 0o666)
+    uid = free_user()
+    assert uid is not None
+    os.chown(place / "out", uid, uid)
+    with pytest.raises(OSError, match="belongs to"):
+        write_whole(place / "out", b"new")
+    with pytest.raises(OSError, match="pipe"):
+        append_to(place / "out", b"new")
+
+
+def test_a_file_of_another_user_gives_its_mode_to_nothing_of_ours(place: Path) -> None:
+    (place / "out").write_bytes(b"old")
+    (place / "out").chmod(0o6777)
+    uid = free_user()
+    assert uid is not None
+    os.chown(place / "out", uid, uid)
+    (place / "out").chmod(0o666)
+    write_whole(place / "out", b"new")
+    found = (place / "out").stat()
+    assert found.st_uid == 0 and stat.S_IMODE(found.st_mode) & 0o022 == 0 and (place / "out").read_bytes() == b"new"
+
+
+def test_a_link_of_ours_stays_one(place: Path, tmp_path: Path) -> None:
+    (place / "out").symlink_to(tmp_path / "real")
+    write_whole(place / "out", b"new")
+    append_to(place / "out", b"er")
+    assert (place / "out").is_symlink() and (tmp_path / "real").read_bytes() == b"newer"
