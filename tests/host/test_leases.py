@@ -446,13 +446,13 @@ def test_whoever_else_looks_into_the_folder_is_left_alone(places: Path) -> None:
 
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_waits_until_a_lease_is_released(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lease, remove = Lease.acquire("a study"), leases.shutil.rmtree
+    lease, remove = Lease.acquire("a study"), leases.remove_tree
 
-    def interrupted(*arguments: object, **options: object) -> None:
+    def interrupted(folder: Path) -> None:
         signal.raise_signal(signal.SIGINT)
-        remove(*arguments, **options)  # type: ignore[arg-type]
+        remove(folder)
 
-    monkeypatch.setattr(leases.shutil, "rmtree", interrupted)
+    monkeypatch.setattr(leases, "remove_tree", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lease.release()
     assert not lease.folder.exists()

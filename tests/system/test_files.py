@@ -7,13 +7,14 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loadframe.errors import RunError
 from loadframe.runs.folder import RunFolder
 from loadframe.system import files
-from loadframe.system.files import Folder, Whose
+from loadframe.system.files import Folder, Whose, remove_tree
 
 SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
 
@@ -400,3 +401,44 @@ def test_a_tree_is_removed_and_links_in_it_lead_nowhere(folder: Folder, outside:
     assert outside.read_text() == "secret"
     with pytest.raises(OSError), folder.changing("linked"):
         pytest.fail("a link was opened")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("planted", ["link", "fifo"])
+def test_a_tree_is_removed_by_no_link_and_waits_at_no_fifo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    """What another user puts in the place of a folder between the look at it and its opening."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    tree = tmp_path / "tree"
+    (tree / "inner").mkdir(parents=True)
+    opened = os.open
+
+    def swapped(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        inner = tree / "inner"
+        if path == "inner" and inner.is_dir() and not inner.is_symlink():
+            inner.rename(tmp_path / "away")
+            inner.symlink_to(precious) if planted == "link" else os.mkfifo(inner)
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", swapped)
+    remove_tree(tree)
+    assert (tmp_path / "away").exists(), "it was swapped"
+    assert (precious / "file").exists()
+    monkeypatch.undo()
+    remove_tree(tree)
+    assert not tree.exists()
+
+
+def test_a_tree_deeper_than_descriptors_and_frames_is_removed(tmp_path: Path) -> None:
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    remove_tree(tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []

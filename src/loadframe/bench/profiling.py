@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from loadframe.model import ProfiledStep, ProfilePlace
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.runs.folder import RunFolder
+from loadframe.system.files import remove_tree
 
 
 class Profiles:
@@ -40,7 +40,7 @@ class Profiles:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s
         sources = profiler.write(start_s, end_s, name, self._run.add_stacks)
-        shutil.rmtree(scratch)
+        remove_tree(scratch)
         done = ProfiledStep(
             place=place,
             treatment=asked.treatment,

@@ -26,6 +26,8 @@ def main() -> NoReturn:
     take_signals()
     # Of numpy and scipy: each of its threads takes 27 MiB, and would use a CPU of what is measured.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Else polars looks into a folder of a fixed name in /var/tmp. It never has more of ours than memory holds.
+    os.environ.setdefault("POLARS_OOC_SPILL_DIR", "/nonexistent")
     os.umask((os.umask(0o077) | 0o022) & 0o077)  # what we make is ours: others never write it, we always may
     try:
         from loadframe.cli import terminal

@@ -29,6 +29,7 @@ from loadframe.kinds.behind import Behind
 from loadframe.model import Endpoint
 from loadframe.recording.control import Recorder
 from loadframe.study import Study, validate
+from loadframe.system.files import remove_tree
 from loadframe.workloads import beginning, registry
 from loadframe.workloads.base import Driver, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import RECORD
@@ -191,7 +192,7 @@ class Part:
             self._driver.kill()
             self._driver = None
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_tree(self._folder)
             self._folder = None
         self._log = None
 

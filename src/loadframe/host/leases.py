@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -40,6 +39,7 @@ from loadframe.host.state import (
     writable,
     write_durably,
 )
+from loadframe.system.files import remove_tree
 
 KIND, VERSION = "lease", 3
 """Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""
@@ -185,7 +185,7 @@ class Lease:
             identity.end_all(members(self._record), GRACE_S)
             kept = [folder for folder in self._record.groups if not groups.remove(folder)]
             shared_memory.remove_left(self._record.id, self.folder)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_tree(self.folder)
             if not self.folder.exists() and not kept:  # else the next sweep tries again
                 with contextlib.suppress(OSError):  # the same where the disk of the state has gone: all else is done
                     self._file.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import stat
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
 from loadframe.host.state import Damaged, held, locked, remove_torn
+from loadframe.system.files import remove_tree
 from loadframe.system.trust import user
 
 
@@ -171,5 +171,5 @@ def _remove(folder: Path) -> list[str]:
         return []
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         return [f"left {folder}: the folder now belongs to {user(status.st_uid)}"]
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
     return [f"removed {folder}" if not folder.exists() else f"could not remove all of {folder}: remove it as its owner"]

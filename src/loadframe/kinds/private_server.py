@@ -9,7 +9,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import signal
 import socket as sockets
 import subprocess
@@ -28,7 +27,7 @@ from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
-from loadframe.system.files import Folder, Whose
+from loadframe.system.files import Folder, Whose, remove_tree
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s
@@ -377,7 +376,7 @@ class PrivateServer:
     def destroy(self) -> None:
         """End it and remove its folder. Never raises."""
         self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder)
 
     @property
     def pid(self) -> int | None:

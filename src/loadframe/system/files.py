@@ -14,7 +14,6 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 import stat
 import weakref
 from collections import deque
@@ -32,6 +31,8 @@ _WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
+DEEPEST = 64
+"""Folders in one another that are held at once."""
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """What a file is called while it is written."""
 NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
@@ -375,7 +376,7 @@ class Folder:
     def remove_tree(self, name: str) -> None:
         """A folder below with all that is in it; what cannot be removed is left."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
-            shutil.rmtree(leaf, ignore_errors=True, dir_fd=folder)
+            _remove_tree(folder, leaf)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
@@ -438,6 +439,43 @@ def regular_file(path: Path, *, links: bool = False) -> int:
         return descriptor
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def remove_tree(path: Path) -> None:
+    """A folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left. shutil.rmtree
+    would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
+    with suppress(OSError):
+        above = os.open(path.parent, _FOLDER)
+        try:
+            _remove_tree(above, path.name)
+        finally:
+            os.close(above)
+
+
+def _remove_tree(above: int, name: str) -> None:
+    left = [name]
+
+    def remove(parent: int, folder: str, depth: int) -> None:
+        with suppress(OSError):
+            if depth > DEEPEST:  # each level takes a descriptor and a frame: it is first brought up
+                left.append(f".{secrets.token_hex(8)}.part")
+                os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=above)
+                return
+            descriptor = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            try:
+                with os.scandir(descriptor) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            remove(descriptor, entry.name, depth + 1)
+                        else:
+                            with suppress(OSError):
+                                os.unlink(entry.name, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            os.rmdir(folder, dir_fd=parent)
+
+    while left:
+        remove(above, left.pop(), 0)
 
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:

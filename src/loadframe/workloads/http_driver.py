@@ -118,7 +118,8 @@ def start(
     with ExitStack() as files:
         output = files.enter_context(step_files.create(printed, US))
         to_come = files.enter_context(step_files.create(schedule, US))
-        waiting = files.enter_context(schedule.open("rb", buffering=0))
+        # Opened a second time by its descriptor: in this folder the driver's user may put another file in its place.
+        waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
         block = None if plan.table is not None else asks.handed_over(plan.block)
         if block is not None:
             files.callback(os.close, block)

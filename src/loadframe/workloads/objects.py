@@ -7,13 +7,13 @@ so no two of them are alike. A driver has the text and a table of offsets and si
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.host import page_cache
+from loadframe.system.files import remove_tree
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,14 +94,14 @@ class Folder:
 
     def clear(self) -> None:
         """Nothing but the text; what was there before is dropped."""
-        shutil.rmtree(self._path / "objects", ignore_errors=True)
+        remove_tree(self._path / "objects")
         self._count.unlink(missing_ok=True)
         self.text.write_bytes(self._objects.text)
         self.text.chmod(0o644)  # the driver reads it, whatever our umask
 
     def remove(self) -> None:
         """All that was made."""
-        shutil.rmtree(self._path / "objects", ignore_errors=True)
+        remove_tree(self._path / "objects")
         for file in (self._count, self.text):
             file.unlink(missing_ok=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -22,6 +21,7 @@ from loadframe.kinds.sqlite.settings import (
     PERSISTENT_JOURNAL_MODES,
 )
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.system.files import remove_tree
 
 DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
 
@@ -98,7 +98,7 @@ class SqliteTarget:
     def destroy(self) -> None:
         """Remove the data."""
         self._settings = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
     def effective(self) -> dict[str, SettingValue]:
         """What a connection that sets the endpoint's pragmas reads back."""
