@@ -313,6 +313,7 @@ def test_the_process_imports_nothing_heavy() -> None:
         "loadframe.errors",
         "loadframe.formats",
         "loadframe.formats.json_text",
+        "loadframe.masking",
         "loadframe.version",
         "loadframe.recording",
         "loadframe.recording.frame_writer",
