@@ -125,7 +125,7 @@ class RealBench:
         with ExitStack() as stack, self._telling():
             study = self.study
             with undisturbed():
-                self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path))
+                self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path, told=study.as_toml()))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
             if study.target.attach is not None and self.workload.trials():  # a load of this machine's

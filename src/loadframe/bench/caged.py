@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from loadframe.cages.cage import LIMITS, Cage
@@ -246,10 +245,9 @@ def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = ""
 
 
 def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease) -> Allowance:
-    """What each process of a component starts with that the load driver's user runs; it comes into the lease's
-    folder."""
+    """What each process of a component starts with that the load driver's user runs."""
     resources = Resources(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
-    return replace(resources.run_by(user), shared_group=lease.user)
+    return lease.admitted(resources.run_by(user))
 
 
 def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:

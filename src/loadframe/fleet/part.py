@@ -60,7 +60,7 @@ class Part:
         self._looked_s = 0.0
         what = f"part of study {self.study.study.name} on host {self.name}"
         with ExitStack() as stack:
-            self.lease = stack.enter_context(Lease.acquire(what))
+            self.lease = stack.enter_context(Lease.acquire(what, told=self.study.as_toml()))
             recorder = Recorder(self.lease.folder / RECORDING, interval_s=TICK_S)
             self.recorder = stack.enter_context(recorder)
             given = self.study.workload

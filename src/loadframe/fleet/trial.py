@@ -52,7 +52,8 @@ def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
         os.chdir(str(asked["folder"]))
     clean_up()
     study = targets.canonical(validate(asked["study"], name="the coordinator's study"))
-    with Lease.acquire(f"trial of study {study.study.name} on host {asked['host']}") as lease:
+    what = f"trial of study {study.study.name} on host {asked['host']}"
+    with Lease.acquire(what, told=study.as_toml()) as lease:
         runs = lease.folder / "runs"
         return _investigated(study, runs) if asked.get("investigate") else _on_bench(alone(study), runs, asked)
 

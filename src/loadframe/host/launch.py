@@ -1,7 +1,7 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
-    python -I -S launch.py --report FD --group DIR --cover DIR --show PATH --rlimit NOFILE=1024:1024 --cpus 0,1
-        --uid U --gid G --shared-group G2 --parent PID --death-signal 9 -- command ...
+    python -I -S launch.py --report FD --group DIR --own DIR --keep PATH --cover DIR --show PATH --rlimit NOFILE=9:9
+        --cpus 0,1 --uid U --gid G --shared-group G2 --parent PID --death-signal 9 -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
 matters: control groups, mounts and limits while still root, then affinity, then the user, then the death signal
@@ -57,30 +57,38 @@ def join(folder: str) -> None:
 
 
 def see(options: Sequence[tuple[str, str]]) -> None:
-    """In mounts of our own: empty folders in place of those that are to be covered, and in these, each at its own path,
-    what is to be shown of what was there. Nothing can be written there. Mounts of the machine still come here."""
+    """In mounts of our own: empty folders in place of others, and in these, each at its own path, what is to be there
+    of what was. An own one is for everybody, as /tmp is, and what is kept in it is as it was; to one that is covered,
+    and to what is shown in it, nothing can be written. Mounts of the machine still come here. Where we may have no
+    mounts, there is no own folder; LaunchError where one is to be covered."""
     where = os.getcwd()
-    if _libc().unshare(CLONE_NEWNS) != 0:
-        raise LaunchError("cage", f"no mounts of its own: {os.strerror(ctypes.get_errno())}")
-    _mount(None, "/", None, MS_REC | MS_SLAVE)
-    shown = {path: os.open(path, os.O_PATH | os.O_NOFOLLOW) for name, path in options if name == "--show"}
+    try:
+        if _libc().unshare(CLONE_NEWNS) != 0:
+            raise LaunchError("cage", f"no mounts of its own: {os.strerror(ctypes.get_errno())}")
+        _mount(None, "/", None, MS_REC | MS_SLAVE)
+    except LaunchError:
+        if any(name == "--cover" for name, _ in options):
+            raise
+        return
+    there = {path: os.open(path, os.O_PATH | os.O_NOFOLLOW) for name, path in options if name in ("--keep", "--show")}
     mask = os.umask(0o022)
     for name, path in options:
-        if name == "--cover":
-            _mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
-        elif name == "--show":
-            _show(path, shown[path])
+        if name in ("--own", "--cover"):
+            os.makedirs(path, exist_ok=True)
+            _mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777" if name == "--own" else "mode=755")
+        elif name in ("--keep", "--show"):
+            _place(path, there[path], closed=name == "--show")
     for name, path in options:
         if name == "--cover":
             _mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     os.umask(mask)
-    for descriptor in shown.values():
+    for descriptor in there.values():
         os.close(descriptor)
     with contextlib.suppress(FileNotFoundError):  # it is covered
         os.chdir(where)
 
 
-def _show(path: str, descriptor: int) -> None:
+def _place(path: str, descriptor: int, *, closed: bool) -> None:
     """What a descriptor has open, at this path, which is in a folder of ours alone: a link again as a link."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     kind = os.fstat(descriptor).st_mode
@@ -92,6 +100,8 @@ def _show(path: str, descriptor: int) -> None:
     else:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
     _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+    if not closed:
+        return
     had = os.statvfs(path).f_flag  # a user namespace may not take these away (mount_namespaces(7))
     kept = sum(flag for name, flag in KEPT_FLAGS.items() if had & name)
     _mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
@@ -158,6 +168,8 @@ def run(arguments: Sequence[str]) -> None:
     names = [
         "report",
         "group",
+        "own",
+        "keep",
         "cover",
         "show",
         "rlimit",
@@ -173,7 +185,7 @@ def run(arguments: Sequence[str]) -> None:
     for name, text in pairs:
         if name == "--group":
             join(text)
-    if "--cover" in options:
+    if "--cover" in options or "--own" in options:
         see(pairs)
     for name, text in pairs:
         if name == "--rlimit":

@@ -28,7 +28,7 @@ from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.own_user import make_private
 from loadframe.host.privilege import US, LeaseUser, Us
-from loadframe.host.processes import MARK, mark_with, no_longer_mark_with
+from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
@@ -86,15 +86,18 @@ def filesystem(path: Path) -> str:
 class Lease:
     """Owned by the process that acquired it. A context manager: leaving it releases."""
 
-    def __init__(self, record: Record, file: Path, life: Life) -> None:
+    def __init__(self, record: Record, file: Path, life: Life, told: str) -> None:
         self._record = record
         self._file = file
         self._life = life
         self._user = own_user.free_user()
+        self._told = told
+        self._temporary: set[Path] = set()
 
     @classmethod
-    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None) -> Lease:
-        """Write the lease, then make its folder. what: words for people. run: the run folder it serves.
+    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> Lease:
+        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: what its
+        processes are to do: what that names of the common temporary folders, they see (Allowance.told).
 
         CageError where the state or the scratch directory cannot be written, or others could change what is in it.
         """
@@ -105,7 +108,7 @@ class Lease:
         record = Record(name, what, identity.host_name(), identity.machine(), boot, owner, folder, run)
         record = replace(record, mounts=identity.namespace("mnt"))
         file = folder_of_leases() / f"{name}.json"
-        lease = cls(record, file, _life(file))
+        lease = cls(record, file, _life(file), told)
         try:
             lease._write()
             make_private(folder, US, group=lease.user)
@@ -155,6 +158,17 @@ class Lease:
             f"Nothing can be started without root's rights here: {own_user.why_no_free_user()}",
             remedy="Run Loadframe as another user, or with the capabilities that `loadframe doctor` names.",
         )
+
+    def admitted(self, allowance: Allowance) -> Allowance:
+        """The same for a process that comes into the folder; of another user, with a place there for temporary files.
+        CageError."""
+        if allowance.user == US:
+            return allowance
+        place = self.folder / f"tmp-{allowance.user}"
+        if place not in self._temporary:
+            make_private(place, allowance.user)
+            self._temporary.add(place)
+        return replace(allowance, shared_group=self.user, temporary=place, told=self._told)
 
     @property
     def shared_name(self) -> str:

@@ -29,7 +29,7 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
     way to a path that the user may not enter. OSError."""
     options: list[str] = []
     shown: list[Path] = []
-    for path in sorted({step for place in places if place.exists() for step in _way(place)}):
+    for path in sorted({step for place in places if place.exists() for step in way(place)}):
         within = next((above for above in reversed(shown) if path.is_relative_to(above)), Path("/"))
         barred = [folder for folder in closed(path.parent) if folder != within and folder.is_relative_to(within)]
         if barred:
@@ -44,10 +44,10 @@ def user_packages() -> dict[str, str]:
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 
-def _way(path: Path) -> list[Path]:
+def way(path: Path) -> list[Path]:
     """The links on the way to a path, each where it really is, and what they lead to."""
     for step in (*reversed(path.parents), path):
         if step.is_symlink():
             link = Path(os.path.realpath(step.parent)) / step.name
-            return [link, *_way(link.parent / link.readlink() / path.relative_to(step))]
+            return [link, *way(link.parent / link.readlink() / path.relative_to(step))]
     return [Path(os.path.realpath(path))]

@@ -16,7 +16,7 @@ from typing import IO
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
-from loadframe.host import own_python
+from loadframe.host import own_python, own_tmp
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
 from loadframe.host.privilege import US, Privilege, ids_of
 
@@ -50,10 +50,13 @@ class Resources:
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Resources):
     """What a process starts with: as whom, and what it may use. shared_group: of a folder that the user must be able to
-    pass through, besides the user's own groups."""
+    pass through, besides the user's own groups. temporary: where it puts temporary files, a folder in the lease's; /tmp
+    and /var/tmp are then its own (own_tmp.py), where we may have mounts, but for what `told` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
+    temporary: Path | None = None
+    told: str = ""
 
 
 def stated(resources: Resources) -> Allowance:
@@ -197,7 +200,8 @@ def spawn(
     program = str(command[0])
     if "/" not in program and (program := located(program) or "") == "":
         raise _error(f"command\t{command[0]}: No such file in PATH")
-    options += _view_options([program, *map(str, command[1:])], allowance)
+    given = _environment(command, env, allowance)
+    options += _mounts([program, *map(str, command[1:])], cwd, given, allowance)
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
@@ -208,7 +212,7 @@ def spawn(
             stdout=stdout,
             stderr=stderr,
             cwd=cwd,
-            env=marked(_environment(command, env, allowance)),
+            env=marked(given),
             start_new_session=True,
             pass_fds=(writing, *pass_fds),
         )
@@ -261,6 +265,8 @@ def _environment(
     """Another user has no business in our home, and may not look there: libpq ends for that (fe-secure-openssl.c). A
     home that is given is not ours."""
     found = own_environment(given) if is_own(command) else environment(given)
+    if allowance.temporary is not None and found.get("TMPDIR") == os.environ.get("TMPDIR"):
+        found["TMPDIR"] = str(allowance.temporary)
     ours = found.get("HOME") == os.environ.get("HOME")
     if allowance.user == US or not ours:
         return found
@@ -388,12 +394,19 @@ def _user_options(allowance: Allowance) -> list[str]:
     return ["--uid", str(ids.uid), "--gid", str(ids.gid), *shared]
 
 
-def _view_options(command: Sequence[str], allowance: Allowance) -> list[str]:
-    """That a user who may not come to our Python sees it where a command names a file of its own or of Loadframe's."""
-    places = own_python.places()
-    named = any(word.startswith(tuple(map(str, places))) for word in command)
-    changed = allowance.user != US and os.geteuid() == 0
-    return _view(places, allowance.user, allowance.shared_group) if changed and named else []
+def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], allowance: Allowance) -> list[str]:
+    """What a process of another user sees in place of what is there: a /tmp of its own; and our Python, where it may
+    not come to that and its command names a file of Python's or of Loadframe's."""
+    user, group = allowance.user, allowance.shared_group
+    if user == US or os.geteuid() != 0:
+        return []
+    options, places = [], own_python.places()
+    if allowance.temporary is not None and holds(CAP_SYS_ADMIN):
+        told, needed = [*command, str(cwd or Path.cwd()), allowance.told], [allowance.temporary.parent, *places]
+        options += own_tmp.own(told, env, needed, lambda path: _closed(path, user, group))
+    if any(word.startswith(tuple(map(str, places))) for word in command):
+        options += _view(places, user, group)
+    return options
 
 
 @lru_cache

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,7 +181,7 @@ def run_to_end(
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
-            Allowance(allowance.user, shared_group=allowance.shared_group),
+            replace(allowance, limits={}, cpus=None, groups=()),
             stdout=output.file,
             stderr=output.file,
             cwd=NO_FOLDER,

@@ -1,0 +1,46 @@
+"""A /tmp and a /var/tmp of its own for a process that another user runs: what it puts there under names that others can
+guess, and what others have put there for it, do not meet."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from loadframe.host.own_python import way
+
+COMMON = ("/tmp", "/var/tmp")
+NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp/[^\s:;,'\"=()]+")
+
+
+def own(
+    told: Sequence[str],
+    env: Mapping[str, str],
+    needed: Iterable[Path],
+    closed: Callable[[Path], Iterable[Path]],
+) -> list[str]:
+    """The options of launch.py. told: the words of its command and its working folder; with what its environment names
+    and `needed`, they are kept where its user may come to them. A common folder is left as it is where what is told
+    names something of it that is not there: the process is to make it, and others may look for it. closed: the folders
+    on the way to a path that the user may not enter. OSError."""
+    inherited = [value for name, value in env.items() if value == os.environ.get(name)]
+    words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
+    named = {_there(Path(path)) for word in words for path in NAMED.findall(word)}
+    shared = {*told, *map(str, named)}
+    kept = {*named, *needed, *(Path(path) for value in inherited for path in NAMED.findall(value))}
+    steps = {step for path in kept if path.exists() for step in way(path)}
+    options = []
+    for folder in COMMON:
+        if folder in shared or Path(folder).is_symlink() or not Path(folder).is_dir():
+            continue
+        options += ["--own", folder]
+        shown: list[Path] = []
+        for step in sorted(step for step in steps if step.is_relative_to(folder)):
+            if not any(step.is_relative_to(above) for above in shown) and not any(closed(step.parent)):
+                shown.append(step)
+                options += ["--keep", str(step)]
+    return options
+
+
+def _there(path: Path) -> Path:
+    """The path, or the last folder on the way to it that is there."""
+    return next(above for above in (path, *path.parents) if above.exists())
