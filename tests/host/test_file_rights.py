@@ -18,7 +18,7 @@ def test_a_link_leads_to_nothing_that_its_user_may_not_open(tmp_path: Path) -> N
     secret.write_text("root's")
     secret.chmod(0o600)
     for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+        folder.chmod(folder.stat().st_mode | 0o055)
     theirs.mkdir(mode=0o700)
     os.chown(theirs, STRANGER.number, STRANGER.number)
     (theirs / "link").symlink_to(secret)

@@ -92,7 +92,6 @@ class Lease:
         self._life = life
         self._user = own_user.free_user()
         self._told = told
-        self._temporary: set[Path] = set()
 
     @classmethod
     def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> Lease:
@@ -159,16 +158,15 @@ class Lease:
             remedy="Run Loadframe as another user, or with the capabilities that `loadframe doctor` names.",
         )
 
-    def admitted(self, allowance: Allowance) -> Allowance:
-        """The same for a process that comes into the folder; of another user, with a place there for temporary files.
-        CageError."""
+    def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
+        """The same for a process that comes into the folder; of another user, with a place for temporary files: in it,
+        or in a folder of ours `within` it. CageError."""
         if allowance.user == US:
             return allowance
-        place = self.folder / f"tmp-{allowance.user}"
-        if place not in self._temporary:
+        place = (within or self.folder) / f"tmp-{allowance.user}"
+        if not place.exists():
             make_private(place, allowance.user)
-            self._temporary.add(place)
-        return replace(allowance, shared_group=self.user, temporary=place, told=self._told)
+        return replace(allowance, shared_group=self.user, temporary=place, told=f"{self.folder} {self._told}")
 
     @property
     def shared_name(self) -> str:

@@ -402,8 +402,8 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
         return []
     options, places = [], own_python.places()
     if allowance.temporary is not None and holds(CAP_SYS_ADMIN):
-        told, needed = [*command, str(cwd or Path.cwd()), allowance.told], [allowance.temporary.parent, *places]
-        options += own_tmp.own(told, env, needed, lambda path: _closed(path, user, group))
+        told = [*command, str(cwd or Path.cwd()), allowance.told]
+        options += own_tmp.own(told, env, places, lambda path: _closed(path, user, group))
     if any(word.startswith(tuple(map(str, places))) for word in command):
         options += _view(places, user, group)
     return options

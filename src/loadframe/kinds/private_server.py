@@ -149,7 +149,7 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; what it says is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._lease.admitted(Allowance(self._user))
+            allowance = self._in_folder(Allowance(self._user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
             with self._abandoning(process):
                 self._lease.add_process(process.pid)
@@ -175,7 +175,7 @@ class PrivateServer:
         with (self.folder / "check.log").open("w+b") as output:
             process = spawn(
                 command,
-                self._lease.admitted(allowance),
+                self._in_folder(allowance),
                 stdout=output,
                 stderr=output,
                 cwd=self._lease.folder,
@@ -247,7 +247,7 @@ class PrivateServer:
         with self.log.open("ab") as log:
             self._process = spawn(
                 self.command,
-                self._lease.admitted(allowance),
+                self._in_folder(allowance),
                 stdout=log,
                 stderr=log,
                 cwd=folder or self._lease.folder,
@@ -394,6 +394,10 @@ class PrivateServer:
             return ""
         with self.log.open(encoding="utf-8", errors="replace") as log:
             return "".join(deque(log, maxlen=lines)).rstrip()
+
+    def _in_folder(self, allowance: Allowance) -> Allowance:
+        """The same for a process that comes into the lease's folder; its temporary files go into the server's."""
+        return self._lease.admitted(allowance, self.folder)
 
     def _wait(self, seconds: float) -> bool:
         assert self._process is not None
