@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import stat
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host import identity, to_its_end
 from loadframe.kinds.attached import Attached, again, attachable
 from loadframe.model import SettingValue
+from loadframe.system.files import Folder, Whose
 
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
@@ -35,7 +35,8 @@ class ConfigFile:
         """path: of a name that the server reads. restart: the command that restarts it. server: its address, as
         Attached has it. ValueError where that is of a kind that cannot be attached to."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
-        self._aside = path.with_name(f"{path.name}.aside")
+        self._aside = f"{path.name}.aside"
+        self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
         self._underway = False
         self._head = _head(server["kind"])
         self.words = words
@@ -59,11 +60,13 @@ class ConfigFile:
             raise ValueError(f"{server['kind']!r} is not restarted with {address['restart']}")
         found = cls(Path(address["path"]), restart, server, address["words"])
         found._underway = True
+        with suppress(ChangeError, OSError):  # its folder is gone, and with it what was half written
+            found._folder.remove_torn()
         return found
 
     def make_room(self) -> None:
         """ChangeError where there is a file already: it is not ours."""
-        if os.path.lexists(self._path) or self.read(NAME) != "":
+        if self._folder.exists(self._path.name) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
                 remedy="Give the name of a file that is not there and that the server reads when it starts.",
@@ -73,27 +76,29 @@ class ConfigFile:
         """Also what is aside: half written, or on its way out as long as the server has not been restarted without it.
         ChangeError, also for what we cannot have written: the folder may be the server's, and what its user has put
         there, such as a link to a file that only we may read, would be put back for all to read."""
-        for path in (self._path, self._aside):
+        for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
-                text = self._ours(path).decode("utf-8", "replace")
+                text = self._ours(name).decode("utf-8", "replace")
                 return BETWEEN.join(text.removeprefix(self._head).splitlines())
         return ""
 
-    def _ours(self, path: Path) -> bytes:
+    def _ours(self, name: str) -> bytes:
         """A file of ours alone. FileNotFoundError, ChangeError."""
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
-                    return file.read(MOST_BYTES)
+            data, status = self._folder.read_own(name, MOST_BYTES)
         except FileNotFoundError:
             raise
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise self._refused(error) from error
+        except ChangeError:  # it is no file, or has several names
+            pass
+        else:
+            if status.st_uid == os.geteuid():
+                return data
         raise ChangeError(
-            f"target.config: {path} is not a file that Loadframe has written", remedy="See who put it there; delete it."
+            f"target.config: {self._path.with_name(name)} is not a file that Loadframe has written",
+            remedy="See who put it there; delete it.",
         )
 
     def write(self, name: str, value: SettingValue) -> None:
@@ -103,25 +108,16 @@ class ConfigFile:
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
-                self._write_aside(self._head + "".join(lines))
-                self._aside.replace(self._path)
-            elif self._path.exists():
-                self._path.replace(self._aside)  # of this name it is not read, and tells of a restart that is due
+                self._folder.replace(self._path.name, (self._head + "".join(lines)).encode(), mode=0o644)
+            elif self._folder.exists(self._path.name):
+                self._folder.rename(
+                    self._path.name, self._aside
+                )  # of this name it is not read, and tells of a restart that is due
         except OSError as error:
             raise self._refused(error) from error
         self._restarted()
         if value == "":
-            self._aside.unlink(missing_ok=True)
-
-    def _write_aside(self, text: str) -> None:
-        """A new file: its folder may be the server's, whose user could have put a link there."""
-        if self._aside.is_symlink() or self._aside.exists():
-            self._aside.unlink()
-        descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(descriptor, 0o644)
+            self._folder.remove(self._aside)
 
     def _restarted(self) -> None:
         if self._underway:

@@ -200,6 +200,26 @@ class Folder:
             )
         return b"".join(pieces)
 
+    def read_own(self, name: str, most: int) -> tuple[bytes, os.stat_result]:
+        """A whole file that is to be written again (`replace` like the status that is answered). It must be what stands
+        there and no other name of something else: regular, with one name, of the folder's owner, root or us."""
+        with self._place(name) as (folder, leaf):
+            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
+            with os.fdopen(descriptor, "rb") as file:
+                found, around = os.fstat(descriptor), os.fstat(folder).st_uid
+                trusted = {0, os.geteuid()}
+                if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+                    raise self._refusal(f"{self.path / name} is no file with one name", remedy=NO_LINKS)
+                if not ({found.st_uid, around} & trusted or found.st_uid == around):
+                    raise self._refusal(
+                        f"{self.path / name} belongs to {user(found.st_uid)}, and its folder to {user(around)}",
+                        remedy="Put the file into a folder of its owner.",
+                    )
+                data = file.read(most + 1)
+        if len(data) > most:
+            raise self._refusal(f"{self.path / name} is larger than {_size(most)}", remedy="Give a smaller file.")
+        return data, found
+
     def read_from(self, name: str, start: int, most: int) -> bytes:
         """What a file has from a byte on, no more than `most` bytes of it."""
         descriptor = self.descriptor(name)
@@ -286,7 +306,7 @@ class Folder:
         """A whole file at once: on the disk complete when this returns, or as it was before. mode: None for FILE_MODE
         less our umask. like: with the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
-            part, descriptor = _new_part(folder, leaf)
+            part, descriptor = _new_part(folder, leaf, FILE_MODE if like is None and mode is None else 0o600)
             try:
                 try:
                     if like is not None:
@@ -489,11 +509,11 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
     return found
 
 
-def _new_part(folder: int, leaf: str) -> tuple[str, int]:
+def _new_part(folder: int, leaf: str, mode: int) -> tuple[str, int]:
     """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it."""
     while True:
         part = f".{leaf}.{secrets.token_hex(8)}.part"
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, FILE_MODE, dir_fd=folder)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink > 0:

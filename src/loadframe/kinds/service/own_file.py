@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import ChangeError
@@ -15,6 +13,7 @@ from loadframe.formats.named_files import read_up_to
 from loadframe.host.state import private_folder, state_directory, write_durably
 from loadframe.kinds.service import formats
 from loadframe.model import SettingValue
+from loadframe.system.files import Folder, Whose
 
 MOST_BYTES = 1 << 20
 
@@ -24,6 +23,7 @@ class OwnFile:
 
     def __init__(self, path: Path, format_: str, keys: Iterable[str]) -> None:
         self._path, self._format, self._keys = path, format_, tuple(keys)
+        self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
 
     def read(self, key: str) -> SettingValue | None:
         """What a key has been set to, whether the service has read it already; None where nothing is changed by us.
@@ -32,7 +32,7 @@ class OwnFile:
             kept = self._kept()
             if not kept.exists():
                 return None
-            now = self._found(_text(self._path), key)
+            now = self._found(self._now()[0], key)
             return None if now == self._found(_text(kept), key) else now
         except (OSError, ValueError) as error:
             raise self._refused(key, error) from error
@@ -41,14 +41,15 @@ class OwnFile:
         """Set one key that it has; all else stays. Where every key is as it was at first, so is every byte, unless its
         owner has changed it meanwhile. ChangeError."""
         try:
-            now, kept = _text(self._path), self._kept()
+            (now, status), kept = self._now(), self._kept()
             if self._found(now, key) is None:
                 raise ValueError("it has no such key")
             if not kept.exists() or self._values(_text(kept)) == self._values(now):
                 write_durably(kept, now)
             first, after = _text(kept), formats.edited(now, self._format, key, value)
             back = self._values(after) == self._values(first) and self._is_ours(now, first)
-            self._replace(first if back else after)
+            self._folder.remove_torn()
+            self._folder.replace(self._path.name, (first if back else after).encode(), like=status)
         except (OSError, ValueError) as error:
             raise self._refused(key, error) from error
 
@@ -56,7 +57,7 @@ class OwnFile:
         """The service has read it: what was kept of it is dropped where no key is changed. ChangeError."""
         try:
             kept = self._kept()
-            if kept.exists() and self._values(_text(kept)) == self._values(_text(self._path)):
+            if kept.exists() and self._values(_text(kept)) == self._values(self._now()[0]):
                 kept.unlink()
         except (OSError, ValueError) as error:
             raise self._refused("a key", error) from error
@@ -87,26 +88,15 @@ class OwnFile:
             remedy="It must be a text file of its format, with one name and this key, that we may write.",
         )
 
-    def _replace(self, text: str) -> None:
-        """As a whole, with its owner and mode. Its folder may be another user's: no link is followed."""
-        status = self._path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise ValueError("it is a link, or has several names")
-        aside = self._path.with_name(f".{self._path.name}.loadframe")
-        with suppress(FileNotFoundError):
-            aside.unlink()
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(descriptor, status.st_uid, status.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
-            os.fsync(descriptor)
-        aside.replace(self._path)
+    def _now(self) -> tuple[str, os.stat_result]:
+        """What stands in it, and its status, of one descriptor: the folder may be another user's, who can put a link in
+        its place at any moment."""
+        data, status = self._folder.read_own(self._path.name, MOST_BYTES)
+        return data.decode("utf-8"), status
 
 
 def _text(path: Path) -> str:
+    """Of what is kept."""
     data = read_up_to(path, MOST_BYTES)
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
