@@ -95,6 +95,13 @@ def alarms() -> Iterator[bytes]:
         yield text({"n": n, "kind": "gap", "at_s": 1.8e9 + n, "up_s": n, "words": [{}] * 4000})
 
 
+def texts() -> Iterator[bytes]:
+    """Alarms of which an export keeps all."""
+    for n in range(1, 20_000):
+        evidence = [{"text": f"{n} " * 300}]
+        yield text({"n": n, "kind": "alarm", "at_s": 1.8e9 + n, "up_s": n, "alarm": "leak", "evidence": evidence})
+
+
 def short_lines() -> Iterator[bytes]:
     yield b'{"n":1,"kind":"sample","at_s":1,"up_s":1}\n' * 1_000_000
 
@@ -123,7 +130,7 @@ def one_line() -> Iterator[bytes]:
 
 
 HOSTILE: tuple[Callable[[], Iterator[bytes]], ...] = (
-    minutes, names, one_minute, alarms, short_lines, numbers, nested, wide, blank, one_line,
+    minutes, names, one_minute, alarms, texts, short_lines, numbers, nested, wide, blank, one_line,
 )  # fmt: skip
 
 

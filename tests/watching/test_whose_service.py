@@ -191,6 +191,15 @@ def test_the_same_command_line_of_another_user_is_not_the_service(users: Users) 
         other.kill()
 
 
+def test_of_another_program_of_its_user_it_is_said_which_one_it_was(users: Users) -> None:
+    with answering(users.service) as (service, port):
+        find = {**how_to_find(service.pid), "pid": None, "listen": ["", port]}
+        same, other = Finder(find), Finder({**find, "program": "/usr/sbin/before"})
+        assert same.pids() == other.pids() == (service.pid,)
+    assert same.words == ""
+    assert other.words == f"The service is process {service.pid} of {find['program']} now, before of /usr/sbin/before."
+
+
 def test_the_users_of_the_sockets_at_a_port_are_told(users: Users) -> None:
     with answering(users.stranger) as (_, port):
         assert listening_users(port) == {users.stranger}
