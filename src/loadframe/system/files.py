@@ -13,7 +13,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import stat
 import weakref
 from collections import deque
@@ -478,7 +477,7 @@ def _remove_tree(above: int, name: str) -> None:
     def remove(parent: int, folder: str, depth: int) -> None:
         with suppress(OSError):
             if depth > DEEPEST:  # each level takes a descriptor and a frame: it is first brought up
-                left.append(f".{secrets.token_hex(8)}.part")
+                left.append(f".{os.urandom(8).hex()}.part")
                 os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=above)
                 return
             descriptor = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
@@ -512,7 +511,7 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 def _new_part(folder: int, leaf: str, mode: int) -> tuple[str, int]:
     """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it."""
     while True:
-        part = f".{leaf}.{secrets.token_hex(8)}.part"
+        part = f".{leaf}.{os.urandom(8).hex()}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
