@@ -131,7 +131,7 @@ def test_killed_between_the_intent_and_the_change_nothing_was_changed(root: Path
 
 def test_killed_while_the_intent_was_written_nothing_is_left(root: Path) -> None:
     killed(root, "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL); journal.set(host, 'vm.swappiness', 1)")
-    (torn,) = lists.folder().glob("*.tmp")
+    (torn,) = lists.folder().glob(".*.part")
     assert places.revert() == []
     assert not torn.exists()
     assert values(root) == (20, 60)

@@ -257,7 +257,7 @@ def test_what_a_killed_writer_has_left_half_written_is_removed(places: Path) -> 
     )
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert done.returncode == -signal.SIGKILL
-    (torn,) = (places / "state" / "leases").glob("*.tmp")
+    (torn,) = (places / "state" / "leases").glob(".*.part")
     assert sweep() == []
     assert not torn.exists()
 

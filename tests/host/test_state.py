@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import CageError
-from loadframe.host import state, trust
+from loadframe.host import state
 from loadframe.host.leases import Lease, scratch_directory
 from loadframe.host.leftovers import sweep
 from loadframe.host.state import state_directory
+from loadframe.system import trust
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 NOBODY = pwd.getpwnam("nobody").pw_uid

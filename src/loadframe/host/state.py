@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -18,9 +17,9 @@ from pathlib import Path
 
 from loadframe.errors import CageError
 from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.system.files import Folder, Whose
 from loadframe.system.trust import others_write, user, weak_point
 
-TORN = ".tmp"
 ALIVE = ".alive"
 WRITING = "writing.lock"
 MOST_BYTES = 1 << 20
@@ -144,25 +143,13 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
     """The text of a file in a private folder. FileNotFoundError; Damaged where it is no regular file of ours, larger
     than that, or not UTF-8."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Damaged("it is a link" if file.is_symlink() else f"it cannot be read: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise Damaged("it is not a regular file")
-        if status.st_uid != os.geteuid():
-            raise Damaged(f"it belongs to {user(status.st_uid)}")
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(most_bytes + 1)
-    except OSError as error:
         raise Damaged(f"it cannot be read: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
-    if len(data) > most_bytes:
-        raise Damaged(f"it has more than {most_bytes:,} bytes")
+    except CageError as refusal:
+        raise Damaged(refusal.fact) from refusal
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -170,41 +157,31 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails: write aside, fsync, rename, fsync the folder. What a writer that
-    was killed has left aside is removed by `remove_torn`. OSError."""
-    aside = file.with_name(f"{file.stem}.{secrets.token_hex(6)}{TORN}")
-    with locked(file.parent / WRITING):
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            aside.replace(file)
-        except OSError:
-            aside.unlink(missing_ok=True)
-            raise
-    descriptor = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Whole or not at all, also when the power fails. What a writer that was killed has left aside is removed by
+    `remove_torn`. OSError, CageError."""
+    _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 
 def remove_torn(folder: Path) -> None:
     """Remove what writers that were killed have left half written, and the signs of life of dead owners that had no
     file yet; does nothing without such a file or folder."""
-    if not any(_torn(folder)):
+    if not folder.is_dir():
         return
-    with locked(folder / WRITING):  # so none of these is being written now
-        for file in _torn(folder):
-            if not file.is_dir() and (file.suffix == TORN or held(file) is not True):
-                file.unlink(missing_ok=True)
+    held_folder = _held(folder)
+    held_folder.remove_torn()
+    if _alone(folder):
+        with locked(folder / WRITING):  # so none of these is being made now
+            for file in _alone(folder):
+                if not file.is_dir() and held(file) is not True:
+                    held_folder.remove(file.name)
 
 
-def _torn(folder: Path) -> list[Path]:
-    alone = [file for file in folder.glob(f"*{ALIVE}") if not file.with_suffix(".json").exists()]
-    return [*folder.glob(f"*{TORN}"), *alone]
+def _alone(folder: Path) -> list[Path]:
+    return [file for file in folder.glob(f"*{ALIVE}") if not file.with_suffix(".json").exists()]
+
+
+def _held(folder: Path) -> Folder:
+    return Folder(folder, Whose.OURS, CageError)
 
 
 # --- locks ------------------------------------------------------------------------------------------------------------
