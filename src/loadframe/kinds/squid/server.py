@@ -132,7 +132,7 @@ class Server(PrivateServer):
         place = self._place(settings)
         if place is None or place.exists():
             return
-        for command in (("mkdir", "-m", "0700", "--", str(place)), self._command(self.configuration, "-z")):
+        for command in (("mkdir", "--mode=0700", "--", str(place)), self._command(self.configuration, "-z")):
             status, said = self.said_to_its_end(command, allowance)  # by its user, whose folder it is in
             if status != 0:
                 raise TargetError(
