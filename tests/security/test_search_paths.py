@@ -116,6 +116,17 @@ def test_python_of_ours_has_the_safe_path_and_no_program_of_others_gets_it(
     assert own_environment({SAFE_PATH: "1"})[SAFE_PATH] == "1"
 
 
+def test_what_a_library_starts_from_us_is_not_looked_for_in_the_folder_of_the_caller(strangers: Path) -> None:
+    """dask and platform.processor() run uname."""
+    (strangers / "uname").write_text(f"#!/bin/sh\necho uname >> {strangers}/ran\n")
+    (strangers / "uname").chmod(0o755)
+    given = {**os.environ, "PATH": f".::{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "from loadframe.host.environment import take_own_environment; take_own_environment()\n"
+    code += "import subprocess; subprocess.run(['uname', '-p'], check=True)"
+    subprocess.run([sys.executable, "-P", "-c", code], env=given, check=True, capture_output=True)
+    assert _ran(strangers) == ""
+
+
 def test_folders_of_ours_are_the_same_in_a_process_that_works_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,9 +99,9 @@ def _run() -> int:
 
     try:
         from loadframe.cli.main import run
-        from loadframe.host.environment import SAFE_PATH, SAFELY
+        from loadframe.host.environment import take_own_environment
 
-        os.environ[SAFE_PATH] = os.environ.get(SAFE_PATH) or SAFELY  # of Python that a library may start
+        take_own_environment()
         keep_signals()
         return run(sys.argv[1:])
     except Exception as error:

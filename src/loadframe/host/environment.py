@@ -64,6 +64,14 @@ def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**found, **folders, SAFE_PATH: found.get(SAFE_PATH) or SAFELY}
 
 
+def take_own_environment() -> None:
+    """From now on ours is as that of Python that we start: libraries start programs, and Python, with it."""
+    own = own_environment()
+    for name in [name for name in os.environ if name not in own]:
+        del os.environ[name]
+    os.environ.update(own)
+
+
 def is_own(command: Sequence[str | Path]) -> bool:
     """Whether a command runs a module of ours, as `python` writes it. A locustfile of the user's runs in locust."""
     ours = [*map(str, command[:4])]
