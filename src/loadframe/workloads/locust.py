@@ -99,8 +99,8 @@ class Locust(OwnProgram[LocustOptions]):
         return folder if self._file is None else self._file.parent
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """See OwnProgram."""
-        return {"LOADFRAME_OUTPUT": str(folder / LOG)}
+        """See OwnProgram. Python makes no __pycache__ beside the user's locustfile."""
+        return {"LOADFRAME_OUTPUT": str(folder / LOG), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram."""
