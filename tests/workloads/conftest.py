@@ -195,14 +195,14 @@ def farm_attached(farm_server: Endpoint) -> Endpoint:
     with closing(
         attach(f"mariadb:{mariadb.where(farm_server)}", option_file=Path(farm_server.options["option_file"]))
     ) as server:
-        return server.endpoint()
+        return ownership.marked(server.endpoint(), ownership.new_mark())
 
 
 @pytest.fixture(scope="session")
 def postgres_attached(postgres_server: Endpoint) -> Endpoint:
     """The same server as one that we were only told of."""
     with closing(attach("postgres", option_file=Path(postgres_server.options["option_file"]))) as server:
-        return server.endpoint()
+        return ownership.marked(server.endpoint(), ownership.new_mark())
 
 
 @pytest.fixture

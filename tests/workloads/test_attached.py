@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.errors import TargetError
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
@@ -148,7 +148,7 @@ def test_a_driver_whose_own_connections_lead_to_other_tables_is_not_started(
     try:
         environment = postgres.environment
         monkeypatch.setattr(postgres, "environment", lambda where: {**environment(where), "PGOPTIONS": ""})
-        with pytest.raises(TargetError, match=f"{kind}, connected to .* is not started"):
+        with pytest.raises(WorkloadError, match=f"{kind}, connected to .* is not started"):
             workload.start(attached_postgres, 1, tmp_path, 0.3)
     finally:
         workload.remove(attached_postgres)

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from loadframe.errors import TargetError
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.model import Endpoint
 from loadframe.workloads import mariadb, ownership, postgres
 
@@ -118,14 +118,14 @@ def proof(endpoint: Endpoint) -> str:
     return f"{here} + (SELECT count(*) FROM {ownership.mark_of(endpoint)})"
 
 
-def elsewhere(endpoint: Endpoint, program: str, said: str) -> TargetError:
-    """That the tables of a load driver that names no schema would not be ours."""
+def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
+    """That it is not proved that a load driver that names no schema would find tables of ours alone."""
     engine = engine_of(endpoint)
-    return TargetError(
-        f"{program}, connected to {engine.where(endpoint)} as for the load, does not find its tables in the schema "
+    return WorkloadError(
+        f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "
         f"{engine.schema_of(endpoint)} that this run has made, and is not started",
-        remedy="Name the server itself and not a proxy; see what changes the default schema of this account there "
-        "(search_path, init_connect).",
+        remedy="If the server answers: name the server itself and not a proxy, and see what changes the default schema "
+        "of this account there (search_path, init_connect).",
         details=said,
     )
 

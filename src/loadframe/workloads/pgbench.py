@@ -155,7 +155,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         )
 
     def _prove(self, endpoint: Endpoint, folder: Path) -> None:
-        """TargetError where pgbench, whose scripts name no schema, would find other tables than ours."""
+        """WorkloadError where pgbench, whose scripts name no schema, would find other tables than ours."""
         if not endpoint.attached:
             return
         statement = f"SELECT 1 / ({databases.proof(endpoint)})"

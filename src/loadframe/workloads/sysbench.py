@@ -109,7 +109,7 @@ def run_script(
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """TargetError where sysbench's own scripts, which name no schema, would find other tables than ours. Each server
+    """WorkloadError where sysbench's own scripts, which name no schema, would find other tables than ours. Each server
     that connections are shared out over is asked."""
     if endpoint.attached:
         script = SCRIPTS / "proof.lua"
