@@ -28,7 +28,6 @@ from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.experiments import limits_now
-from loadframe.host import listening
 from loadframe.kinds.service.finding import find
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.running import RunningService
@@ -93,8 +92,15 @@ def started(folder: Path, *more: str, port: int = 0) -> Service:
         port = int(probe.getsockname()[1])
     command = [sys.executable, str(SERVING), "--port", str(port), "--data", str(folder), *more]
     service = Service(subprocess.Popen(command, stdout=subprocess.DEVNULL), port)
-    await_that(lambda: listening.ports_of([service.pid]), "the service listens", of=service.process)
+    await_that(lambda: answers(service), "the service answers", of=service.process)
     return service
+
+
+def answers(service: Service) -> bool:
+    try:
+        return bool(service.get("/config"))
+    except OSError:
+        return False
 
 
 @pytest.fixture
