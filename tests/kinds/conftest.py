@@ -101,6 +101,7 @@ def components(form: str, kind: str) -> tuple[str, ...]:
 def pristine() -> Iterator[PostgresTarget]:
     """A PostgreSQL that never runs: its data are copied, because initdb takes seconds."""
     with leased("tests of PostgreSQL") as lease:
+        lease.folder.chmod(0o711)  # its data are copied by the server's user, who is in the group of another lease
         target = PostgresTarget(lease=lease, resources=Resources())
         target.create()
         yield target

@@ -14,7 +14,8 @@ from loadframe.host.identity import naming
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds.private_server import PrivateServer
+from loadframe.kinds.log_counts import LogCounts
+from loadframe.kinds.private_server import TAIL_BYTES, PrivateServer
 from waiting import await_that
 
 INSTALLER = "sleep 1000 {folder} & echo started; wait"
@@ -104,3 +105,22 @@ def test_a_server_that_is_stopped_by_a_signal_is_ended_all_the_same(server: Serv
 
 def stopped(pid: int | None) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def test_of_a_log_without_an_end_only_its_end_is_read(server: Server) -> None:
+    with server.log.open("wb") as log:
+        log.truncate(8 << 30)  # takes no room on the disk
+        log.seek(0, os.SEEK_END)
+        log.write(b"\nthe last words\n")
+    assert server.log_tail(1) == "the last words"
+    assert len(server.log_tail()) <= TAIL_BYTES
+
+
+def test_lines_of_a_log_are_counted_in_parts_whatever_they_are(server: Server) -> None:
+    counts = LogCounts(server.log, (b"no room",))
+    assert counts.read() == {b"no room": 0}
+    server.log.write_bytes(b"no room\n" * 200_000 + b"x" * (3 << 20) + b"\nno room\nno ro")
+    assert counts.read() == {b"no room": 200_001}
+    with server.log.open("ab") as log:
+        log.write(b"om\n")
+    assert counts.read() == {b"no room": 200_002}

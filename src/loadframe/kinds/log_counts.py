@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+
+PART = 1 << 20
+"""Read at once: a log may have grown by any size."""
 
 
 class LogCounts:
@@ -17,16 +21,16 @@ class LogCounts:
 
     def read(self) -> dict[bytes, int]:
         """By the words, up to now; nothing yet where there is no log."""
-        try:
-            with self._log.open("rb") as log:
-                if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
-                    self._read_to = 0
+        with suppress(FileNotFoundError), self._log.open("rb") as log:
+            if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
+                self._read_to = 0
+            log.seek(self._read_to)
+            while text := log.read(PART):
+                whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == PART else b"")
+                if not whole:  # the rest of a line is still to come
+                    break
+                self._read_to += len(whole)
                 log.seek(self._read_to)
-                text = log.read()
-        except FileNotFoundError:
-            return dict(self._counts)
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read_to += len(whole)
-        for words in self._counts:
-            self._counts[words] += whole.count(words)
+                for words in self._counts:
+                    self._counts[words] += whole.count(words)
         return dict(self._counts)

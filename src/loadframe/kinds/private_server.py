@@ -13,7 +13,6 @@ import signal
 import socket as sockets
 import subprocess
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +34,8 @@ STOP_TIMEOUT_S = 120.0
 KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
+TAIL_BYTES = 1 << 16
+"""Of a log, what is read for its last lines: the server may write what it likes."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
@@ -389,11 +390,14 @@ class PrivateServer:
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the error log; empty where there is none."""
-        if not self.log.exists():
+        """The last lines of its log, empty where there is none; of what has no lines the last bytes."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                text = log.read(TAIL_BYTES).decode("utf-8", "replace")
+        except FileNotFoundError:
             return ""
-        with self.log.open(encoding="utf-8", errors="replace") as log:
-            return "".join(deque(log, maxlen=lines)).rstrip()
+        return "\n".join(text.splitlines()[-lines:])
 
     def _in_folder(self, allowance: Allowance) -> Allowance:
         """The same for a process that comes into the lease's folder; its temporary files go into the server's."""

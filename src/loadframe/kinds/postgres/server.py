@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from loadframe.connections.postgres_programs import program
 from loadframe.errors import MissingTool
 from loadframe.host.environment import python_package
+from loadframe.host.file_rights import rights_of
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
@@ -86,9 +88,9 @@ class Server(PrivateServer):
         self.workload_account = Account("loadframe")
         self.like: Server | None = None
         """One that was made and has never run: its data are copied, which is quicker than to make some."""
-        self._log_counts = LogCounts(self.log, (REFUSED,))
-        self._began = 0
-        """Where in the log its last start begins."""
+        self._log_counts = LogCounts(self.log, (REFUSED, NO_PROCESS))
+        self._without_process = 0
+        """How often a connection had got no process when it was started last."""
 
     @property
     def socket_folder(self) -> Path:
@@ -131,14 +133,15 @@ class Server(PrivateServer):
         self.control_account = like.control_account
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        self.run_once(("cp", "-R", "-p", "--", f"{like.data}/.", str(self.data)), "copy.log")
+        with rights_of(self._user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
+            shutil.copytree(like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Start with these settings and return when `answers` says yes. TargetError where it does not."""
         self.take_port()
         self.configure(settings)
         command = (self.required(), "-D", str(self.data), "-c", f"config_file={self.configuration}")
-        self._began = self.log.stat().st_size if self.log.exists() else 0
+        self._without_process = self._log_counts.read()[NO_PROCESS]
         self.launch(command, allowance, answers)
 
     def check(self, state: TargetState, allowance: Allowance) -> None:
@@ -161,9 +164,7 @@ class Server(PrivateServer):
 
     def given_up(self) -> bool:
         """Whether it may not start a process for a connection: it goes on, and accepts no client."""
-        with self.log.open("rb") as log:
-            log.seek(self._began)
-            return NO_PROCESS in log.read()
+        return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def configure(self, settings: Mapping[str, SettingValue]) -> None:
         """Write the configuration that the next start or reload reads: what is not named has the server's default."""

@@ -15,7 +15,7 @@ from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import NamedUser, Privilege
 from loadframe.host.processes import Allowance, runnable, unreachable
-from loadframe.kinds.private_server import CHECK_TIMEOUT_S, PrivateServer
+from loadframe.kinds.private_server import CHECK_TIMEOUT_S, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.knobs import shown
@@ -27,8 +27,8 @@ from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable
 
 MOST_TOLD = 5
-MOST_LOG_BYTES, TAIL_BYTES = 64 << 20, 1 << 16
-"""Of its output what is kept, and what is kept of that once it is too long."""
+MOST_LOG_BYTES = 64 << 20
+"""Of its output what is kept."""
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
@@ -157,16 +157,6 @@ class Server(PrivateServer):
         return TargetError(
             f"{fact}; {seen}", remedy="Correct target.ready, or give it longer (within).", details=self.log_tail()
         )
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its output; of what has no lines the last bytes."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
-                text = log.read(TAIL_BYTES).decode("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
-        return "\n".join(text.splitlines()[-lines:])
 
     def bound_log(self) -> None:
         """Drop what it has written, but for the end, where that is more than MOST_LOG_BYTES: it would fill the disk."""
