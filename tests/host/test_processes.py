@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,30 @@ def test_the_most_open_files_that_are_promised_are_granted() -> None:
 def test_without_limits_our_own_are_passed_on() -> None:
     program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     assert output(program, Allowance(US)) == str(resource.getrlimit(resource.RLIMIT_NOFILE))
+
+
+@pytest.fixture
+def dumps_are_on() -> Iterator[int]:
+    """The limit of ours, as high as it may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    yield hard
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
+def test_no_dump_of_its_memory_is_written_where_it_does_not_ask_for_one(dumps_are_on: int) -> None:
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))"
+    assert output(program, Allowance(US)) == str((0, dumps_are_on))
+    assert output(program, Allowance(US, limits={"RLIMIT_CORE": 0})) == "(0, 0)"
+
+
+def test_nor_of_a_commands_own(dumps_are_on: int) -> None:
+    program = (
+        "import resource; from loadframe.cli import entry;"
+        "entry._run = lambda: print(resource.getrlimit(resource.RLIMIT_CORE)) or 0; entry.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"(0, {dumps_are_on})\n"
 
 
 def test_cpus_hold() -> None:

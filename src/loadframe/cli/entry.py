@@ -11,7 +11,7 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadframe.host.signals import STOPPING, ignore, tell
+from loadframe.host.signals import STOPPING, ignore, no_core_dumps, tell
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -24,6 +24,7 @@ def main() -> NoReturn:
     """Run the command line, and end with its exit code. The first Ctrl-C, SIGTERM or hang-up stops the command, which
     then reverts and reports; further ones are ignored, so that this is not interrupted in turn."""
     take_signals()
+    no_core_dumps()
     # Of numpy and scipy: each of its threads takes 27 MiB, and would use a CPU of what is measured.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Else polars looks into a folder of a fixed name in /var/tmp. It never has more of ours than memory holds.

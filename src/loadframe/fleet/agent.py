@@ -20,6 +20,7 @@ from loadframe.fleet.links import Listener, carried_json, measure
 from loadframe.fleet.looking import facts, use_of_cpus
 from loadframe.fleet.routes import check_is_reached, route
 from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.host.signals import no_core_dumps
 
 LONGEST_LOOK_S = 60.0
 LISTEN_S = 60.0
@@ -134,6 +135,7 @@ def _identity(message: Mapping[str, Any]) -> Identity:
 
 def main() -> None:
     """Speak through the standard streams. What a library prints goes to stderr."""
+    no_core_dumps()
     sink = os.dup(1)
     os.dup2(2, 1)
     agent = Agent(0, sink)

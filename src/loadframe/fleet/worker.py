@@ -26,7 +26,7 @@ from loadframe.fleet.running_there import RunningThere
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
-from loadframe.host.signals import ignore
+from loadframe.host.signals import ignore, no_core_dumps
 from loadframe.workloads.beginning import LONGEST_S
 
 POLL_S = 0.05
@@ -370,6 +370,7 @@ def main() -> None:
     """Speak through the standard streams. What a library prints goes to stderr."""
     import signal
 
+    no_core_dumps()
     for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the end of the pipe is what ends it
         signal.signal(each, ignore)
     if sys.argv[1:] == ["--clean-up"]:

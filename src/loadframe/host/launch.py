@@ -187,6 +187,7 @@ def run(arguments: Sequence[str]) -> None:
             join(text)
     if "--cover" in options or "--own" in options:
         see(pairs)
+    set_limit(f"CORE=0:{resource.getrlimit(resource.RLIMIT_CORE)[1]}")  # host/signals.py says why
     for name, text in pairs:
         if name == "--rlimit":
             set_limit(text)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def no_core_dumps() -> None:
+    """No image of our memory, which has passwords in it, comes onto a disk by a signal that ends us, nor one of what we
+    start. Not PR_SET_DUMPABLE: it would keep a recorder that is not root from reading /proc of the driver. A server
+    that wants its dumps may raise the limit again."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 @contextmanager
