@@ -60,7 +60,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theirs:
 
 
 WHOLE = "[mysqld]\ninnodb_log_buffer_size = 33554432\nthread_handling = pool-of-threads\n"
-HALF_WRITTEN = "files._write = lambda to, data: die() if data.startswith(b'[mysqld]') else write(to, data)"
+HALF_WRITTEN = "files.os.write = lambda to, data: die() if bytes(data).startswith(b'[mysqld]') else write(to, data)"
 SET = f"journal.set(place, config_file.NAME, {VALUE!r})"
 
 
@@ -78,7 +78,7 @@ def test_the_server_finds_it_at_one_start_and_not_at_the_next(theirs: Theirs, tm
     ("code", "starts"),
     [
         (SET, [WHOLE, ""]),
-        (f"write = files._write; {HALF_WRITTEN}; {SET}", []),
+        (f"write = files.os.write; {HALF_WRITTEN}; {SET}", []),
         (f"config_file.to_its_end.run = die; {SET}", [""]),
         (f"{SET}; config_file.to_its_end.run = die; journal.back(place)", [WHOLE, ""]),
         (f"{SET}; config_file.Folder.remove = die; journal.back(place)", [WHOLE, "", ""]),

@@ -22,8 +22,6 @@ import loadframe
 from hostile_trees import LONG_NAME, NAMES, deep, hostile_tree
 from loadframe.errors import MachineError
 from loadframe.host.environment import python
-from loadframe.host.privilege import US
-from loadframe.host.processes import Allowance
 from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
@@ -416,7 +414,7 @@ def test_what_a_file_system_fails_to_give_is_counted_and_not_forgotten(
         counted = run_here(config)
         assert counted["failed"] > 0 and counted["forgotten"] == 0
         (tmp_path / "none").touch()
-        with closing(connect(sqlite_database)) as again, closing(Recorded(tmp_path / "none", Allowance(US))) as reader:
+        with closing(connect(sqlite_database)) as again, closing(Recorded(tmp_path / "none")) as reader:
             following = Following(again, tree, reader)
             following.start()
             following.close()
