@@ -50,7 +50,11 @@ def trial(folder: Path, how: str) -> dict[str, Any]:
     state, scratch = folder / "state", folder / "scratch"
     state.mkdir()
     scratch.mkdir(mode=0o755)
-    own = {"LOADFRAME_STATE": str(state), "LOADFRAME_SCRATCH": str(scratch), "PYTHONPATH": str(WORKER.parent)}
+    own = {
+        "LOADFRAME_STATE": str(state),
+        "LOADFRAME_SCRATCH": str(scratch),
+        "PYTHONPATH": f"{WORKER.parent}:{WORKER.parents[1] / 'commands'}",
+    }
     own["PYTHONPATH"] += f":{os.environ.get('PYTHONPATH', '')}"
     within = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     words = [*within, sys.executable, str(WORKER), how, str(folder / "here")]
