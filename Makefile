@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
-SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client
+SERVERS := mariadb-server postgresql pgbouncer sysbench nginx squid varnish wrk redis-server redis-tools mandoc chromium iproute2 openssh-server openssh-client strace
 PEERS := gdu duc-nox fd-find atop sysstat prometheus-node-exporter
 
 .PHONY: install demo test check servers bench planted format clean
