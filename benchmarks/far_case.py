@@ -17,7 +17,7 @@ import time
 import tomllib
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/fleet"))
+sys.path += [str(Path(__file__).parents[1] / "tests" / each) for each in ("fleet", "commands")]
 
 from network import Network
 from stations import LOADFRAME, Laboratory, Station

@@ -23,7 +23,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/fleet"))
+sys.path += [str(Path(__file__).parents[1] / "tests" / each) for each in ("fleet", "commands")]
 
 from workers import attempts, begun, laboratory
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/fleet"))
+sys.path += [str(Path(__file__).parents[1] / "tests" / each) for each in ("fleet", "commands")]
 
 from network import Network, possible
 from stations import Station, paced
