@@ -14,8 +14,6 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from loadframe.host.privilege import US
-from loadframe.host.processes import Allowance
 from loadframe.indexing.following import Following
 from loadframe.indexing.kernel import readable
 from loadframe.indexing.recorded import Recorded
@@ -36,7 +34,7 @@ def main(database: str, tree: str, log: str) -> None:
             say("A")
 
         store.apply = told  # type: ignore[method-assign]
-        reader = Recorded(Path(log), Allowance(US), after=store.acknowledged(Recorded.name))
+        reader = Recorded(Path(log), after=store.acknowledged(Recorded.name))
         following = Following(store, Path(tree), reader, batch=7, rows=50)
         say("s")
         following.start()

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import MachineError
-from loadframe.host.privilege import US
-from loadframe.host.processes import Allowance
 from loadframe.indexing.changes import KINDS, Change
 from loadframe.indexing.recorded import Recorded, UnreadableRecordError, line_of, record_of
 
@@ -84,7 +82,7 @@ def test_nesting_without_end_is_unreadable() -> None:
 def test_a_log_is_read_on_after_the_record_that_was_acknowledged(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"".join(line_of(Change("create", b"%d" % number, number=number)) for number in range(1, 6)))
-    reader = Recorded(log, Allowance(US), after=3)
+    reader = Recorded(log, after=3)
     assert [change.number for change in reader.read(0).changes] == [4, 5]
     reader.close()
 
@@ -92,7 +90,7 @@ def test_a_log_is_read_on_after_the_record_that_was_acknowledged(tmp_path: Path)
 def test_a_log_whose_numbers_begin_with_0_is_read_from_there(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"".join(line_of(Change("create", b"%d" % number, number=number)) for number in range(3)))
-    reader = Recorded(log, Allowance(US))
+    reader = Recorded(log)
     assert [change.number for change in reader.read(0).changes] == [0, 1, 2]
     reader.close()
 
@@ -101,7 +99,7 @@ def test_a_line_without_its_end_is_waited_for(tmp_path: Path) -> None:
     log = tmp_path / "log"
     line = line_of(Change("create", b"name", number=1))
     log.write_bytes(line[:20])
-    reader = Recorded(log, Allowance(US))
+    reader = Recorded(log)
     assert reader.read(0).changes == []
     with log.open("ab") as file:
         file.write(line[20:])
@@ -112,7 +110,7 @@ def test_a_line_without_its_end_is_waited_for(tmp_path: Path) -> None:
 def test_a_line_that_is_no_record_is_told_with_its_number(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(line_of(Change("create", b"name", number=1)) + b"what?\n")
-    reader = Recorded(log, Allowance(US))
+    reader = Recorded(log)
     with pytest.raises(MachineError, match="Line 2 of the change log"):
         reader.read(0)
     reader.close()

@@ -13,6 +13,7 @@ from loadframe.entry_points import took_part
 from loadframe.errors import Fault, MachineError, OutsideFault, UserError
 from loadframe.host.state import state_directory
 from loadframe.masking import masked
+from loadframe.system.files import Folder, Whose
 
 LACKS = {
     errno.ENOMEM: "Give Loadframe more memory: a higher `ulimit -v`, a larger container.",
@@ -70,13 +71,13 @@ def _kept(error: Exception) -> str:
     """Keep the traceback in the state folder; in words, where. The traceback itself where that takes none."""
     text = masked("".join(traceback.format_exception(error)))
     try:
-        folder = state_directory() / "faults"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        file = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
-        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        folder = Folder(state_directory(), Whose.OURS)
+        folder.make_folder("faults", 0o700)
+        name = f"faults/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
+        folder.replace(name, text.encode(errors="backslashreplace"), mode=0o600)
     except (OSError, UserError):
         return text
-    return f"The traceback is in {file}."
+    return f"The traceback is in {folder.path / name}."
 
 
 def _has_working_folder() -> bool:

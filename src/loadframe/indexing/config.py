@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from loadframe.indexing.board import Shape
+from loadframe.system.files import Folder, Whose
 
 BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
@@ -63,9 +63,7 @@ class Config:
 
 def write_whole(path: Path, text: str) -> None:
     """A file that is there with all of its text, or not at all: whoever writes it may be killed. OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
 
 
 PASSWORD = "LOADFRAME_DATABASE_PASSWORD"

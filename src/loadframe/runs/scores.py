@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from loadframe.errors import RunError
 from loadframe.host.state import Damaged, read_file
 from loadframe.model import Scored
 from loadframe.runs.formats import decode, encode
+from loadframe.system.files import Folder, Whose
 
 FILE = "forecast-scores.jsonl"
 MOST_BYTES = 50_000_000
@@ -31,10 +31,8 @@ def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
     """Keep scores, on the disk when this returns. RunError where they cannot be written."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        with (folder / FILE).open("ab") as file:
-            file.writelines(encode("score", Score(source, now, score)) + b"\n" for score in scores)
-            file.flush()
-            os.fsync(file.fileno())
+        lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
+        Folder(folder, Whose.OURS).append(FILE, lines)
     except OSError as error:
         raise RunError(
             f"{folder / FILE} cannot be written: {error.strerror or error}", remedy="Set LOADFRAME_STATE."
