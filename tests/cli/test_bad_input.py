@@ -133,3 +133,26 @@ def test_a_scratch_folder_without_permission(loadframe: Command, study: Path, tm
 def test_a_server_that_will_not_start_shows_its_log(loadframe: Command) -> None:
     result = loadframe("case", "run", "render-farm", "--quick", "--set", "target.settings.innodb_page_size=3")
     refused(result, "innodb", "ERROR")
+
+
+ACCOUNT = "postgres://me:s3cret-pw1@127.0.0.1:9/shop"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["limits", "--attach", ACCOUNT],
+        ["limits", "--attach", "postgres:me:s3cret-pw1@127.0.0.1:9", "--json"],
+        ["measure", "tiny.toml", "--set", f"target.attach={ACCOUNT}"],
+        ["measure", "tiny.toml", "--set", "target.environment.DB_PASSWORD=s3cret-pw1", "--json"],
+        ["measure", ACCOUNT],
+        ["init", "--command", f"DB={ACCOUNT} no-such-program --port 80"],
+        ["watch", "tiny.toml", "--webhook", "http://me:s3cret-pw1@127.0.0.1:1/"],
+        ["serve", ACCOUNT],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:40],
+)
+def test_no_error_repeats_a_password(loadframe: Command, study: Path, arguments: list[str]) -> None:
+    done = loadframe(*(str(study) if word == "tiny.toml" else word for word in arguments))
+    assert done.code != 0
+    assert "s3cret-pw1" not in done.out + done.err
