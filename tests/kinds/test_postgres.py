@@ -208,6 +208,24 @@ def test_a_server_that_will_not_start_shows_its_last_log_lines(postgres: Target)
 
 
 @pytest.mark.server
+@pytest.mark.skipif(os.geteuid() != 0, reason="it has a user of its own where root starts it")
+def test_what_listens_at_its_socket_must_be_its_user(running: PostgresTarget, tmp_path: Path) -> None:
+    """A link in its folder, which is that user's, leads to no server of another user."""
+    server = running._server
+    stranger = tmp_path / "stranger"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(stranger))
+        listener.listen()
+        own = server.socket.with_name("own")
+        server.socket.rename(own)
+        try:
+            server.socket.symlink_to(stranger)
+            with pytest.raises(TargetError, match="requirepeer specifies"):
+                Control({**running._reach()._where}, lambda: None).ask("SELECT 1")
+        finally:
+            own.replace(server.socket)
+
+
 def test_a_process_for_each_connection_is_known(running: PostgresTarget) -> None:
     with client(running.endpoint()) as connection:
         assert connection.info.backend_pid in running.pids()

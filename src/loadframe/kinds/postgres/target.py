@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from loadframe.connections.postgres_connection import driver
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import account
+from loadframe.host.privilege import NamedUser, account
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown
@@ -138,6 +138,8 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
                 "password": account.password,
                 "dbname": "postgres",
             }
+            if isinstance(server.user, NamedUser):  # libpq follows links: it is asked who is at the other end
+                where["requirepeer"] = str(server.user)
             self._control = Control(where, server.died)
         return self._control
 
