@@ -50,7 +50,7 @@ THEIRS = (
     ("ZADD", "myzset", "7", "precious"),
     ("SET", "memtier-1", "precious"),
 )
-TESTS = ("set", "lpop", "spop", "zpopmin", "lrange_100")
+TESTS = ("set", "incr", "lpop", "spop", "zpopmin")
 MAIN = "from loadframe.cli.entry import main; main()"
 Loadframe = Callable[..., Any]
 

@@ -96,7 +96,7 @@ class Theirs:
         file.write_text(f"[{section}]\nuser={name}\npassword=secret\n")
         return file
 
-    def study(self, load: str, account: Path | None = None, budget: str = "2s", more: str = "") -> str:
+    def study(self, load: str, account: Path | None = None, budget: str = "4s", more: str = "") -> str:
         kind, axis, options = WORKLOADS[load]
         text = STUDY if load != "burst" else STUDY.replace(UNTIL, "").replace("[1]", "[4]")
         return text.format(
