@@ -30,13 +30,12 @@ class Score:
 def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
     """Keep scores, on the disk when this returns. RunError where they cannot be written."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
     try:
-        lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
         Folder(folder, Whose.OURS).append(FILE, lines)
-    except OSError as error:
-        raise RunError(
-            f"{folder / FILE} cannot be written: {error.strerror or error}", remedy="Set LOADFRAME_STATE."
-        ) from error
+    except (OSError, RunError) as error:
+        why = error.fact if isinstance(error, RunError) else error.strerror or error
+        raise RunError(f"{folder / FILE} cannot be written: {why}", remedy="Set LOADFRAME_STATE.") from error
 
 
 def read(folder: Path) -> list[Scored]:
