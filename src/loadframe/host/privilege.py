@@ -103,7 +103,12 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    held = int(re.findall(r"^CapPrm:\t(\w+)", Path("/proc/self/status").read_text(encoding="utf-8"), re.M)[0], 16)
+    held = int(
+        re.findall(r"^CapPrm:\t(\w+)", Path("/proc/self/status").read_text(encoding="utf-8", errors="replace"), re.M)[
+            0
+        ],
+        16,
+    )
     kept = held & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
