@@ -13,6 +13,10 @@ answer that contradicts itself or its exit status, an error without words, an es
 GiB of memory. Prints a row for each surface, then each distinct fault with the command that shows it again; ends with 1
 where there was one. Ctrl-C ends it with what there is so far.
 
+Before that, files that are made to cost much - compressed ones, and ones of many small things - are read one by one,
+each in a process of its own: none may take more than 64 MiB and 20 times its size of memory, nor more than 1 s and 1
+s/MiB of CPU time.
+
 Peers that are asked: MariaDB, PostgreSQL, HTTP, and HTTP for counters in Prometheus' format (peers.py).
 """
 
@@ -33,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuzzing import worker
+from fuzzing import corpus, costs, worker
 from fuzzing.surfaces import SURFACES
 
 INPUTS = 100_000
@@ -46,6 +50,8 @@ SHARE = 0.002
 """Of the inputs, carried out by a process of its own: it takes a hundred times as long."""
 MOST_BYTES = 3 << 30
 """A worker that has more than this is killed; from 1 GiB on it is a fault of what it answers."""
+LARGE_MIB = 64
+"""In a file that is made to cost much (fuzzing/costs.py)."""
 MOST_SHOWN = 60
 
 
@@ -274,12 +280,20 @@ def main() -> int:
     if asked.worker:
         worker.work(json.load(sys.stdin))
         return 0
+    beyond = False if asked.surface else _costs()
     inputs = asked.inputs or (1 if asked.surface else INPUTS)
     order = {"share": SHARE, "confine": True, "keep": inputs == 1}
     began = time.monotonic()
     tally = fuzz(items_of(inputs, asked.seed, asked.surface), order, workers=asked.workers)
     show(tally, time.monotonic() - began)
-    return 1 if tally.failed else 0
+    return 1 if tally.failed or beyond else 0
+
+
+def _costs() -> bool:
+    """Print what hostile files cost. Whether one is beyond its bound."""
+    found = {name: costs.cost_of(bomb, LARGE_MIB) for name, bomb in costs.bombs(corpus.load()).items()}
+    costs.show(found)
+    return any(cost.excess for cost in found.values())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import IO, Any
 import zstandard
 
 from loadframe.connections.http_words import wrong_path
+from loadframe.errors import RecordingError
 from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch
 from loadframe.experiments.watch_child import fitted
 from loadframe.fleet.agent import Agent as AnsweringAgent
@@ -29,6 +30,7 @@ from loadframe.fleet.declaration import HostTable
 from loadframe.fleet.declaration import load as load_fleet
 from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
+from loadframe.formats.json_text import write_json
 from loadframe.formats.stage_lines import LARGEST
 from loadframe.formats.watch_days import observed
 from loadframe.host import listening
@@ -36,16 +38,18 @@ from loadframe.indexing import fanotify, inotify, recorded
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import Taken
 from loadframe.kinds.service import formats
+from loadframe.live.watch_view import WatchView
 from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import split, told, with_quantiles
 from loadframe.model import SettingValue
-from loadframe.recording import procfs
+from loadframe.recording import jvm_sampling, procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import collapsed, perf_script
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
+from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import of_lines
@@ -54,6 +58,7 @@ from loadframe.workloads.jtl import read_jtl
 from loadframe.workloads.k6_output import read_points
 from loadframe.workloads.redis_report import read_memtier, read_report
 
+MOST_REFRESHES = 4
 MOST_SPREAD = 100_000
 """Requests of seconds that are spread: more take memory, and show nothing else."""
 
@@ -194,11 +199,12 @@ def read_settings_file(format_: str, key: str, value: SettingValue, text: str) -
 def read_access_log(path: Path) -> None:
     """Each line is a request that can be sent, or none; a damaged file is an OSError."""
     try:
-        found = [access_log.parse_line(line) for line in access_log.lines(path) if line is not None]
+        for line in access_log.lines(path):
+            found = None if line is None else access_log.parse_line(line)
+            if found is not None and wrong_path(found.path) is not None:
+                raise WrongAnswerError("a path was read that cannot be sent")
     except OSError:
         return
-    if any(one is not None and wrong_path(one.path) is not None for one in found):
-        raise WrongAnswerError("a path was read that cannot be sent")
 
 
 def read_stages(path: Path) -> None:
@@ -223,6 +229,24 @@ def read_watch(folder: Path) -> None:
     fitted(table)
     for one in WATCH_FORMATS:
         export_watch(folder, one.name)
+
+
+def read_watch_view(folder: Path) -> None:
+    """The same folder on the live page, with its state."""
+    held = Folder(folder, Whose.NAMED, RecordingError)
+    view = WatchView(held, "0/watch")
+    for _ in range(MOST_REFRESHES):
+        view.refresh()
+    view.row()
+    write_json(view.whole())
+
+
+def read_hsperfdata(path: Path) -> None:
+    """Counters of a virtual machine, or ValueError, struct.error for what is none."""
+    with suppress(ValueError, struct.error):
+        places = jvm_sampling._places(path.read_bytes()[: jvm_sampling.MOST_BYTES])
+        if any(not jvm_sampling.WANTED.fullmatch(name) or offset <= 0 for name, _, offset in places):
+            raise WrongAnswerError("a counter was found that was not asked for")
 
 
 DRIVERS: Mapping[str, Callable[[IO[bytes], list[str], bool], Lines]] = {

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuzzing import answers, api
+from fuzzing import answers, api, costs
 from fuzzing.corpus import Corpus
 from fuzzing.mutations import NASTY_TEXT, as_json, as_toml, mutate_text, mutate_tree, nasty, nested, toml_file
 
@@ -669,7 +669,60 @@ def _watch(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
     if rng.random() < 0.2:
         (folder / "2025-11-24.jsonl.zst").write_bytes(mutate_text(rng, data.decode("utf-8", "replace")))
     (folder / "2025-11-24.jsonl").write_bytes(data)
-    return Input(call=api.read_watch)
+    if rng.random() < 0.5:
+        return Input(call=api.read_watch)
+    (folder / "state.json").write_bytes(mutate_text(rng, WATCH_STATE))
+    return Input(call=api.read_watch_view)
+
+
+WATCH_STATE = '{"schema":"loadframe.watch-state/1","n":7,"at_s":1764000014.0,"open":[],"told":{}}'
+
+
+def _hsperfdata(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    (folder / "7").write_bytes(_damaged(rng, costs.hsperfdata(rng.choice((1, 3, 200)))))
+    return Input(call=lambda folder: api.read_hsperfdata(folder / "7"))
+
+
+# --- plans of load generators -----------------------------------------------------------------------------------------
+
+PLANS = {
+    "jmeter": (
+        "plan.jmx",
+        "<jmeterTestPlan><hashTree><TestPlan/>${__P(users)}</hashTree></jmeterTestPlan>",
+    ),
+    "k6": ("plan.js", "export default function () {}\n"),
+    "locust": ("plan.py", "from locust import HttpUser\n"),
+    "replay": ("plan.har", '{"log": {"entries": []}}'),
+}
+PLANNED = """\
+[study]
+name = "shop"
+question = "How many?"
+[target]
+kind = "url"
+authorised = true
+owner = "us"
+[target.settings]
+url = "http://127.0.0.1:8080"
+paths = "/"
+[workload]
+kind = "{kind}"
+[workload.options]
+file = {file}
+[load]
+axis = "users"
+levels = [1, 2]
+"""
+
+
+def _plan(rng: random.Random, folder: Path, corpus: Corpus) -> Input:
+    """A study whose plan is damaged, is no regular file, or has an odd path."""
+    kind = rng.choice(sorted(PLANS))
+    name, text = PLANS[kind]
+    place = _place(rng, folder, name, mutate_text(rng, text)) if rng.random() < 0.7 else rng.choice(NASTY_TEXT)
+    study = PLANNED.format(kind=kind, file=as_json(rng, place))
+    (folder / "study.toml").write_bytes(study.encode("utf-8", "surrogatepass"))
+    return Input(("study", "check", str(folder / "study.toml"), *_flags(rng)), check=check_study)
 
 
 # --- fleets -----------------------------------------------------------------------------------------------------------
@@ -780,6 +833,8 @@ SURFACES: dict[str, Surface] = {
     "settings-file": Surface(_settings_file, 0.03),
     "stages": Surface(_stages, 0.03),
     "watch": Surface(_watch, 0.02),
+    "hsperfdata": Surface(_hsperfdata, 0.01),
+    "plan": Surface(_plan, 0.02),
     "fleet": Surface(_fleet, 0.03),
     "wire": Surface(_wire, 0.01, waits_s=5.0),
     "peer": Surface(_peer, 0.005, confined=True, waits_s=30.0),

@@ -7,6 +7,7 @@ Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may h
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -24,8 +25,9 @@ from loadframe.system.files import regular_file
 
 LONGEST_LINE = 64 << 10
 """Bytes; a longer line is skipped, and counted as one that is not read."""
-MOST_BYTES = 2 << 30
-"""Of a log as it is unpacked: what follows is not read."""
+MOST_BYTES, FREE_BYTES, PER_BYTE, PER_LINE = 2 << 30, 4 << 20, 24, 64
+"""Of a log as it is unpacked, and each line counts as PER_LINE more: what follows is not read. One that is packed is
+damaged where it holds more than FREE_BYTES and PER_BYTE times its size."""
 GZIP = b"\x1f\x8b"
 REQUEST = re.compile(r'"([A-Z]{3,16}) (\S+) HTTP/\d(?:\.\d)?" (\d{3})(?: |$)')
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -111,15 +113,18 @@ def lines(path: Path) -> Iterator[str | None]:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
         try:
-            yield from _lines(file)
+            size = os.fstat(raw.fileno()).st_size
+            yield from _lines(file, FREE_BYTES + PER_BYTE * size if packed else MOST_BYTES)
         except (EOFError, zlib.error) as error:
             raise OSError(f"it is damaged: {error}") from error
 
 
-def _lines(file: IO[bytes]) -> Iterator[str | None]:
+def _lines(file: IO[bytes], most: int) -> Iterator[str | None]:
     taken, torn = 0, False
     while taken < MOST_BYTES and (line := file.readline(LONGEST_LINE)):
-        taken += len(line)
+        taken += len(line) + PER_LINE
+        if taken > most:
+            raise OSError(errno.EFBIG, f"it holds more than {most >> 20:,} MiB, far more than its size")
         whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
         if not torn:
             yield line.decode("utf-8", "replace") if whole else None

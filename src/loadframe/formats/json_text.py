@@ -17,6 +17,8 @@ DEEPEST = 64
 """Levels of nesting. Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
 """Of a whole number: that of 64 bits without a sign."""
+FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
+"""An empty one takes 72 bytes of memory; beyond the first, each has so many characters."""
 MOST_NAMES = 10_000
 """Of numbers, whose text is kept."""
 
@@ -30,6 +32,8 @@ def parse_json(text: str | bytes) -> Any:
     DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a NUL or half a surrogate pair in a string."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
+        if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
+            raise JsonError("it has more objects and lists than its length may have")
         found = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
     except RecursionError:
         raise JsonError(f"it is nested deeper than {DEEPEST} levels") from None

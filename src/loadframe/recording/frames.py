@@ -30,7 +30,9 @@ LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
 """No block holds more than this before compression; a larger number in a header is corruption, not data."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
-MOST_RECORDS, MOST_ENTRIES = 100_000, 1_000_000
+FREE_BYTES, PER_BYTE = 8 << 20, 20
+"""A block holds no more than so much and so many times what it takes in the file."""
+MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
 """Of one block, which has a few dozen records: a million small ones would take far more memory than their bytes."""
 MOST_BLOCKS = 1_000_000
 """Of a recording: at the recorder's pace, more than a week."""
@@ -235,6 +237,8 @@ def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = Tr
         # The declared size is checked before anything is allocated: corruption must not ask for gigabytes.
         if zstandard.frame_content_size(frame) != block.raw_length:
             raise ValueError("its length is wrong")
+        if block.raw_length > FREE_BYTES + PER_BYTE * len(frame):
+            raise ValueError("it holds far more than its size")
         raw = zstandard.ZstdDecompressor().decompress(frame)
         return list(_records(raw, facts, (SAMPLE, EVENT) if samples else (EVENT,)))
     except (zstandard.ZstdError, struct.error, ValueError, KeyError, RecursionError) as error:

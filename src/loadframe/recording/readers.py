@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -27,14 +27,32 @@ PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
-MOST_MEMORY_BYTES = 2 << 30
-"""For the ticks of a whole recording that are held at once; one of a small server grows by 0.2 MB/s."""
+MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
+"""For the ticks of a recording that are held at once: so much, and no more than so much and so many times its size on
+the disk, whatever its blocks hold once they are decompressed. Those of ours hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """What a tick and an entry take besides their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20
 """Of a recording of which every tick is read where it may be thinned."""
 FEW_BLOCKS = 10
 """Are looked at to tell how much a recording holds."""
+
+
+class _Room:
+    """What the ticks of one reading may take."""
+
+    def __init__(self, most_bytes: int, warn: Callable[[str], None]) -> None:
+        self._most, self._left, self._warn = most_bytes, most_bytes, warn
+
+    def holds(self, block: Block, ticks: Sequence[Tick]) -> bool:
+        """Whether there is room for these of a block, too."""
+        entries = sum(len(tick.entries) for tick in ticks)
+        held = _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
+        self._left -= block.raw_length + (held or block.raw_length)  # to find that it holds nothing takes time as well
+        if self._left < 0:
+            most = self._most >> 20
+            self._warn(f"It takes more than {most:,} MiB of memory; what comes after that is left out.")
+        return self._left >= 0
 
 
 class RecordingReader:
@@ -93,9 +111,13 @@ class RecordingReader:
         self.refresh()
         first_s, last_s = start_s - margin_s, end_s + margin_s
         ticks: list[Tick] = []
+        room = self._room()
         for block in self._blocks:
             if block.first_s <= last_s and block.last_s >= first_s:
-                ticks += [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
+                decoded = [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
+                if not room.holds(block, decoded):
+                    break
+                ticks += decoded
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
@@ -104,7 +126,7 @@ class RecordingReader:
         more, blocks evenly apart are read, and `thinned` is set: of the ticks of each what every source said first."""
         self.refresh()
         ticks: list[Tick] = []
-        room_bytes = MOST_MEMORY_BYTES
+        room = self._room()
         every = self._apart(most_entries) if most_entries is not None else 1
         self.thinned = every > 1
         for place, block in enumerate(self._blocks):
@@ -113,28 +135,30 @@ class RecordingReader:
             # A server's counters are noted once per second: two in a row tell how they grow.
             decoded = self._decode(block, samples=place % every == 0)
             decoded = _first_of_each(decoded) if self.thinned else decoded
-            entries = sum(len(tick.entries) for tick in decoded)
-            room_bytes -= block.raw_length + _TICK_BYTES * len(decoded) + _ENTRY_BYTES * entries
-            if room_bytes < 0:
-                most = MOST_MEMORY_BYTES >> 20
-                self._warn(f"It takes more than {most:,} MiB of memory; what comes after that is left out.")
+            if not room.holds(block, decoded):
                 break
             ticks += decoded
         if torn := os.fstat(self._fd).st_size - self._end:
             self._warn(f"The last {torn} bytes are no complete block (the recorder was killed); left out.")
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
+    def _room(self) -> _Room:
+        return _Room(min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size), self._warn)
+
     def _apart(self, most_entries: int) -> int:
         """One of how many blocks may be read, from what a few of them hold. To decode a block that is looked at once
         costs as much again as what is read of it."""
         chosen = self._blocks[:: max(1, len(self._blocks) // FEW_BLOCKS)]
-        looked_at = [self._decode(block) for block in chosen]
-        entries = sum(len(tick.entries) for ticks in looked_at for tick in ticks) / max(1, len(chosen))
+        entries = once = once_bytes = 0
+        for block in chosen:
+            ticks = self._decode(block)
+            entries += sum(len(tick.entries) for tick in ticks)
+            first = [tick.entries for tick in _first_of_each(ticks)]
+            once, once_bytes = once + sum(map(len, first)), once_bytes + sum(map(_size, first))
         held = sum(block.raw_length for block in self._blocks)
-        if entries * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
+        if entries / max(1, len(chosen)) * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
             return 1
-        once = [tick.entries for ticks in looked_at for tick in _first_of_each(ticks)]
-        share = 2 * max(sum(map(len, once)) / most_entries, sum(map(_size, once)) / MOST_HELD_BYTES) / len(chosen)
+        share = 2 * max(once / most_entries, once_bytes / MOST_HELD_BYTES) / len(chosen)
         every = max(2, math.ceil(len(self._blocks) * share))
         apart_s = every * (self._blocks[-1].last_s - self._blocks[0].first_s) / len(self._blocks)
         self._warn(

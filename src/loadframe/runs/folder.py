@@ -45,7 +45,7 @@ from loadframe.system.files import Folder, Whose
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
-MOST_REQUESTS_BYTES = 128 << 20
+MOST_REQUESTS_BYTES, FREE_BYTES, PER_BYTE, LARGEST_WINDOW = 128 << 20, 12 << 20, 6, 8 << 20
 """The largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
 histogram of latencies 60 kB at most, a log of five million requests 120 MB."""
 
@@ -389,13 +389,14 @@ class RunFolder:
         if not self.has(name):
             return b""
         packed = self._bytes(name, MOST_REQUESTS_BYTES)
+        most = min(MOST_REQUESTS_BYTES, FREE_BYTES + PER_BYTE * len(packed))
         try:
-            with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
-                data = reader.read(MOST_REQUESTS_BYTES + 1)
+            with zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(packed) as reader:
+                data = reader.read(most + 1)
         except zstandard.ZstdError as error:
             raise RunError(f"{self.place(name)} is no log of requests: {error}", remedy=DAMAGED) from error
-        if len(data) > MOST_REQUESTS_BYTES:
-            raise RunError(f"{self.place(name)} holds more than {MOST_REQUESTS_BYTES >> 20} MiB", remedy=DAMAGED)
+        if len(data) > most:
+            raise RunError(f"{self.place(name)} holds more than {most >> 20} MiB", remedy=DAMAGED)
         return data
 
     def stacks_text(self, name: str) -> str:
