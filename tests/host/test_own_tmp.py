@@ -44,7 +44,7 @@ def _said(words: list[str], lease: Lease, *, env: dict[str, str] | None = None, 
 
 def test_what_others_have_put_there_is_not_seen_and_what_it_puts_there_stays_its_own(common: Path) -> None:
     with Lease.acquire("a test") as lease:
-        seen = _said(["sh", "-c", "cd /tm?; ls; echo mine > mine; cat mine; ls /va?/tmp; echo $TMPDIR"], lease)
+        seen = _said(["sh", "-c", "cd /tm?; ls; echo mine > mine; cat mine; ls /va?/tm?; echo $TMPDIR"], lease)
         scratch = lease.folder.relative_to("/var/tmp").parts[0]
         assert seen.splitlines() == ["mine", scratch, f"{lease.folder}/tmp-{lease.user}"]
         assert not Path("/tmp/mine").exists()
@@ -53,7 +53,7 @@ def test_what_others_have_put_there_is_not_seen_and_what_it_puts_there_stays_its
         assert made.endswith("UNKNOWN:700\n"), made
 
 
-@pytest.mark.parametrize("how", ["word", "part of a word", "environment", "our environment", "study"])
+@pytest.mark.parametrize("how", ["word", "part of a word", "environment", "our environment", "study", "its folder"])
 def test_what_it_was_told_to_use_there_it_finds(common: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command, env, told = ["sh", "-c", "cat /tm?/lf-own-tmp-*"], {}, ""
     if how == "word":
@@ -64,6 +64,8 @@ def test_what_it_was_told_to_use_there_it_finds(common: Path, how: str, monkeypa
         env["DATA"] = str(common)
     elif how == "our environment":
         monkeypatch.setenv("DATA", str(common))
+    elif how == "its folder":
+        told = 'attach = "/tmp"'
     else:
         told = f'tree = "{common}"'
     with Lease.acquire("a test", told=told) as lease:

@@ -221,6 +221,9 @@ class RealBench:
         driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege, self._lease)
         if target.embedded and driven.cpus is None:
             driven = replace(driven, cpus=cpus_of(cage))
+        if self.study.target.attach is not None:  # an option file may name its socket
+            socket = self._target.endpoint().options.get("socket") or self._target.endpoint().address
+            driven = replace(driven, told=f"{driven.told} {socket}")
         self.workload = self._make_workload(driven)
 
     def _follow_cages(self) -> None:

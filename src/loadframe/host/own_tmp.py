@@ -9,7 +9,7 @@ from pathlib import Path
 from loadframe.host.own_python import way
 
 COMMON = ("/tmp", "/var/tmp")
-NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp/[^\s:;,'\"=()]+")
+NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()]+)?")
 
 
 def own(
@@ -20,14 +20,14 @@ def own(
 ) -> list[str]:
     """The options of launch.py. told: the words of its command and its working folder; with what its environment names
     and `needed`, they are kept where its user may come to them. A common folder is left as it is where what is told
-    names something of it that is not there: the process is to make it, and others may look for it. closed: the folders
-    on the way to a path that the user may not enter. OSError."""
+    names it itself, or something in it that is not there: the process is to make it, and others may look for it.
+    closed: the folders on the way to a path that the user may not enter. OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {_there(Path(path)) for word in words for path in NAMED.findall(word)}
-    shared = {*told, *map(str, named)}
+    shared = set(map(str, named))
     kept = {*named, *needed, *(Path(path) for value in inherited for path in NAMED.findall(value))}
-    steps = {step for path in kept if path.exists() for step in way(path)}
+    steps = {step for path in kept if str(path) not in COMMON and path.exists() for step in way(path)}
     options = []
     for folder in COMMON:
         if folder in shared or Path(folder).is_symlink() or not Path(folder).is_dir():
