@@ -65,6 +65,7 @@ bench: install servers
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/fuzz.py
 	-$(BIN)/python benchmarks/audit.py
+	-$(BIN)/python benchmarks/second_user.py
 	-$(BIN)/python benchmarks/tuning.py
 	-$(BIN)/python benchmarks/report.py
 	-$(BIN)/python benchmarks/live.py

@@ -67,6 +67,8 @@ class Scene:
         self.clock: Any = None
         self.other: Any = None
         self.recorded: Any = None
+        self.server_pid: int | None = None
+        """Of a service that runs already."""
         self.leases: set[str] = set()
         self.late: list[str] = []
         self.finished = 0
