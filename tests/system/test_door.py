@@ -1,0 +1,70 @@
+"""All that makes, writes, removes or changes files goes through the door (loadframe.system), but for the places below.
+
+The list is what is left to be brought there: a place that is not on it is refused, and one that needs fewer calls than
+it has lowers its number. Ruff refuses the calls that no place outside of the door needs (banned-api in pyproject.toml).
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
+OF_OS = {
+    "mkdir", "makedirs", "rename", "renames", "replace", "remove", "unlink", "rmdir", "removedirs", "chmod", "chown",
+    "lchown", "fchmod", "fchown", "symlink", "link", "truncate", "mkfifo", "mknod", "utime", "setxattr", "removexattr",
+}  # fmt: skip
+OF_PATHS = {
+    "write_text", "write_bytes", "mkdir", "touch", "unlink", "rmdir", "rename", "replace", "chmod", "lchmod",
+    "symlink_to", "hardlink_to",
+}  # fmt: skip
+WRITING = ("O_CREAT", "O_WRONLY", "O_RDWR", "O_TRUNC")
+HARMLESS = {"shutil.which", "shutil.disk_usage", "shutil.get_terminal_size", "tempfile.TemporaryFile"}
+"""The last has no name."""
+OBJECTS = {"self", "run", "folder", "held_folder", "self._files", "self.files", "self._folder"}
+"""Folders of the door and run folders, whose methods have such names."""
+LEFT = {}
+
+
+def calls() -> Iterator[tuple[str, str]]:
+    """(module, call) of each that may make, write, remove or change a file by a path."""
+    for path in sorted(SOURCES.rglob("*.py")):
+        name = str(path.relative_to(SOURCES))
+        if not name.startswith("system/"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and reaches(node):
+                    yield name, f"{name}:{node.lineno}: {ast.unparse(node)[:100]}"
+
+
+def reaches(call: ast.Call) -> bool:
+    """Whether a call may make, write, remove or change a file by a path."""
+    function = ast.unparse(call.func)
+    module, _, name = function.rpartition(".")
+    if module == "os":
+        return name in OF_OS or (name == "open" and any(flag in ast.unparse(call) for flag in WRITING))
+    if module in ("shutil", "tempfile"):
+        return function not in HARMLESS
+    if name == "open" or function == "open":
+        return any(set(mode) & set("wax+") for mode in modes(call))
+    if module in OBJECTS or name not in OF_PATHS or not isinstance(call.func, ast.Attribute):
+        return False
+    if name in ("replace", "rename"):  # of a text or a table they have other arguments
+        return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Lambda)
+    return True
+
+
+def modes(call: ast.Call) -> list[str]:
+    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return [
+        each.value
+        for each in given
+        if isinstance(each, ast.Constant) and isinstance(each.value, str) and len(each.value) < 4
+    ]
+
+
+def test_files_are_made_written_and_removed_through_the_door_alone() -> None:
+    listed = list(calls())
+    counted = Counter(name for name, _ in listed)
+    more = [call for name, call in listed if counted[name] > LEFT.get(name, 0)]
+    assert more == []
+    assert {name: counted[name] for name in LEFT} == dict(LEFT), "fewer are left: lower the numbers of the list"
