@@ -71,13 +71,14 @@ def _kept(error: Exception) -> str:
     """Keep the traceback in the state folder; in words, where. The traceback itself where that takes none."""
     text = masked("".join(traceback.format_exception(error)))
     try:
-        folder = Folder(state_directory(), Whose.OURS)
+        state = state_directory()
+        folder = Folder(state, Whose.OURS)
         folder.make_folder("faults", 0o700)
         name = f"faults/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
         folder.replace(name, text.encode(errors="backslashreplace"), mode=0o600)
     except (OSError, UserError):
         return text
-    return f"The traceback is in {folder.path / name}."
+    return f"The traceback is in {state / name}."
 
 
 def _has_working_folder() -> bool:
