@@ -22,6 +22,7 @@ AS_ROOT = {
     "python": "a process of Loadframe's own: recorder, launcher, watch",
     "loadframe": "the command",
     "true": "does nothing: whether perf may sample is tried with it",
+    "uname": "dask asks what machine this is",
     "ip": "looks at the machine's network",
     "tc": "looks at the machine's network",
     "perf": "samples stacks of every process",
@@ -36,9 +37,11 @@ AS_ROOT = {
 ACCOUNTS = ("mysql", "postgres", "www-data", "proxy", "vcache", "varnish", "varnishlog", "redis", "_chrony")
 ADDED = {
     MARK, "PYTHONPATH", "PYTHONSAFEPATH", "LUA_PATH", "LUA_CPATH", "PATH", "HOME", "LC_ALL", "OPENBLAS_NUM_THREADS",
-    "POLARS_OOC_SPILL_DIR", "_RJEM_MALLOC_CONF", "MYSQL_HOME", "PGAPPNAME", "PGOPTIONS", "PGPASSFILE",
+    "POLARS_OOC_SPILL_DIR", "_RJEM_MALLOC_CONF", "MYSQL_HOME", "__DASK_PARENT_PID", "PYTHONHASHSEED",
+    "PGAPPNAME", "PGOPTIONS", "PGPASSFILE", "PGPASSWORD",
 }  # fmt: skip
-"""What a process of ours has besides our environment; the last but four is put there by polars, for itself."""
+"""What a process of ours has besides our environment; polars and dask put _RJEM_* and __DASK_* there,
+for themselves. /proc shows a password in it to the driver's user alone, who has the password anyway."""
 TOLD = re.compile(r"LOADFRAME_[A-Z_]+")
 """What a driver or a service of the study is told by (docs/driving-with-a-command.md, docs/service.md)."""
 
@@ -90,7 +93,7 @@ class Children:
         if uid == 0:
             declared = (
                 name in AS_ROOT.keys() | self.roots
-                or argv[-1:] in (["--version"], ["-V"])
+                or argv[-1:] in (["--version"], ["-V"], ["-v"])
                 or any(name.startswith(f"{known}3") for known in ("python",))
             )
             return [] if declared else ["runs as root, and is not declared to"]

@@ -168,6 +168,9 @@ class Paths:
         key = f"{by.pid if by.apart else ''}:{path}"
         with contextlib.suppress(OSError):
             self._last[key] = os.lstat(_seen_by(by, path))
+        if key not in self._last and by.apart:  # as it was before the process put a folder of its own over it
+            with contextlib.suppress(OSError):
+                return os.lstat(path)
         return self._last.get(key)
 
 

@@ -169,12 +169,12 @@ def _written(name: str, text: str, *words: str) -> Callable[[Scene], list[str]]:
 
 def fleet_measure(scene: Scene) -> list[str]:
     (scene.folder / "fleet.toml").write_text(FLEET)
-    return [*measuring("measure", "sqlite")(scene), "--fleet", "fleet.toml"]
+    return [*measuring("measure", "nginx")(scene), "--fleet", "fleet.toml"]
 
 
 def fleet_tune(scene: Scene) -> list[str]:
     (scene.folder / "fleet.toml").write_text(TRIALS)
-    return [*measuring("tune", "sqlite", changing=True)(scene), "--fleet", "fleet.toml"]
+    return [*measuring("tune", "sqlite", changing=True)(scene), "--fleet", "fleet.toml", "--set", "measure.budget=60s"]
 
 
 def init(scene: Scene) -> list[str]:

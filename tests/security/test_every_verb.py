@@ -26,11 +26,18 @@ def run() -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("verb", "planted"),
-    [("study-check", "planted module"), ("export", "planted folder"), ("export", "planted link"),
-     ("ndb", "planted link"), ("growth", "FIFO"), ("report", "FIFO"), ("report", "swapped link"),
-     ("watch", "killed service"),
-     ("measure-command", "user that cannot run")],
-)  # fmt: skip
+    [
+        ("study-check", "planted module"),
+        ("export", "planted folder"),
+        ("export", "planted link"),
+        ("ndb", "planted link"),
+        ("growth", "FIFO"),
+        ("report", "FIFO"),
+        ("report", "swapped link"),
+        ("watch", "killed service"),
+        ("measure-command", "user that cannot run"),
+    ],
+)
 def test_a_second_user_has_prepared_the_place(verb: str, planted: str, run: Path) -> None:
     found = second_user.cell(verb, planted, run)
     assert found.skipped == ""
