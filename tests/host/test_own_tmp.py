@@ -53,6 +53,21 @@ def test_what_others_have_put_there_is_not_seen_and_what_it_puts_there_stays_its
         assert made.endswith("UNKNOWN:700\n"), made
 
 
+def test_a_program_there_finds_what_lies_next_to_it() -> None:
+    folder = Path(f"/var/tmp/lf-own-tmp-{secrets.token_hex(4)}")
+    (folder / "bin").mkdir(parents=True)
+    (folder / "words").write_text("next to it")
+    (folder / "bin/program").write_text(f"cat {folder}/w?rds\n")
+    folder.chmod(0o755)
+    with Lease.acquire("a test") as lease:
+        said = _said(["sh", str(folder / "bin/program")], lease)
+    for path in (folder / "bin/program", folder / "words"):
+        path.unlink()
+    (folder / "bin").rmdir()
+    folder.rmdir()
+    assert said == "next to it"
+
+
 @pytest.mark.parametrize("how", ["word", "part of a word", "environment", "our environment", "study", "its folder"])
 def test_what_it_was_told_to_use_there_it_finds(common: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command, env, told = ["sh", "-c", "cat /tm?/lf-own-tmp-*"], {}, ""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.kinds import exposed_sources as sources
 from loadframe.kinds.exposed import GIVEN_UP_FOR_GOOD, Exposure
@@ -68,7 +69,7 @@ def text(*bodies: str, status: int = 200, content_type: str = "text/plain") -> A
 def exposure(port: int, wanted: dict[str, str] | None = None, **table: Any) -> Exposure:
     given = table or {"prometheus": "http://127.0.0.1:{port}/metrics"}
     tables = [MetricsTable.model_validate(given)]
-    return Exposure(sources_of(tables, list(wanted or {}), lambda: port, Allowance), wanted or {})
+    return Exposure(sources_of(tables, list(wanted or {}), lambda: port, lambda: Allowance(US)), wanted or {})
 
 
 def told(asked: Exposure, times: int) -> list[dict[str, float]]:

@@ -46,7 +46,10 @@ def _schema(address: Mapping[str, str]) -> Place:
     server.settle()
     endpoint = server.endpoint()
     if address["database"] != (now := endpoint.options.get("database", "")):
-        raise TargetError(f"it was made in the database {address['database']}, and the option file names {now} now")
+        raise TargetError(
+            f"it was made in the database {address['database']}, and the option file names {now} now",
+            remedy=f"Name {address['database']} in the option file, and revert again.",
+        )
     return OwnSchema(marked(endpoint, address["mark"]), server)
 
 

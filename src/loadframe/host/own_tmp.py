@@ -19,14 +19,15 @@ def own(
     closed: Callable[[Path], Iterable[Path]],
 ) -> list[str]:
     """The options of launch.py. told: the words of its command and its working folder; with what its environment names
-    and `needed`, they are kept where its user may come to them. A common folder is left as it is where what is told
-    names it itself, or something in it that is not there: the process is to make it, and others may look for it.
-    closed: the folders on the way to a path that the user may not enter. OSError."""
+    and `needed`, they are kept where its user may come to them, each with the folder in the common one that it lies in,
+    as a program finds what it needs next to it. A common folder is left as it is where what is told names it itself, or
+    something in it that is not there: the process is to make it, and others may look for it. closed: the folders on the
+    way to a path that the user may not enter. OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {_there(Path(path)) for word in words for path in NAMED.findall(word)}
     shared = set(map(str, named))
-    kept = {*named, *needed, *(Path(path) for value in inherited for path in NAMED.findall(value))}
+    kept = {*map(_whole, named), *needed, *(Path(path) for value in inherited for path in NAMED.findall(value))}
     steps = {step for path in kept if str(path) not in COMMON and path.exists() for step in way(path)}
     options = []
     for folder in COMMON:
@@ -44,3 +45,11 @@ def own(
 def _there(path: Path) -> Path:
     """The path, or the last folder on the way to it that is there."""
     return next(above for above in (path, *path.parents) if above.exists())
+
+
+def _whole(path: Path) -> Path:
+    """The folder directly in a common one that a path lies in; the path itself elsewhere."""
+    for folder in COMMON:
+        if path.is_relative_to(folder) and str(path) != folder:
+            return Path(folder, path.relative_to(folder).parts[0])
+    return path
