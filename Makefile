@@ -66,6 +66,7 @@ bench: install servers
 	$(BIN)/python benchmarks/fuzz.py
 	-$(BIN)/python benchmarks/audit.py
 	-$(BIN)/python benchmarks/second_user.py
+	-$(BIN)/python benchmarks/spawning.py
 	-$(BIN)/python benchmarks/tuning.py
 	-$(BIN)/python benchmarks/report.py
 	-$(BIN)/python benchmarks/live.py
