@@ -82,10 +82,10 @@ class Paths:
                 continue
             fault = Fault(call.by.program, call.name, "|".join(sorted(_flags(call))), os.path.join(start, path), why)
             reasons = [why for pattern, why in self.excepted.items() if re.fullmatch(pattern, fault.path)]
-            if reasons:
-                self.allowed[reasons[0]] += 1
-            elif call.name in LOOKS:
+            if call.name in LOOKS:
                 self.looked[fault] += 1
+            elif reasons:
+                self.allowed[reasons[0]] += 1
             else:
                 self.faults[fault] += 1
 

@@ -46,7 +46,7 @@ with open(os.environ["LOADFRAME_OUTPUT"], "w") as out:
 CONFIG = "[ndbd default]\nNoOfReplicas=2\nDataMemory=80M\n[ndb_mgmd]\nHostName=127.0.0.1\n" + (
     "[ndbd]\nHostName=127.0.0.1\n" * 2 + "[mysqld]\n"
 )
-FLEET = '[fleet]\nname = "lab"\n[[host]]\nname = "here"\nroles = ["driver", "target"]\nhere = true\n'
+FLEET = '[fleet]\nname = "lab"\n[[host]]\nname = "here"\nroles = ["driver"]\nhere = true\n'
 TRIALS = '[fleet]\nname = "lab"\n' + "".join(
     f'[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "{name}"\ncpus = "{cpu}"\n'
     for cpu, name in enumerate(("one", "two"))
@@ -169,7 +169,7 @@ def _written(name: str, text: str, *words: str) -> Callable[[Scene], list[str]]:
 
 def fleet_measure(scene: Scene) -> list[str]:
     (scene.folder / "fleet.toml").write_text(FLEET)
-    return [*measuring("measure", "nginx")(scene), "--fleet", "fleet.toml"]
+    return [*fault_verbs.of_a_site(scene), "--fleet", "fleet.toml"]
 
 
 def fleet_tune(scene: Scene) -> list[str]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.environment import importing, python
+from loadframe.host.file_rights import rights_of
 from loadframe.host.own_user import make_private
+from loadframe.host.privilege import of_uid
 from loadframe.host.processes import Allowance
 from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores
@@ -424,13 +426,14 @@ def _config(
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[Store]:
-    """TargetError where the database refuses."""
+    """An SQLite file with the rights of the driver's user, whose folder it is. TargetError where it refuses."""
     try:
-        store = stores.connect(database_of(endpoint))
-        try:
+        with ExitStack() as stack:
+            if endpoint.kind == "sqlite":
+                stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))
+            store = stores.connect(database_of(endpoint))
+            stack.callback(store.close)
             yield store
-        finally:
-            store.close()
     except StoreError as error:
         raise TargetError(
             f"The database at {endpoint.address} refused: {error}.",
