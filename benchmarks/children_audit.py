@@ -107,7 +107,7 @@ class Children:
         options = []
         for word in argv[1:]:
             options.append(word)
-            if not word.startswith("-") or word in ("-c", "-m"):
+            if not word.startswith("-") or word[1:] in ("c", "m"):
                 break
         letters = "".join(word[1:] for word in options if word.startswith("-") and not word.startswith("--"))
         safe = any(line.partition("=")[0] == "PYTHONSAFEPATH" and line.partition("=")[2] for line in given)

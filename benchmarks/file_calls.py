@@ -123,7 +123,7 @@ def named(argv: Sequence[str]) -> str:
     if words[0].startswith("python"):
         options = iter(argv[1:])
         for option in options:
-            if option in ("-m", "-c"):
+            if option.startswith("-") and option[1:] in ("m", "c"):
                 return f"{words[0]} {option} {next(options, '')[:60]}"
             if not option.startswith("-"):
                 return f"{words[0]} {os.path.basename(option)}"

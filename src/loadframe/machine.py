@@ -14,7 +14,7 @@ from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem, scratch_directory
 from loadframe.host.own_user import free_user, why_no_free_user
 from loadframe.host.privilege import LeaseUser
-from loadframe.host.processes import CAP_SYS_ADMIN, holds
+from loadframe.host.processes import may_have_mounts
 from loadframe.host.state import state_directory
 from loadframe.indexing.choosing import permitted
 from loadframe.kinds import registry as targets
@@ -99,9 +99,14 @@ def _drivers() -> list[Requirement]:
     if number is None:
         found = None if os.geteuid() == 0 else "as the user who calls Loadframe"
         return [Requirement("drivers", "a user without rights", found, f"{why_no_free_user()}; {BY_HAND}")]
-    own = "one for each process, and a /var/tmp" if holds(CAP_SYS_ADMIN) else None
+    own = "one for each process, and a /var/tmp" if may_have_mounts() else None
     return [
-        Requirement("drivers", "a /tmp of their own", own, "run with CAP_SYS_ADMIN; else they share the machine's"),
+        Requirement(
+            "drivers",
+            "a /tmp of their own",
+            own,
+            "run with CAP_SYS_ADMIN and outside of a chroot; else they share the machine's",
+        ),
         *(
             Requirement(
                 "drivers",

@@ -17,7 +17,7 @@ def test_a_link_leads_to_nothing_that_its_user_may_not_open(tmp_path: Path) -> N
     secret, theirs = tmp_path / "secret", tmp_path / "theirs"
     secret.write_text("root's")
     secret.chmod(0o600)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)
     theirs.mkdir(mode=0o700)
     os.chown(theirs, STRANGER.number, STRANGER.number)

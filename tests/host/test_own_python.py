@@ -16,11 +16,11 @@ import pytest
 import loadframe
 from loadframe.host import environment, own_python
 from loadframe.host.privilege import US, LeaseUser, Privilege
-from loadframe.host.processes import CAP_SYS_ADMIN, Allowance, holds, spawn
+from loadframe.host.processes import Allowance, may_have_mounts, spawn
 from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not holds(CAP_SYS_ADMIN), reason="only root starts processes under another user with mounts"
+    os.geteuid() != 0 or not may_have_mounts(), reason="only root starts processes under another user with mounts"
 )
 USER = LeaseUser(61184)
 MAIN = "from loadframe.cli.entry import main; main()"

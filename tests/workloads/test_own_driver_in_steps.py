@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,8 @@ from loadframe.model import NO_LATENCIES, TIME_UNIT, WHOLE_SECONDS
 from loadframe.runs.histograms import bin_latencies_ms
 from loadframe.study import parse
 
+USER = pwd.getpwuid(os.geteuid()).pw_name
+"""The driver is in a folder of pytest's that only we may enter."""
 STUDY = """
 [study]
 name = "own-driver"
@@ -31,6 +35,7 @@ axis = "{axis}"
 levels = [2, 4]
 [workload]
 kind = "command"
+user = "{user}"
 command = ["{python}", "{driver}"]
 [workload.options]
 loop = "{loop}"
@@ -86,7 +91,7 @@ def port() -> Iterator[int]:
 def text(folder: Path, port: int, kind: str, *, axis: str = "users", loop: str = "closed") -> str:
     driver = folder / "driver.py"
     driver.write_text(DRIVER.replace("LINE", EACH[kind]))
-    return STUDY.format(port=port, axis=axis, loop=loop, python=sys.executable, driver=driver)
+    return STUDY.format(port=port, axis=axis, loop=loop, python=sys.executable, driver=driver, user=USER)
 
 
 def measured(folder: Path, study: str) -> Measurement:

@@ -124,6 +124,13 @@ def holds(capability: int) -> bool:
     return bool(effective >> capability & 1)
 
 
+def may_have_mounts() -> bool:
+    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and where the root folder is a mount. After
+    chroot(2) it is none, and what is mounted could not be kept from the machine (mount_namespaces(7))."""
+    rows = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
+
+
 def most_open_files() -> int:
     """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit where that is the end."""
     most = int(NR_OPEN.read_text(encoding="utf-8", errors="replace"))
@@ -398,10 +405,10 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
     """What a process of another user sees in place of what is there: a /tmp of its own; and our Python, where it may
     not come to that and its command names a file of Python's or of Loadframe's."""
     user, group = allowance.user, allowance.shared_group
-    if user == US or os.geteuid() != 0:
+    if user == US or os.geteuid() != 0 or not may_have_mounts():
         return []
     options, places = [], own_python.places()
-    if allowance.temporary is not None and holds(CAP_SYS_ADMIN):
+    if allowance.temporary is not None:
         told = [*command, str(cwd or Path.cwd()), allowance.told]
         options += own_tmp.own(told, env, places, lambda path: _closed(path, user, group))
     if any(word.startswith(tuple(map(str, places))) for word in command):
