@@ -87,7 +87,9 @@ def reaches(call: ast.Call) -> bool:
     function = ast.unparse(call.func)
     module, _, name = function.rpartition(".")
     if module == "os":
-        return name in OF_OS or (name == "open" and any(flag in ast.unparse(call) for flag in WRITING))
+        words = ast.unparse(call)
+        writes = any(flag in words for flag in WRITING) and "os.devnull" not in words
+        return name in OF_OS or (name == "open" and writes)
     if module in ("shutil", "tempfile"):
         return function not in HARMLESS
     if name == "open" or function == "open":

@@ -113,7 +113,11 @@ def test_a_watch_whose_answer_is_not_taken_ends_with_1(tmp_path: Path, form: tup
         *form,
     )
     done = subprocess.run(
-        ["sh", "-c", f'exec "$0" "$@" {streams}', LOADFRAME, *words], stderr=subprocess.PIPE, text=True, timeout=60
+        ["sh", "-c", f'exec "$0" "$@" {streams}', LOADFRAME, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},  # it hides the end
     )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr

@@ -176,5 +176,6 @@ def printed(text: str) -> int:
         print(text, flush=True)
     except (OSError, ValueError) as error:
         say(f"Cannot write the answer to standard output: {getattr(error, 'strerror', None) or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes what is left at its end, and would end with 120
         return 1
     return 0
