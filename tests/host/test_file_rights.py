@@ -51,3 +51,21 @@ def test_they_are_given_back_after_an_error(tmp_path: Path) -> None:
         raise KeyboardInterrupt
     tmp_path.chmod(0o700)
     (tmp_path / "made").touch()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has the rights of others")
+def test_groups_of_ours_give_no_rights(tmp_path: Path) -> None:
+    grouped = tmp_path / "grouped"
+    grouped.write_text("of a group of root's")
+    os.chown(grouped, 0, 6)
+    grouped.chmod(0o660)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    before = os.getgroups()
+    os.setgroups([0, 6])
+    try:
+        with rights_of(STRANGER), pytest.raises(PermissionError):
+            grouped.read_text()
+        assert grouped.read_text() == "of a group of root's" and os.getgroups() == [0, 6]
+    finally:
+        os.setgroups(before)

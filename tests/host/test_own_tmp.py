@@ -59,13 +59,17 @@ def test_a_program_there_finds_what_lies_next_to_it() -> None:
     (folder / "words").write_text("next to it")
     (folder / "bin/program").write_text(f"cat {folder}/w?rds\n")
     folder.chmod(0o755)
+    linked = Path(f"{folder}-linked")
+    linked.symlink_to(folder)
     with Lease.acquire("a test") as lease:
         said = _said(["sh", str(folder / "bin/program")], lease)
+        by_link = _said(["sh", str(linked / "bin/program")], lease)
     for path in (folder / "bin/program", folder / "words"):
         path.unlink()
     (folder / "bin").rmdir()
     folder.rmdir()
-    assert said == "next to it"
+    linked.unlink()
+    assert said == by_link == "next to it"
 
 
 @pytest.mark.parametrize("how", ["word", "part of a word", "environment", "our environment", "study", "its folder"])

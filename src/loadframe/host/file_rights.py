@@ -2,12 +2,16 @@
 
 import ctypes
 import os
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from loadframe.errors import CageError
 from loadframe.host.privilege import US, Privilege, ids_of
+from loadframe.host.signals import undisturbed
 
+SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
+"""The number of the system call (syscalls(2))."""
 _SAME = 2**32 - 1
 """Changes nothing, and answers what is (setfsuid(2))."""
 
@@ -20,12 +24,28 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     if user == US or os.geteuid() != 0:
         yield
         return
-    ids = ids_of(user)
+    ids, own = ids_of(user), os.getgroups()
+    gid = ids.gid if group is None else group
     try:
-        _set(ids.uid, ids.gid if group is None else group)
+        with undisturbed():
+            _set_groups(sorted({*ids.groups, gid}))
+            _set(ids.uid, gid)
         yield
     finally:
-        _set(os.geteuid(), os.getegid())
+        with undisturbed():
+            _set(os.geteuid(), os.getegid())
+            _set_groups(own)
+
+
+def _set_groups(numbers: Sequence[int]) -> None:
+    """Of this thread alone: the function of the C library changes all threads."""
+    number = SETGROUPS.get(platform.machine())
+    groups = (ctypes.c_uint32 * len(numbers))(*numbers)
+    if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:
+        raise CageError(
+            f"The groups of this thread cannot be changed to {', '.join(map(str, numbers)) or 'none'}",
+            remedy="Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root.",
+        )
 
 
 def _set(uid: int, gid: int) -> None:

@@ -27,7 +27,11 @@ def own(
     words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {_there(Path(path)) for word in words for path in NAMED.findall(word)}
     shared = set(map(str, named))
-    kept = {*map(_whole, named), *needed, *(Path(path) for value in inherited for path in NAMED.findall(value))}
+    kept = {
+        *(_whole(step) for path in named for step in (path, *way(path))),
+        *needed,
+        *(Path(path) for value in inherited for path in NAMED.findall(value)),
+    }
     steps = {step for path in kept if str(path) not in COMMON and path.exists() for step in way(path)}
     options = []
     for folder in COMMON:
