@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -422,3 +424,35 @@ def test_a_tree_deeper_than_descriptors_and_frames_is_removed(tmp_path: Path) ->
     os.close(at)
     remove_tree(tmp_path / "d")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_file_that_another_process_has_locked_first_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, locked, modes = os.open, fcntl.flock, []
+    strangers: list[int] = []
+
+    def opens(path: Any, flags: int, *mode: Any, **at: Any) -> int:
+        descriptor = opened(path, flags, *mode, **at)
+        if flags & os.O_EXCL:
+            modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+            if not strangers:
+                strangers.append(opened(path, os.O_RDONLY, **at))
+                locked(strangers[0], fcntl.LOCK_EX)
+        return descriptor
+
+    def locks(descriptor: int, how: int) -> None:
+        assert how & fcntl.LOCK_NB, "it would wait"
+        locked(descriptor, how)
+
+    monkeypatch.setattr(os, "open", opens)
+    monkeypatch.setattr(fcntl, "flock", locks)
+    umask = os.umask(0o027)
+    try:
+        Folder(tmp_path, Whose.OURS).replace("out", b"new")
+    finally:
+        os.umask(umask)
+        for descriptor in strangers:
+            os.close(descriptor)
+    assert list(tmp_path.iterdir()) == [tmp_path / "out"] and (tmp_path / "out").read_bytes() == b"new"
+    assert modes == [0o600, 0o600] and stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640

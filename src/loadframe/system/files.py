@@ -305,7 +305,7 @@ class Folder:
         """A whole file at once: on the disk complete when this returns, or as it was before. mode: None for FILE_MODE
         less our umask. like: with the owner, group and mode of this status."""
         with self._place(name) as (folder, leaf):
-            part, descriptor = _new_part(folder, leaf, FILE_MODE if like is None and mode is None else 0o600)
+            part, descriptor = _new_part(folder, leaf)
             try:
                 try:
                     if like is not None:
@@ -316,6 +316,8 @@ class Folder:
                         os.fchmod(descriptor, mode)
                     elif os.fstat(folder).st_uid != os.geteuid():  # its owner is to read it whatever our umask
                         os.fchmod(descriptor, FILE_MODE)
+                    else:
+                        os.fchmod(descriptor, FILE_MODE & ~_umask())
                     _write(descriptor, data)
                     os.fsync(descriptor)
                 finally:
@@ -508,16 +510,26 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
     return found
 
 
-def _new_part(folder: int, leaf: str, mode: int) -> tuple[str, int]:
-    """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it."""
+def _umask() -> int:
+    """Read and not set, which would change it for other threads."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+
+
+def _new_part(folder: int, leaf: str) -> tuple[str, int]:
+    """A new file and its descriptor, locked as long as that is open: so whoever removes what was left knows it. Only
+    its owner may open it, and so lock it, until its mode is set; one that is locked already is not waited for."""
     while True:
         part = f".{leaf}.{os.urandom(8).hex()}.part"
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.unlink(part, dir_fd=folder)
         if os.fstat(descriptor).st_nlink > 0:
             return part, descriptor
-        os.close(descriptor)  # it was taken for one that was left, before it was locked
+        os.close(descriptor)  # another process had locked it, or took it for one that was left
 
 
 def _remove_parts(folder: int) -> None:
