@@ -512,7 +512,7 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
 
 def _umask() -> int:
     """Read and not set, which would change it for other threads."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
     return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
 
 
