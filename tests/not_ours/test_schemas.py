@@ -277,6 +277,34 @@ def _begun(theirs: Theirs, runs: Path, steps: int) -> bool:
     return "loadframe" in theirs.server.schemas() and finished >= steps
 
 
+def test_a_type_of_the_owner_in_our_schema_is_not_dropped_from_the_tables_that_use_it(
+    theirs: Theirs, loadframe: Loadframe, tmp_path: Path
+) -> None:
+    if theirs.kind != "postgres":
+        pytest.skip("schemas of it have no types")
+    (tmp_path / "study.toml").write_text(theirs.study("oltp", theirs.server.option_file, budget="60s"))
+    command = [sys.executable, "-P", "-c", MAIN, "measure", "study.toml", "--runs", "runs"]
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
+    try:
+        await_that(partial(_begun, theirs, tmp_path / "runs", 1), "a step of oltp", of=process)
+    finally:
+        process.kill()
+        process.wait()
+    theirs.server.ask("CREATE TYPE loadframe.mood AS ENUM ('precious')")
+    theirs.server.ask("CREATE TABLE public.precious AS SELECT 'precious'::loadframe.mood AS mine")
+    before = theirs.dump()
+    try:
+        refused = loadframe("changes", "revert")
+        assert theirs.dump() == before
+        assert (refused.code != 0, "mood" in refused.out + refused.err) == (True, True), (refused.out, refused.err)
+    finally:
+        theirs.server.ask("DROP TABLE public.precious")
+        theirs.server.ask("DROP TYPE IF EXISTS loadframe.mood")
+    assert loadframe("changes", "revert").code == 0
+    assert "loadframe" not in theirs.server.schemas()
+
+
 def test_another_database_is_not_touched(theirs: Theirs, loadframe: Loadframe, tmp_path: Path) -> None:
     """The schema is made in the database of the option file, whatever is in the others."""
     if theirs.kind != "postgres":

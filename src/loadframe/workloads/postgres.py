@@ -117,7 +117,7 @@ def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
         )
     found = ask(connection, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s", [schema])
     names = ", ".join(f"{schema}.{name}" for (name,) in found)
-    return [*([f"DROP TABLE {names}"] if names else []), DROP.format(schema)]
+    return [*([f"DROP TABLE {names}"] if names else []), f"DROP SCHEMA IF EXISTS {schema}"]
 
 
 anywhere = connected
