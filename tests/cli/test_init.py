@@ -109,11 +109,12 @@ def test_a_service_with_secrets_is_checked_with_them_and_leaves_none(loadframe: 
         "import os, sys\n"
         "print('connecting to', os.environ['DATABASE_URL'], sys.argv, flush=True)\n"
         "if not (sys.argv[3] == '--token' and sys.argv[4].endswith('-A1')): sys.exit(3)\n"
-        f"os.execvp('python3', ['python3', {str(SERVING)!r}, *sys.argv[1:3]])\n"
+        "os.execvp('python3', ['python3', sys.argv[5], *sys.argv[1:3]])\n"
     )
     url = "DATABASE_URL=postgres://shop:s3cret-B2@127.0.0.1:9/shop"
     code = readable(script)
-    done = loadframe("init", "--command", f"{url} python3 {code} --port 8000 --token s3cret-A1", "--name", "shop")
+    command = f"{url} python3 {code} --port 8000 --token s3cret-A1 {SERVING}"
+    done = loadframe("init", "--command", command, "--name", "shop")
     assert done.code == 0, done.err
     assert "Checked: one client gets" in done.out
     kept = [each for each in tmp_path.rglob("*") if each.is_file() and each != script]

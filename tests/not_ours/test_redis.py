@@ -104,6 +104,21 @@ def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loa
         assert dump(redis) == before, test
 
 
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_one_that_evicts_keys_is_refused_in_words(
+    redis: int, loadframe: Loadframe, tmp_path: Path, policy: str
+) -> None:
+    """Its databases share one memory."""
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("CONFIG", "SET", "maxmemory", "12mb")
+        ask("CONFIG", "SET", "maxmemory-policy", policy)
+    before = dump(redis)
+    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test=TESTS[0], budget="2s"))
+    done = loadframe("measure", "study.toml")
+    assert done.code == 1 and f"evicts keys ({policy})" in " ".join(done.err.split())
+    assert dump(redis) == before
+
+
 @pytest.mark.parametrize("redis", [1], indirect=True)
 def test_one_without_an_empty_database_is_refused_in_words(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
     before = dump(redis)

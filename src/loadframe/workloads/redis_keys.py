@@ -66,8 +66,10 @@ class OwnKeys:
 
     @staticmethod
     def found(address: str, mark: str) -> "OwnKeys":
-        """Where keys may be made: a database that has none. TargetError where there is no such one."""
+        """Where keys may be made: a database that has none, of a Redis that evicts none for it. TargetError where there
+        is no such one."""
         with _asking(address) as ask:
+            _check_evicts_nothing(address, str(ask("INFO", "memory")))
             for database in range(LAST_DATABASE, -1, -1):
                 with suppress(_RefusedError):  # a Redis may have fewer, a cluster has only the first
                     ask("SELECT", str(database))
@@ -127,6 +129,18 @@ class OwnKeys:
 
 class _RefusedError(Exception):
     """The server's own words."""
+
+
+def _check_evicts_nothing(address: str, memory: str) -> None:
+    """Its databases share one memory: keys of a load would push the owner's out. TargetError."""
+    fields = dict(line.split(":", 1) for line in memory.splitlines() if ":" in line)
+    most, policy = fields.get("maxmemory", ""), fields.get("maxmemory_policy", "")
+    if most != "0" and policy != "noeviction":
+        limit = f"({policy or 'unknown policy'}) beyond maxmemory = {most or 'unknown'}"
+        raise TargetError(
+            f"The Redis at {address} evicts keys {limit}, and the keys of a load would push out its owner's.",
+            remedy="Load a Redis of its own, which Loadframe starts (target.command).",
+        )
 
 
 @contextmanager
