@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,9 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes 
 MEASURED = '[study]\nname = "x"\nquestion = "?"\n[target]\nkind = "{kind}"\n{more}'
 MEASURED += '[workload]\nkind = "{workload}"\n{user}\n[load]\naxis = "{axis}"\nlevels = [1]\n'
 MEASURED += '[measure]\nwindow = "300ms"\n'
+
+HOME = pwd.getpwuid(0).pw_dir
+"""Of root, which others may not enter."""
 
 
 def _drive(workload: Workload, endpoint: Endpoint, user: int, folder: Path, level: float = 2) -> None:
@@ -199,8 +203,8 @@ def test_where_no_user_can_be_had_it_is_not_root_for_that() -> None:
         ("/run/mysqld/mysqld.sock", {"password": "x"}, ""),
         ("127.0.0.1:3306", {"password": "x"}, ""),
         ("/run/mysqld/mysqld.sock", {"user": "ann"}, "ann has no password here"),
-        ("db.example", {"password": "x", "sslkey": "/root/key"}, "a key that only this user may read, /root/key"),
-        ("db.example", {"password": "x", "socket": "/root/pg/.s.PGSQL.5432"}, "another user may not enter /root"),
+        ("db.example", {"password": "x", "sslkey": "/etc/own/key"}, "a key that only this user may read, /etc/own/key"),
+        ("db.example", {"password": "x", "socket": f"{HOME}/pg/.s.PGSQL.5432"}, f"another user may not enter {HOME}"),
     ],
 )
 def test_the_driver_of_a_running_server_is_root_where_another_could_not_log_in_alone(
