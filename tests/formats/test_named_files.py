@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from loadframe.formats import named_files
-from loadframe.formats.named_files import read_up_to
+from loadframe.formats.named_files import read_up_to, write_whole
 
 
 def test_one_byte_more_than_the_bound_tells_that_there_is_more(tmp_path: Path) -> None:
@@ -47,3 +50,47 @@ def test_what_a_process_substitution_gives_is_read(tmp_path: Path) -> None:
     os.close(writing)
     assert read_up_to(Path(f"/proc/self/fd/{reading}"), 100) == b"value\n1\n"
     os.close(reading)
+
+
+def test_a_pipe_that_no_process_reads_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_files, "PATIENCE_S", 0.0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no process reads from this pipe"):
+        write_whole(tmp_path / "pipe", b"new")
+
+
+def test_a_reader_is_waited_for_and_gets_more_than_a_pipe_holds(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    write_whole(tmp_path / "link", b"new" * 100_000)
+    reader.join(timeout=30)
+    assert got == [b"new" * 100_000]
+
+
+WRITES = "import sys; from pathlib import Path; from loadframe.formats.named_files import write_whole; " + (
+    "write_whole(Path(sys.argv[1]), b'new' * 100_000)"
+)
+
+
+@pytest.mark.parametrize("place", [">(cat)", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_what_its_caller_has_opened_is_written_to(tmp_path: Path, place: str) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    command = ["bash", "-c", f"exec '{sys.executable}' -c \"$1\" {place}", "bash", WRITES]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=60)
+    assert (done.stdout, done.stderr) == (b"new" * 100_000, b"")
+    with (tmp_path / "file").open("wb") as file:  # a file is replaced
+        subprocess.run(command, stdout=file, cwd=tmp_path, check=True, timeout=60)
+    if place != ">(cat)":
+        assert (tmp_path / "file").read_bytes() == b"new" * 100_000
+
+
+def test_the_error_of_a_device_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/full")
+    for place in (Path("/dev/full"), tmp_path / "link"):
+        with pytest.raises(OSError, match="No space left") as raised:
+            write_whole(place, b"new")
+        assert raised.value.errno == errno.ENOSPC
+    write_whole(Path("/dev/null"), b"new")

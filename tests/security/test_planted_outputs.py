@@ -106,6 +106,42 @@ def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_links_of_ours_behind_a_link_of_another_user_are_not_followed(
+    place: Path, tmp_path: Path, precious: Path
+) -> None:
+    (tmp_path / "latest").symlink_to(precious)
+    planted(place / "reports", tmp_path)
+    for write in (writes, appends, draws, configures):
+        write(place / "reports" / "latest")
+    assert precious.read_bytes() == PRECIOUS
+
+
+@pytest.mark.parametrize("way", ["out", "folder/pipe"])
+def test_a_link_of_another_user_to_a_pipe_of_ours_is_not_followed(place: Path, tmp_path: Path, way: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        planted(place / "out", tmp_path / "pipe")
+        planted(place / "folder", tmp_path)
+        with pytest.raises(OSError, match="link of"):
+            write_whole(place / way, b"new")
+        assert os.read(reading, 10) == b""
+    finally:
+        os.close(reading)
+
+
+def test_a_link_of_another_user_to_a_device_is_not_followed(place: Path) -> None:
+    with pytest.raises(OSError, match="link of"):
+        write_whole(planted(place / "out", Path("/dev/full")), b"new")
+
+
+def test_another_name_of_a_pipe_of_ours_is_not_used(place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    (place / "out").hardlink_to(place / "pipe")
+    with pytest.raises(OSError, match="another name"):
+        write_whole(place / "out", b"new")
+
+
 def test_a_pipe_of_another_user_is_not_waited_for(place: Path) -> None:
     os.mkfifo(place / "out", 0o666)
     uid = free_user()

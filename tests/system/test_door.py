@@ -30,7 +30,6 @@ LEFT: dict[str, int] = {
     "changes/lists.py": 1,
     "cli/init.py": 1,
     "experiments/watch_import.py": 1,
-    "formats/named_files.py": 1,
     "host/launch.py": 6,
     "host/leases.py": 1,
     "host/leftovers.py": 1,

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from loadframe.errors import RunError
@@ -17,8 +18,9 @@ from loadframe.system.files import Folder, Whose
 from loadframe.system.trust import MOST_LINKS, user
 
 PATIENCE_S = 5.0
-"""A pipe that no process has open for writing by then is given up."""
+"""A pipe that no process has open at its other end by then is given up."""
 _PAUSE_S = 0.05
+OWN_DESCRIPTOR = re.compile(r"/(?:proc/(?:self|thread-self)|dev)/fd/([0-9]{1,6})")
 LARGEST_OPTION_FILE = 1 << 20
 """Bytes of a server's option file; one of thousands of lines has a tenth of it."""
 
@@ -50,21 +52,20 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """The file with these bytes: on the disk complete when this returns, or as it was before. A link of ours or of root
-    stays one, and what it leads to is replaced; a device or a pipe is written to. Others may write in its folder: no
-    link and no pipe of theirs is used. OSError where it cannot be written."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        found = None
-    except ValueError as error:  # a NUL in the name
-        raise OSError(errno.EINVAL, str(error)) from None
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        _write_to_device(path, data)
-        return
+    stays one, and what it leads to is replaced; a device or a pipe of ours or of root is written to, and so is what a
+    descriptor of this process is open for (/dev/stdout, >(command)). Others may write in its folder: no link and no
+    pipe of theirs is used. OSError where it cannot be written, also where no process reads from a pipe."""
     place = _end_of(path)
-    mode = stat.S_IMODE(found.st_mode) if found is not None and found.st_uid == os.geteuid() else None
+    if (number := _own_descriptor(place)) is not None:
+        _write_to(os.dup(number), data)
+        return
     with _folder_of(place) as folder:
-        folder.replace(place.name, data, mode=mode)
+        found = folder.status(place.name)
+        if found is None or stat.S_ISREG(found.st_mode):
+            mode = stat.S_IMODE(found.st_mode) if found is not None and found.st_uid == os.geteuid() else None
+            folder.replace(place.name, data, mode=mode)
+        else:
+            _write_to(_await_reader(folder, place.name), data)
 
 
 def append_to(path: Path, data: bytes) -> None:
@@ -83,34 +84,50 @@ def _folder_of(place: Path) -> Iterator[Folder]:
 
 
 def _end_of(path: Path) -> Path:
-    """Where a path leads by links of ours or of root. OSError for one of another user."""
+    """Where a path leads by links of ours or of root, none of another user's on the way to them. OSError for one of
+    another user."""
     for _ in range(MOST_LINKS):
-        try:
-            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return path
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISLNK(status.st_mode):
+        if (number := _own_descriptor(path)) is not None:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
                 return path
-            if status.st_uid not in (0, os.geteuid()):
-                raise OSError(errno.ELOOP, f"it is a link of {user(status.st_uid)}")
-            path = path.parent / os.readlink("", dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
+            path = Path("/proc/self/fd", str(number)).readlink()
+            continue
+        with _folder_of(path) as folder:
+            link = folder.link(path.name)
+        if link is None:
+            return path
+        if link.owner not in (0, os.geteuid()):
+            raise OSError(errno.ELOOP, f"it is a link of {user(link.owner)}")
+        path = path.parent / link.to
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _write_to_device(path: Path, data: bytes) -> None:
-    if (owner := path.stat().st_uid) not in (0, os.geteuid()):
-        raise OSError(errno.EACCES, f"it is no file, and it belongs to {user(owner)}")
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)  # a folder is refused here
-    with os.fdopen(descriptor, "wb", buffering=0) as device:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EAGAIN, "it was replaced by a file")
-        left = memoryview(data)
+def _own_descriptor(path: Path) -> int | None:
+    """The number of one of this process: what its caller has opened for it."""
+    found = OWN_DESCRIPTOR.fullmatch(str(path))
+    return int(found[1]) if found else None
+
+
+def _await_reader(folder: Folder, name: str) -> int:
+    until = time.monotonic() + PATIENCE_S
+    while (descriptor := folder.pipe_or_device(name)) is None:
+        if time.monotonic() > until:
+            raise TimeoutError(errno.ETIMEDOUT, f"no process reads from this pipe (waited {PATIENCE_S:g} s)")
+        time.sleep(_PAUSE_S)
+    return descriptor
+
+
+def _write_to(descriptor: int, data: bytes) -> None:
+    """A reader is waited for as long as it has the pipe open, as in any pipeline."""
+    poll, left = select.poll(), memoryview(data)
+    poll.register(descriptor, select.POLLOUT)
+    try:
         while left:
-            left = left[device.write(left) :]
+            poll.poll()
+            with suppress(BlockingIOError):
+                left = left[os.write(descriptor, left) :]
+    finally:
+        os.close(descriptor)
 
 
 def _await_writer(descriptor: int) -> bytes:

@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
@@ -54,6 +55,12 @@ class Whose(Enum):
     """The user named it. Links on the way to it are followed, as the user meant them; in it a stranger may write."""
     ANOTHERS = auto()
     """Another user may write there, or on the way to it: no link of that user's is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    owner: int
+    to: str
 
 
 class Folder:
@@ -236,6 +243,23 @@ class Folder:
             return 0, 0
         return found.st_size, found.st_mtime_ns
 
+    def status(self, name: str) -> os.stat_result | None:
+        """Of what has this name, a link's own; None where nothing has."""
+        with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
+            return os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        return None
+
+    def link(self, name: str) -> Link | None:
+        """The link that has this name; None where something else has, or nothing."""
+        with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
+            descriptor = os.open(leaf, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                found = os.fstat(descriptor)
+                return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
+            finally:
+                os.close(descriptor)
+        return None
+
     def folders(self, most: int) -> list[str]:
         """The names of the folders in it, no links among them; the last in the order of the alphabet where there are
         more than `most`."""
@@ -374,6 +398,34 @@ class Folder:
             descriptor = os.open(leaf, flags, mode, dir_fd=folder)
             os.fsync(folder)
         return descriptor
+
+    def pipe_or_device(self, name: str) -> int | None:
+        """One of ours or of root's, open for writing without waiting; the caller closes it. None for a pipe that no
+        process reads."""
+        with self._place(name) as (folder, leaf):
+            self._check_pipe(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
+            try:
+                descriptor = os.open(leaf, os.O_WRONLY | _FILE, dir_fd=folder)
+            except OSError as error:
+                if error.errno == errno.ENXIO and stat.S_ISFIFO(
+                    os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
+                ):
+                    return None
+                raise
+        try:
+            self._check_pipe(os.fstat(descriptor), name)
+        except UserError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _check_pipe(self, found: os.stat_result, name: str) -> None:
+        if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
+            raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
+        if found.st_uid not in (0, os.geteuid()):
+            raise self._refusal(f"it is no file, and it belongs to {user(found.st_uid)}", remedy=NO_LINKS)
+        if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+            raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
 
     def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
         """A folder below, where there is none yet."""
