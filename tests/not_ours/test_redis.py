@@ -94,6 +94,19 @@ def dump(port: int) -> list[Any]:
     return found
 
 
+def killed_amid_its_load(port: int, folder: Path) -> None:
+    before = dump(port)
+    (folder / "study.toml").write_text(STUDY.format(port=port, test="set", budget="60s"))
+    with (folder / "said").open("wb") as said:
+        command = [sys.executable, "-P", "-c", MAIN, "measure", "study.toml"]
+        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said, start_new_session=True)
+    try:
+        await_that(lambda: len(dump(port)) >= len(before) + 2, "the mark, and a key of the load", of=process)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
     before = dump(redis)
     assert len(before) == len(THEIRS)
@@ -132,15 +145,7 @@ def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
     redis: int, loadframe: Loadframe, tmp_path: Path
 ) -> None:
     before = dump(redis)
-    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="60s"))
-    with (tmp_path / "said").open("wb") as said:
-        command = [sys.executable, "-P", "-c", MAIN, "measure", "study.toml"]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=said, stderr=said, start_new_session=True)
-    try:
-        await_that(lambda: len(dump(redis)) >= len(before) + 2, "the mark, and a key of the load", of=process)
-    finally:
-        process.kill()
-        process.wait()
+    killed_amid_its_load(redis, tmp_path)
     reverted = loadframe("changes", "revert")
     assert (reverted.code, "keys in database 15" in reverted.out) == (0, True), reverted.out
     assert dump(redis) == before
@@ -165,3 +170,28 @@ def test_a_database_that_others_use_meanwhile_is_not_cleared_of_their_keys(redis
         ask("SET", "another", "precious")
         keys.write(keys.name, "absent")
         assert ask("KEYS", "*") == ["another"]
+
+
+@pytest.mark.parametrize("left", ["ours", "theirs"])
+def test_without_the_mark_keys_are_neither_removed_nor_said_to_be_gone(
+    redis: int, loadframe: Loadframe, tmp_path: Path, left: str
+) -> None:
+    """A kill amid the load, then the mark goes: alone, or with all others, and the owner makes keys of these names."""
+    before = dump(redis)
+    killed_amid_its_load(redis, tmp_path)
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("SELECT", "15")
+        ask("DEL", *[key for key in ask("KEYS", "*") if left == "theirs" or key.startswith("loadframe_run_")])
+        if left == "theirs":
+            ask("SET", "key:000000000001", "precious")
+    kept = dump(redis)
+    reverted = loadframe("changes", "revert")
+    words = " ".join((reverted.out + reverted.err).split())
+    assert reverted.code == 1 and "among them key:" in words and f"-p {redis} -n 15 --scan" in words, words
+    assert dump(redis) == kept
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("SELECT", "15")
+        ask("FLUSHDB")
+    reverted = loadframe("changes", "revert")
+    assert reverted.code == 0, reverted.out
+    assert dump(redis) == before

@@ -88,7 +88,7 @@ class OwnKeys:
                 return
             ask("DEL", self._mark)
         raise TargetError(
-            f"Database {self.database} of the Redis at {self._where} was empty, and has keys now that are not ours",
+            f"{self._place} was empty, and has keys now that are not ours",
             remedy="Run it again: another one is looked for.",
         )
 
@@ -96,29 +96,38 @@ class OwnKeys:
         """TargetError where it is not ours any more."""
         if self.read(self.name) == GONE:
             raise TargetError(
-                f"Database {self.database} of the Redis at {self._where} does not have this run's mark any more: it "
-                "was emptied, or another server answers there",
+                f"{self._place} does not have this run's mark any more: it was emptied, or another server answers "
+                "there",
                 remedy="Find out what emptied it, then run it again.",
             )
 
     def read(self, name: str) -> SettingValue:
+        """TargetError where there are keys that the load may have made, and no mark: whose they are is not known."""
         with self._selected() as ask:
-            return THERE if ask("EXISTS", self._mark) else GONE
+            if ask("EXISTS", self._mark):
+                return THERE
+            if (key := next((key for keys in _of_the_load(ask) for key in keys), None)) is None:
+                return GONE
+            size = ask("DBSIZE")
+        host, port = parted(self._where, PORT)
+        raise TargetError(
+            f"{self._place} does not have this run's mark any more, and has {size:,} keys, among them {key[:60]}: "
+            "whether the load has made them is not known, and none is removed",
+            remedy=f"Look at them: redis-cli -h {host} -p {port} -n {self.database} --scan. Remove those that are not "
+            "needed and run `loadframe changes revert`, or keep them and run `loadframe changes forget`",
+        )
 
     def write(self, name: str, value: SettingValue) -> None:
         """Remove the keys of the load, and last the mark."""
         with self._selected() as ask:
-            if not ask("EXISTS", self._mark):
-                return
-            for pattern in NAMES:
-                cursor = "0"
-                while True:
-                    cursor, keys = ask("SCAN", cursor, "MATCH", pattern, "COUNT", AT_ONCE)
-                    if keys:
-                        ask("DEL", *keys)
-                    if cursor == "0":
-                        break
-            ask("DEL", self._mark)
+            if ask("EXISTS", self._mark):
+                for keys in _of_the_load(ask):
+                    ask("DEL", *keys)
+                ask("DEL", self._mark)
+
+    @property
+    def _place(self) -> str:
+        return f"Database {self.database} of the Redis at {self._where}"
 
     @contextmanager
     def _selected(self) -> Iterator[Any]:
@@ -129,6 +138,18 @@ class OwnKeys:
 
 class _RefusedError(Exception):
     """The server's own words."""
+
+
+def _of_the_load(ask: Any) -> Iterator[list[str]]:
+    """The keys in the selected database that have names of NAMES, some at a time."""
+    for pattern in NAMES:
+        cursor = "0"
+        while True:
+            cursor, keys = ask("SCAN", cursor, "MATCH", pattern, "COUNT", AT_ONCE)
+            if keys:
+                yield keys
+            if cursor == "0":
+                break
 
 
 def _check_evicts_nothing(address: str, memory: str) -> None:
