@@ -65,13 +65,16 @@ class Control(ABC):
             try:
                 return self._ask(statement, values)
             except self.lost as error:
-                lost = had and (self._connection is None or self._is_lost(error))
+                connected = self._connection is not None
+                lost = had and (not connected or self._is_lost(error))
                 self._drop()
                 if (died := self._died()) is not None:
                     raise died from error
                 if self._is_late(error):  # each further try would take as long
                     self._silent = True
                     raise self._silence(statement) from error
+                if not lost and not connected:
+                    raise self._unreached(error) from error
                 if not lost:
                     raise self._refused(statement, error) from error
             except self.errors as error:
@@ -141,6 +144,9 @@ class Control(ABC):
 
     def _silence(self, statement: str) -> TargetError:
         return silence(self.server, shortened(statement), self._patience_s(), self._pids())
+
+    def _unreached(self, error: Exception) -> TargetError:
+        return TargetError(f"no connection to {self.server}: {self._shown(error)}", remedy=REFUSED_REMEDY)
 
     def _refused(self, statement: str, error: Exception) -> TargetError:
         return TargetError(

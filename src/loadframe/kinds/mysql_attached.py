@@ -206,12 +206,12 @@ class FamilyControl(Control):
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], address: str, user: str, number: str) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
-        name = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        account = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
         self.socket, self._host, self._port = _where(address, options)
         self.peer: int | None = None
         place = decide(self._host, self._port, number) if self.socket is None else None
         tls = tls_of(options) if place is not None else {}
-        reach = Reach(self.socket or "", place, name, password, tls)
+        reach = Reach(self.socket or "", place, account, password, tls)
         super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)
         self._kind = kind
 
