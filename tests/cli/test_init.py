@@ -102,6 +102,12 @@ def test_what_looks_like_a_secret_is_not_in_the_study(loadframe: Command, tmp_pa
     assert loadframe("study", "check", "serving.toml", **{name: "x"}).code == 0
 
 
+def test_a_command_with_the_mark_of_a_port_names_no_number(loadframe: Command) -> None:
+    done = loadframe("init", "--command", starts("--port", "{port}"), "--no-check")
+    assert done.code == 0, done.err
+    assert "listens on a free port from Loadframe." in done.err and "None" not in done.err
+
+
 @pytest.mark.server
 def test_a_service_with_secrets_is_checked_with_them_and_leaves_none(loadframe: Command, tmp_path: Path) -> None:
     script = tmp_path / "shop.py"

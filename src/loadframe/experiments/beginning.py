@@ -38,8 +38,8 @@ OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
 SECRETS = (
-    "Not in the study, as they look like secrets: the values of {}. Set them before each run, for example with "
-    "`read -rs NAME; export NAME`."
+    "The study leaves out these values, because they look like secrets: {}. Set them before each run, for example "
+    "with `read -rs NAME; export NAME`."
 )
 AS_IT_RUNS = """\
 # It is loaded as it runs, and nothing of it is changed, so a cause stays suspected. To have one confirmed, give the
@@ -116,10 +116,16 @@ def of_command(
         target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
-    on = "Loadframe gives it a free port instead" if line.takes_port else "while it is measured, that has to be free"
-    found = (f"The command starts {what}, which listens on port {line.port or port}; {on}.",)
+    found = (f"The command starts {what}, which listens on {_port(line, port)}.",)
     hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), *_hints(given))
     return Beginning(name, _toml(name, what, target, path, given), found, hints, secrets)
+
+
+def _port(line: CommandLine, port: int | None) -> str:
+    """Which one, and what becomes of it."""
+    if not line.takes_port:
+        return f"port {port}; while it is measured, that has to be free"
+    return f"port {line.port}; Loadframe gives it a free port instead" if line.port else "a free port from Loadframe"
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
@@ -250,7 +256,7 @@ def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str,
             lines.insert(number + 1, f"# command = {_value(list(command))}")
             break
     if "pass_environment" in target:
-        lines.append(f"# {SECRETS.format('these')}")
+        lines.append(f"# {SECRETS.format('those of pass_environment')}")
     elif "command" in target:
         lines.append(OF_OURS)
     return "".join(f"{line}\n" for line in lines)
