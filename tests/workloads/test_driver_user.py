@@ -182,8 +182,9 @@ def test_a_driver_that_its_user_cannot_reach_is_refused_before_anything_starts(m
 def test_who_runs_it_can_be_said_by_hand() -> None:
     assert _decided(["false"], user='user = "root"') == US
     assert _decided(user='user = "nobody"') == NamedUser("nobody")
-    with pytest.raises(CageError, match="There is no user 'of-no-machine'"):
+    with pytest.raises(CageError, match="There is no user 'of-no-machine'") as unknown:
         _decided(user='user = "of-no-machine"')
+    assert "workload.user" in unknown.value.remedy
 
 
 @root

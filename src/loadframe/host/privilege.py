@@ -66,7 +66,8 @@ def ids_of(privilege: Privilege) -> Ids:
                 account = pwd.getpwnam(str(name))
             except KeyError as error:
                 raise CageError(
-                    f"There is no user {name!r} on this machine", remedy="Create it, or name another."
+                    f"There is no user {name!r} on this machine",
+                    remedy="Create it, or name another one in the study (target.user, workload.user).",
                 ) from error
             return Ids(account.pw_uid, account.pw_gid, frozenset(os.getgrouplist(str(name), account.pw_gid)))
     assert_never(privilege)
