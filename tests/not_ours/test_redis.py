@@ -3,6 +3,7 @@ were, whatever is sent, and nothing is left behind."""
 
 import os
 import pwd
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,10 @@ import pytest
 
 from loadframe.errors import TargetError
 from loadframe.host import identity
+from loadframe.host.privilege import US
+from loadframe.host.processes import Allowance
+from loadframe.workloads import registry
+from loadframe.workloads.redis import Redis
 from loadframe.workloads.redis_keys import NAMES, OwnKeys, _asking
 from waiting import await_that
 
@@ -132,6 +137,50 @@ def test_one_that_evicts_keys_is_refused_in_words(
     assert dump(redis) == before
 
 
+@pytest.mark.parametrize(("test", "keys", "room"), [("set", 1000, 300_000), ("lpush", 10, 1 << 30)])
+def test_a_load_that_would_fill_the_memory_is_refused_in_words(
+    redis: int, loadframe: Loadframe, tmp_path: Path, test: str, keys: int, room: int
+) -> None:
+    """Its owner's next write would be refused."""
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        ask("CONFIG", "SET", "maxmemory", str(used_bytes(redis) + room))
+    before = dump(redis)
+    study = STUDY.format(port=redis, test=test, budget="2s").replace("keys = 10", f"keys = {keys}")
+    (tmp_path / "study.toml").write_text(study)
+    done = loadframe("measure", "study.toml")
+    assert done.code == 1 and "(noeviction), its owner's too" in " ".join(done.err.split()), done.err
+    assert dump(redis) == before
+
+
+def test_a_load_that_fits_into_the_memory_is_measured(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
+    before = dump(redis)
+    with _asking(f"127.0.0.1:{redis}") as ask:
+        ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        ask("CONFIG", "SET", "maxmemory", str(used_bytes(redis) + (16 << 20)))
+    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="2s"))
+    done = loadframe("measure", "study.toml")
+    assert done.code == 0, done.err
+    assert dump(redis) == before
+
+
+def used_bytes(port: int) -> int:
+    with _asking(f"127.0.0.1:{port}") as ask:
+        return int(re.findall(r"used_memory:(\d+)", ask("INFO", "memory"))[0])
+
+
+@pytest.mark.parametrize("data_bytes", [3, 1030])
+@pytest.mark.parametrize("test", ["set", "incr", "sadd", "hset", "zadd", "mset"])
+def test_keys_take_no_more_memory_than_they_are_thought_to(redis: int, test: str, data_bytes: int) -> None:
+    keys = 40_000
+    made = registry.make("redis", {"test": test, "keys": keys, "data_bytes": data_bytes}, Allowance(US))
+    assert isinstance(made, Redis)
+    needs, before = made.needs_bytes(), used_bytes(redis)
+    ran = ("-c", "4", "-P", "100", "-r", str(keys), "-n", str(4 * keys), "-d", str(data_bytes), "-t", test)
+    subprocess.run(["redis-benchmark", "-q", "-p", str(redis), *ran], check=True, capture_output=True, timeout=60)
+    assert needs is not None and needs / 20 < used_bytes(redis) - before < needs
+
+
 @pytest.mark.parametrize("redis", [1], indirect=True)
 def test_one_without_an_empty_database_is_refused_in_words(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:
     before = dump(redis)
@@ -152,7 +201,7 @@ def test_a_kill_in_the_middle_leaves_nothing_once_it_is_reverted(
 
 
 def test_a_database_that_others_use_meanwhile_is_not_cleared_of_their_keys(redis: int) -> None:
-    keys = OwnKeys.found(f"127.0.0.1:{redis}", "loadframe_run_1")
+    keys = OwnKeys.found(f"127.0.0.1:{redis}", "loadframe_run_1", 0)
     with _asking(f"127.0.0.1:{redis}") as ask:
         ask("SELECT", str(keys.database))
         ask("SET", "mylist", "precious")

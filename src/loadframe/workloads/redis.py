@@ -47,6 +47,14 @@ TESTS = (
     "get", "set", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop", "zadd", "zpopmin",
     "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "ping_inline", "ping_mbulk",
 )  # fmt: skip
+MAKES_NOTHING = ("get", "lpop", "rpop", "spop", "zpopmin", "ping_inline", "ping_mbulk")
+GROWS = ("lpush", "rpush", "lrange_100", "lrange_300", "lrange_500", "lrange_600")
+"""Each push lengthens `mylist`, also those that redis-benchmark sends first to have something to read."""
+WITHOUT_VALUES = ("incr", "sadd", "zadd")
+"""Theirs do not have data_bytes."""
+BYTES_OF_A_KEY = 200
+"""Besides its value (which jemalloc rounds up, to less than twice): name, entry, and the table, which has twice the
+entries while it grows. A test measures it."""
 MOST_CLIENTS = 10_000
 
 
@@ -99,7 +107,17 @@ class Redis(OwnProgram[RedisOptions]):
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
         """Where it makes keys in a Redis that is not ours."""
-        return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK])
+        return OwnKeys.found(endpoint.address, endpoint.options[ownership.MARK], self.needs_bytes())
+
+    def needs_bytes(self) -> int | None:
+        """Memory that the keys take at most; None where each request adds to them."""
+        given = self.options
+        if given.program == PROGRAM and given.test in MAKES_NOTHING:
+            return 0
+        if given.program == PROGRAM and given.test in GROWS:
+            return None
+        has_value = given.program == MEMTIER or given.test not in WITHOUT_VALUES
+        return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
 
     def install(self, endpoint: Endpoint) -> None:
         """See OwnProgram; the database of a Redis that is not ours is marked."""

@@ -14,6 +14,7 @@ from loadframe.connections.host_port import parted
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.model import Endpoint, SettingValue
+from loadframe.units import show
 from loadframe.workloads import ownership
 
 PORT = "6379"
@@ -26,6 +27,8 @@ LAST_DATABASE = 15
 """A Redis has 16 unless its configuration says otherwise (redis.conf, databases)."""
 NAMES = ("key:*", "counter:*", "mylist", "myset", "myhash", "myzset", "memtier-*")
 """Of the keys that redis-benchmark and memtier_benchmark make (redis-benchmark.c; memtier_benchmark --key-prefix)."""
+OF_WHAT_IS_LEFT = 0.5
+"""Of the memory that a load may take: the owner's keys grow, and connections need some."""
 THERE, GONE = "present", "absent"
 DATABASE = "database"
 """The option of an endpoint with the number of the logical database."""
@@ -65,11 +68,11 @@ class OwnKeys:
         return OwnKeys(address["address"], int(address["database"]), address["mark"])
 
     @staticmethod
-    def found(address: str, mark: str) -> "OwnKeys":
-        """Where keys may be made: a database that has none, of a Redis that evicts none for it. TargetError where there
-        is no such one."""
+    def found(address: str, mark: str, needs_bytes: int | None) -> "OwnKeys":
+        """Where keys may be made: a database that has none, of a Redis that evicts none for it and has room for it.
+        needs_bytes: of memory; None where it has no bound. TargetError where there is no such one."""
         with _asking(address) as ask:
-            _check_evicts_nothing(address, str(ask("INFO", "memory")))
+            _check_room(address, str(ask("INFO", "memory")), needs_bytes)
             for database in range(LAST_DATABASE, -1, -1):
                 with suppress(_RefusedError):  # a Redis may have fewer, a cluster has only the first
                     ask("SELECT", str(database))
@@ -152,15 +155,27 @@ def _of_the_load(ask: Any) -> Iterator[list[str]]:
                 break
 
 
-def _check_evicts_nothing(address: str, memory: str) -> None:
-    """Its databases share one memory: keys of a load would push the owner's out. TargetError."""
+def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
+    """Its databases share one memory: keys of a load would push the owner's out, or leave no room for the owner's next
+    ones. TargetError."""
     fields = dict(line.split(":", 1) for line in memory.splitlines() if ":" in line)
     most, policy = fields.get("maxmemory", ""), fields.get("maxmemory_policy", "")
-    if most != "0" and policy != "noeviction":
+    if most == "0" or needs_bytes == 0:
+        return
+    if policy != "noeviction":
         limit = f"({policy or 'unknown policy'}) beyond maxmemory = {most or 'unknown'}"
         raise TargetError(
             f"The Redis at {address} evicts keys {limit}, and the keys of a load would push out its owner's.",
             remedy="Load a Redis of its own, which Loadframe starts (target.command).",
+        )
+    left = int(most) - int(fields.get("used_memory", most)) if most else 0
+    if needs_bytes is None or needs_bytes > OF_WHAT_IS_LEFT * left:
+        needs = "without a bound" if needs_bytes is None else f"of up to {show(needs_bytes, 'bytes')}"
+        raise TargetError(
+            f"The Redis at {address} refuses writes beyond maxmemory = {most or 'unknown'} (noeviction), its "
+            f"owner's too: {show(max(left, 0), 'bytes')} are left, and the load makes keys {needs}.",
+            remedy=f"It may take {OF_WHAT_IS_LEFT:.0%} of what is left: lower workload.options.keys or data_bytes, "
+            "take another test, or load a Redis of its own, which Loadframe starts (target.command).",
         )
 
 
