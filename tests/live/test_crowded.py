@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.live import serving as serving_module
+from waiting import await_that
 
 from .conftest import Served, serving
 
@@ -63,8 +64,28 @@ def test_a_viewer_is_served_while_others_hold_more_connections_than_there_are_de
             held.enter_context(connection(served, HALF))
         assert served.get("/api/runs").status == 200
         assert first and stream.readline(), "a stream that was there before stays"
-        assert len(list(Path(f"/proc/{served.process.pid}/fd").iterdir())) < DESCRIPTORS
+        assert descriptors(served) < DESCRIPTORS
     assert log.stat().st_size < LONGEST_LOG, log.read_text()[:2_000]
+
+
+SLOW = b"GET /live.js HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+ASKED = 1_000
+
+
+def test_who_has_the_token_is_served_while_slow_readers_hold_all_connections(served: Served) -> None:
+    before = descriptors(served)
+    with served.asking("/api/events") as stream, ExitStack() as held:
+        first = stream.readline()
+        for _ in range(DESCRIPTORS):
+            held.enter_context(connection(served, SLOW % served.port * ASKED))
+        assert served.get("/api/runs").status == 200
+        assert first and stream.readline(), "a stream that was there before stays"
+        await_that(lambda: descriptors(served) <= before + 3, "what slow readers do not take is given up")
+        assert stream.readline(), "who has the token may take its time"
+
+
+def descriptors(served: Served) -> int:
+    return len(list(Path(f"/proc/{served.process.pid}/fd").iterdir()))
 
 
 def test_headers_that_do_not_come_are_not_waited_for_for_ever(served: Served) -> None:

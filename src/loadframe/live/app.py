@@ -17,7 +17,7 @@ from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.live import files
 from loadframe.live.follower import Follower
-from loadframe.live.guard import Guard, Secrets
+from loadframe.live.guard import HAS_KEY, Guard, Secrets
 from loadframe.live.hub import Hub, TooManySubscribers
 from loadframe.live.metrics import Export, Metrics
 from loadframe.live.places import Places
@@ -66,9 +66,15 @@ def application(
             return _json(found)
         return _json({**found, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 
+    def has_ticket(request: Request, run_id: str) -> bool:
+        found = known.is_ticket(request.path_params["ticket"], run_id)
+        if found:
+            request.scope["state"][HAS_KEY] = True
+        return found
+
     async def report(request: Request) -> Response:
         run_id = _id(request)
-        if not known.is_ticket(request.path_params["ticket"], run_id):
+        if not has_ticket(request, run_id):
             return _without_ticket()
         page = await asyncio.to_thread(lambda: places.find(run_id).report())
         policy = REPORT_POLICY.format(scripts=hashes(own_scripts()))
@@ -76,7 +82,7 @@ def application(
 
     async def file(request: Request) -> Response:
         run_id = _id(request)
-        if not known.is_ticket(request.path_params["ticket"], run_id):
+        if not has_ticket(request, run_id):
             return _without_ticket()
         return await asyncio.to_thread(files.answer, places, run_id, request.path_params["file"])
 

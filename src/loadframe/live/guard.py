@@ -18,6 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN = frozenset({"/", "/live.js", "/draw.js", "/watch.js", "/live.css", "/icon.svg"})
 """What has nothing to hide: the page without its data."""
+HAS_KEY = "has_key"
+"""In the state of a request that came with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
 """Below it, a name has a ticket in its path: a frame can send no token."""
 
@@ -89,7 +91,10 @@ class Guard:
         followed = in_reports and headers.get("sec-fetch-mode") == "navigate"  # a report is of no origin, its links too
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not followed:
             return _says(403, "Pages of other origins are not answered.")
-        if in_reports or self._known.has_token(headers.get("authorization")):
+        if self._known.has_token(headers.get("authorization")):
+            scope["state"][HAS_KEY] = True
+            return None
+        if in_reports:
             return None
         return _says(401, "Open the address that `loadframe serve` printed.", {"WWW-Authenticate": "Bearer"})
 

@@ -1,12 +1,14 @@
 """The server of the live page: on loopback, until a signal ends it.
 
-Every user of the machine can connect to it. So connections are few, those that ask nothing are closed, the longest idle
-one first where all are taken, and what is logged of them does not grow with what they do."""
+Every user of the machine can connect to it. So connections are few; those that ask nothing are closed, and without the
+key those that do not take their answer; where all are taken, one without the key goes, the oldest first; and what is
+logged of them does not grow with what they do."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import resource
 import signal
 import socket
@@ -22,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
 from loadframe.live.app import application
-from loadframe.live.guard import Secrets
+from loadframe.live.guard import HAS_KEY, Secrets
 from loadframe.live.hub import MOST_SUBSCRIBERS, Hub
 from loadframe.live.metrics import Export
 from loadframe.live.places import Places
@@ -34,6 +36,8 @@ FEWEST_CONNECTIONS, RESERVED = 8, 64
 ACCEPTED_AT_ONCE = 16
 ASKS_WITHIN_S = 5.0
 """The headers of a request are there so long after the connection or the answer before it, or it is closed."""
+TAKES_WITHIN_S = 10.0
+"""Without the key: the answer is taken so long after that."""
 LOGGED_EVERY_S = 60.0
 ENDS_WITHIN_S = 2
 
@@ -59,27 +63,37 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """uvicorn's own waits for headers for ever, and for room until it has no descriptor left."""
+    """uvicorn's own waits for headers and for readers for ever, and for room until it has no descriptor left."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_a_request()
         there = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
         if len(there) > most_connections():
-            min((one for one in there if one.is_idle), key=lambda one: one._since).transport.abort()
+            others = [one for one in there if one is not self and not (one.has_key and one.is_busy)]
+            min(others, key=lambda one: (one.has_key, one._since), default=self).transport.abort()
 
     @property
-    def is_idle(self) -> bool:
-        """Whether it has asked nothing that is still to be answered."""
-        return self.cycle is None or self.cycle.response_complete
+    def is_busy(self) -> bool:
+        """Whether it has asked something that is still to be answered, or to be taken by its reader."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return answering or self.transport.get_write_buffer_size() > 0
+
+    @property
+    def has_key(self) -> bool:
+        """Whether what it has asked last came with the token, or with a ticket."""
+        return self.scope is not None and HAS_KEY in self.scope["state"]
 
     def _expect_a_request(self) -> None:
         self._since = self.loop.time()
-        self._too_late = self.loop.call_later(ASKS_WITHIN_S, self._close_if_idle)
+        self._too_late = self.loop.call_later(ASKS_WITHIN_S, self._close_if_late)
 
-    def _close_if_idle(self) -> None:
-        if self.is_idle and not self.transport.get_write_buffer_size():  # what is still sent is for a slow reader
+    def _close_if_late(self) -> None:
+        within_s = ASKS_WITHIN_S if not self.is_busy else math.inf if self.has_key else TAKES_WITHIN_S
+        if self.loop.time() - self._since >= within_s:
             self.transport.abort()
+        else:
+            self._too_late = self.loop.call_later(ASKS_WITHIN_S, self._close_if_late)
 
     def on_response_complete(self) -> None:
         self._too_late.cancel()
