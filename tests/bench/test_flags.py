@@ -7,17 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from loadframe.analysis.window import summarise
+from loadframe.analysis.window import Summary, summarise
 from loadframe.bench import evaluation
 from loadframe.model import FLAGS
+from loadframe.recording.frames import Facts, Tick
 
 QUIET = {"system.cpu.count": 4.0, "system.cpu.utilization": 0.6, "target.cpu.cores": 1.0, "driver.cpu.cores": 0.5}
 
 
-def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...]:
+def summary() -> Summary:
+    """Of a window up to 2 s."""
     ends_s = np.linspace(1.0, 2.0, 500)
     none = np.zeros(500, np.uint32)
-    summary = summarise(
+    return summarise(
         ends_s,
         np.ones(500, np.float32),
         np.zeros(500, np.float32),
@@ -29,7 +31,10 @@ def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...
         floor_s=0.1,
         fixed_warmup_s=None,
     )
-    return evaluation.flags(summary, {**QUIET, **metrics}, late=late)
+
+
+def flags(metrics: Mapping[str, float], *, late: bool = False) -> tuple[str, ...]:
+    return evaluation.flags(summary(), {**QUIET, **metrics}, late=late)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +61,19 @@ def test_a_quiet_step_has_none_and_a_gap_is_one() -> None:
     calm = {"system.cpu.frequency_drop": 0.05, "workload.driver_lag": 0.1, "system.disk.stall_ms": 50.0}
     assert flags(calm) == ()
     assert flags({}, late=True) == ("recorder-late",)
+
+
+FACTS = Facts(0.1, 100, 2, 4096, boottime_offset_s=5.0, started_s=0.0, started_wall_s=1e9)
+
+
+@pytest.mark.parametrize(
+    ("until_s", "late"), [(2.5, False), (summary().window_end_s - 0.25, False), (1.5, True), (-1.0, True)]
+)
+def test_ticks_that_are_missing_at_the_end_of_the_window_were_missed(until_s: float, late: bool) -> None:
+    """Also where the recording was read before the recorder got a CPU again: then no later tick shows the gap."""
+    times = [at_s for at_s in np.arange(0.0, 3.0, 0.1) if at_s <= until_s]
+    ticks = [Tick(at_s, at_s + 1e9, {}, FACTS) for at_s in times]
+    assert evaluation.is_late(ticks, summary()) == late
 
 
 def test_a_full_machine_is_not_the_drivers_fault() -> None:

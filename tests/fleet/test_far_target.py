@@ -93,8 +93,10 @@ def test_it_is_started_there_and_measured_over_the_network(lab: Laboratory) -> N
         shares = {each["host"]: each["share"] for each in of_fleet["drivers"]}
         assert shares in ({"one": 3, "two": 2}, {"one": 5}), "the connections are shared out"
         assert of_fleet["target"] == "north" and set(of_fleet["metrics"]) == {"north", *shares}
-        assert step["metrics"]["target.cage.memory.limit"] == 256 << 20, "it is in its cage there"
-        assert step["metrics"]["target.cpu.cores"] > 0
+    recorded = [step["metrics"] for step in steps if "recorder-late" not in step["flags"]]
+    assert recorded, "the recorder had a CPU in some window"
+    assert {each["target.cage.memory.limit"] for each in recorded} == {256 << 20}, "it is in its cage there"
+    assert all(each["target.cpu.cores"] > 0 for each in recorded)
     assert any("varnish.requests" in step["metrics"] for step in steps)
     lab.await_as_before()
 

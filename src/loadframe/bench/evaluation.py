@@ -30,7 +30,7 @@ from loadframe.model import (
     Step,
 )
 from loadframe.recording.frames import Tick
-from loadframe.recording.metrics import stalls, window_metrics
+from loadframe.recording.metrics import STALL_INTERVALS, stalls, window_metrics
 from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
 
@@ -217,8 +217,10 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """Whether the recorder missed ticks in a window."""
-    return any(
+    """Whether the recorder missed ticks in a window. What it missed at the window's end no later tick shows: the
+    recording may have been read before there was one."""
+    last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
+    return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
         for stall in stalls(ticks, TICK_S)
     )
