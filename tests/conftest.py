@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ending import ended_where_it_fails
 from forked import commands
 from loadframe.connections import address
 from loadframe.host.leftovers import sweep
@@ -61,6 +62,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(f"a server test would be skipped; missing Debian packages: {', '.join(packages)}")
     if packages:
         pytest.skip(f"missing Debian packages: {', '.join(packages)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    with ended_where_it_fails():
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from forked import Result, forked
+from loadframe.host.leftovers import sweep
 from loadframe.host.state import state_directory
 from waiting import await_that
 
@@ -21,9 +22,13 @@ PATIENCE_S = 90.0
 
 
 @pytest.fixture(autouse=True)
-def _state_of_the_session(own_state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers that other tests share have set another one for as long as they run, and their leases lie there."""
-    monkeypatch.setenv("LOADFRAME_STATE", str(own_state))
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For each test one of its own: what one that fails leaves there is ended, and not found by the next. Servers that
+    other tests share have set another one for as long as they run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+        sweep()
 
 
 STUDY = """

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from ending import ended_where_it_fails
 
 TESTS = Path(__file__).resolve().parents[1]
 REPLACES = ("setattr", "delattr", "setitem", "patch", "object")
@@ -107,3 +110,11 @@ def test_a_process_that_a_failed_test_holds_ends_with_its_block() -> None:
     with pytest.raises(KeyError), subprocess.Popen(["sleep", "1000"]) as process:
         raise KeyError
     assert process.returncode == -9
+
+
+def test_what_a_test_has_started_ends_where_it_fails() -> None:
+    with pytest.raises(AssertionError, match="it failed"), ended_where_it_fails():
+        process = subprocess.Popen(["sleep", "600"], stdin=subprocess.PIPE)
+        raise AssertionError("it failed")
+    assert process.returncode == -signal.SIGKILL
+    assert process.stdin is not None and process.stdin.closed

@@ -12,6 +12,7 @@ import pytest
 
 from loadframe.host import identity
 from loadframe.host.leases import Lease
+from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
@@ -30,6 +31,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("LOADFRAME_SCRATCH", str(folder))
     yield folder
+    sweep()  # of a test that failed amid an owner that it began: that was killed, and its server may have shared memory
     for process in identity.naming(folder.name):
         identity.end(process, 0.5)
     shutil.rmtree(folder, ignore_errors=True)
