@@ -205,7 +205,7 @@ def test_a_database_that_others_use_meanwhile_is_not_cleared_of_their_keys(redis
     with _asking(f"127.0.0.1:{redis}") as ask:
         ask("SELECT", str(keys.database))
         ask("SET", "mylist", "precious")
-        with pytest.raises(TargetError, match="has keys now"):
+        with pytest.raises(TargetError, match="now has keys of others"):
             keys.make()
         before = dump(redis)
         keys.write(keys.name, "absent")

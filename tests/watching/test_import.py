@@ -170,7 +170,7 @@ def test_rows_are_not_put_in_front_of_a_watch(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(2, 0.0, time.time()))
     begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w")
     before = sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
-    with pytest.raises(RunError, match="has days of a watch already"):
+    with pytest.raises(RunError, match="already has days of a watch"):
         begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w")
     assert before == sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
 

@@ -149,7 +149,7 @@ def _decided(*trials: Sequence[str], user: str = "") -> Privilege:
     [
         (["cat", "/etc/shadow"], "/etc/shadow: Permission denied"),
         (["/no/such/program"], "No such file"),
-        (["test", "-r", "/etc/shadow"], "`test -r /etc/shadow` says no"),
+        (["test", "-r", "/etc/shadow"], "`test -r /etc/shadow` fails"),
     ],
 )
 def test_a_driver_that_its_user_cannot_run_is_refused(trial: list[str], why: str) -> None:

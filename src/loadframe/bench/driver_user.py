@@ -105,7 +105,7 @@ def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().rpartition("\n")[2]
         if failed:
-            return last[:200] or f"`{' '.join(command)}` says no"
+            return last[:200] or f"`{' '.join(command)}` fails"
     return None
 
 

@@ -52,8 +52,8 @@ def forget(identifier: str) -> list[ChangeRecord]:
         record = known.get(identifier)
         if record is None:
             raise ChangeError(
-                f"No killed command has left changes by the id {identifier!r}.",
-                remedy=f"`loadframe changes list` shows what is changed, with ids; now: {', '.join(known) or 'none'}.",
+                f"No killed command left changes with the ID {identifier!r}.",
+                remedy=f"`loadframe changes list` shows the changes and their IDs; now: {', '.join(known) or 'none'}.",
             )
         if record.alive():
             raise ChangeError(

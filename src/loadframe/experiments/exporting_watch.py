@@ -96,7 +96,7 @@ def _samples(folder: Path) -> polars.DataFrame:
         measured |= {name: array("d", [nan]) * count for name in row.keys() - measured.keys() - texts.keys()}
         if len(measured) > MOST_COLUMNS or len(measured) * (count + 1) > most:
             raise RunError(
-                f"{folder} has {len(measured):,} metrics, most of which few of its samples have: a table of them is "
+                f"{folder} has {len(measured):,} metrics, most of them in few samples: a table of them is "
                 "far larger than the folder",
                 remedy="Read its day files.",
             )

@@ -195,7 +195,7 @@ def stranger(pid: int, uids: Sequence[int], place: str) -> str:
         return ""
     return (
         f"{place} is held by process {pid} ({words(comm_of(pid))}) of {_users(now)}, and the service is that of "
-        f"{_users(uids)}: nothing is read of this process"
+        f"{_users(uids)}: this process is not read"
     )
 
 
@@ -213,7 +213,7 @@ class Ports:
         others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
         if not others:
             return ""
-        return f"port {port} is held by {_users(others)} now, before by {_users(allowed)}: nothing is asked there"
+        return f"port {port} is held by {_users(others)} now, before by {_users(allowed)}: no request is sent to it"
 
     def close(self) -> None:
         """Let go of its socket."""

@@ -98,8 +98,8 @@ def begin_from(
     try:
         if journal.days():
             raise RunError(
-                f"{folder} has days of a watch already; rows from before them cannot be put in front",
-                remedy="Import into a new folder (--folder), and watch on in that.",
+                f"{folder} already has days of a watch; older rows cannot be added before them",
+                remedy="Import into a new folder (--folder), and continue the watch there.",
             )
         journal.write("head", _head(rows, plan.subject, load))
         for at, at_s in enumerate(rows.time_s):

@@ -382,8 +382,8 @@ def _first_line(descriptor: int, said: LastWords) -> str:
         return Lines(descriptor).line(STARTED_WITHIN_S).decode()
     except (Closed, Silent, WireError) as error:
         raise FleetError(
-            "dask has not started on this machine",
-            remedy=f"It has {STARTED_WITHIN_S:g} s; what it said is below.",
+            "dask did not start on this machine",
+            remedy="Its last output is below.",
             details=said.text(LOOKED_WITHIN_S if isinstance(error, Closed) else 0.0),
         ) from error
 

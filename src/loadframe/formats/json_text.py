@@ -33,7 +33,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
-            raise JsonError("it has more objects and lists than its length may have")
+            raise JsonError("it has too many objects and lists for its length")
         found = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
     except RecursionError:
         raise JsonError(f"it is nested deeper than {DEEPEST} levels") from None

@@ -238,7 +238,7 @@ def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool = Tr
         if zstandard.frame_content_size(frame) != block.raw_length:
             raise ValueError("its length is wrong")
         if block.raw_length > FREE_BYTES + PER_BYTE * len(frame):
-            raise ValueError("it holds far more than its size")
+            raise ValueError("its contents are far larger than the file")
         raw = zstandard.ZstdDecompressor().decompress(frame)
         return list(_records(raw, facts, (SAMPLE, EVENT) if samples else (EVENT,)))
     except (zstandard.ZstdError, struct.error, ValueError, KeyError, RecursionError) as error:

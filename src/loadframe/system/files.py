@@ -215,7 +215,9 @@ class Folder:
                 found, around = os.fstat(descriptor), os.fstat(folder).st_uid
                 trusted = {0, os.geteuid()}
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-                    raise self._refusal(f"{self.path / name} is no file with one name", remedy=NO_LINKS)
+                    raise self._refusal(
+                        f"{self.path / name} is not a regular file, or has a second hard link", remedy=NO_LINKS
+                    )
                 if not ({found.st_uid, around} & trusted or found.st_uid == around):
                     raise self._refusal(
                         f"{self.path / name} belongs to {user(found.st_uid)}, and its folder to {user(around)}",

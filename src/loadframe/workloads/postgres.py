@@ -112,7 +112,7 @@ def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
         return [DROP.format(schema)]
     if others := ask(connection, OTHERS, [schema]):
         raise TargetError(
-            f"The schema {schema} at {where(endpoint)} has {others[0][0]} of {others[0][1]}, which is not ours to drop",
+            f"The schema {schema} at {where(endpoint)} has {others[0][0]} of {others[0][1]}, which is not dropped",
             remedy="Have its owner move it to another schema; then `loadframe changes revert`.",
         )
     found = ask(connection, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = %s", [schema])

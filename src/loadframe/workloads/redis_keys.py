@@ -91,8 +91,8 @@ class OwnKeys:
                 return
             ask("DEL", self._mark)
         raise TargetError(
-            f"{self._place} was empty, and has keys now that are not ours",
-            remedy="Run it again: another one is looked for.",
+            f"{self._place} was empty, and now has keys of others",
+            remedy="Run it again: Loadframe looks for another empty database.",
         )
 
     def check(self) -> None:
