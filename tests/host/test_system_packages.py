@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.host.own_user import free_user
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "system-packages"
 MOUNTED = 'mount --bind "$1" /usr/sbin && shift && exec "$@"'
 pytestmark = pytest.mark.skipif(
@@ -35,9 +37,7 @@ class Machine:
 
     def install(self, then: str = "") -> int:
         """The exit status of a run whose apt-get does this at its end; its apt-get has ended, too."""
-        apt_get = self._bin / "apt-get"
-        apt_get.write_text(APT_GET.format(said=self.said, then=then))
-        apt_get.chmod(0o755)
+        self.program("apt-get", APT_GET.format(said=self.said, then=then))
         command = ["unshare", "--mount", "bash", "-c", MOUNTED, "bash", str(self.sbin), str(SCRIPT), "no-such-package"]
         environment = {**os.environ, "PATH": f"{self._bin}:/usr/bin:/bin"}
         held, holds = os.pipe()  # apt-get has it as well, and goes on where only the script is killed
@@ -45,6 +45,11 @@ class Machine:
             os.close(holds)
             assert select.select([held], [], [], 60)[0] == [held]
         return script.returncode
+
+    def program(self, name: str, text: str) -> None:
+        """One of its own."""
+        (self._bin / name).write_text(text)
+        (self._bin / name).chmod(0o755)
 
     def asked_by_others(self) -> int:
         """What the policy says to a package that another program installs: 0, start it; 101, do not."""
@@ -77,3 +82,26 @@ def test_the_policy_of_another_stays(machine: Machine) -> None:
     machine.policy.chmod(0o755)
     assert machine.install() == 0
     assert machine.policy.read_text() == "#!/bin/sh\nexit 101\n"
+
+
+def test_the_lock_of_another_user_is_not_waited_for(machine: Machine) -> None:
+    """Whoever can read a file can lock it."""
+    uid = free_user()
+    assert uid is not None
+    read, write = os.pipe()
+    command = ["flock", "--close", str(SCRIPT), "sh", "-c", "echo locked; exec cat"]
+    with subprocess.Popen(
+        command, stdin=read, stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[], cwd="/"
+    ) as holder:
+        os.close(read)
+        try:
+            assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
+            assert machine.install() == 0
+        finally:
+            os.close(write)
+
+
+def test_a_lock_that_is_not_given_back_is_said(machine: Machine) -> None:
+    machine.program("flock", f'#!/bin/sh\necho "$@" >> {machine.said}\nexit 1\n')
+    assert machine.install() == 1
+    assert machine.said.read_text() == "--wait 600 9\n", "and nothing was installed"
