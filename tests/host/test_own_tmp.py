@@ -53,6 +53,14 @@ def test_what_others_have_put_there_is_not_seen_and_what_it_puts_there_stays_its
         assert made.endswith("UNKNOWN:700\n"), made
 
 
+def test_what_it_puts_there_is_bounded() -> None:
+    """It is in memory."""
+    with Lease.acquire("a test") as lease:
+        sizes = _said(["sh", "-c", "stat -f -c '%b %S %c' /tm? /va?/tm?"], lease).splitlines()
+        assert [int(blocks) * int(size) for blocks, size, _ in map(str.split, sizes)] == [512 << 20] * 2
+        assert [line.split()[2] for line in sizes] == ["65536"] * 2
+
+
 def test_a_program_there_finds_what_lies_next_to_it() -> None:
     folder = Path(f"/var/tmp/lf-own-tmp-{secrets.token_hex(4)}")
     (folder / "bin").mkdir(parents=True)

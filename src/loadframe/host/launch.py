@@ -34,6 +34,8 @@ KEPT_FLAGS = {
     os.ST_NODIRATIME: MS_NODIRATIME,
     os.ST_RELATIME: MS_RELATIME,
 }
+OWN = "mode=1777,size=512m,nr_inodes=64k"
+"""Of a folder of its own, which is in memory (tmpfs(5)): without a size it may have half of the machine's."""
 
 
 class LaunchError(Exception):
@@ -75,7 +77,7 @@ def see(options: Sequence[tuple[str, str]]) -> None:
     for name, path in options:
         if name in ("--own", "--cover"):
             os.makedirs(path, exist_ok=True)
-            _mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777" if name == "--own" else "mode=755")
+            _mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, OWN if name == "--own" else "mode=755")
         elif name in ("--keep", "--show"):
             _place(path, there[path], closed=name == "--show")
     for name, path in options:
