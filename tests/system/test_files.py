@@ -414,15 +414,39 @@ def test_a_tree_is_removed_by_no_link_and_waits_at_no_fifo(
     assert not tree.exists()
 
 
-def test_a_tree_deeper_than_descriptors_and_frames_is_removed(tmp_path: Path) -> None:
-    at = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(3000):
+def deep_tree(above: Path, depth: int) -> Path:
+    at = os.open(above, os.O_RDONLY)
+    for _ in range(depth):
         os.mkdir("d", dir_fd=at)
         below = os.open("d", os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
     os.close(at)
-    remove_tree(tmp_path / "d")
+    return above / "d"
+
+
+def test_a_tree_deeper_than_descriptors_and_frames_is_removed(tmp_path: Path) -> None:
+    remove_tree(deep_tree(tmp_path, 3000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_leaves_of_a_deep_tree_is_still_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever removes what was left knows the tree by its name."""
+    tree, rename = deep_tree(tmp_path, 200), os.rename
+
+    class Killed(BaseException):
+        pass
+
+    def last(*given: Any, **places: Any) -> None:
+        rename(*given, **places)
+        raise Killed
+
+    monkeypatch.setattr(os, "rename", last)
+    with pytest.raises(Killed):
+        remove_tree(tree)
+    assert list(tmp_path.iterdir()) == [tree]
+    monkeypatch.undo()
+    remove_tree(tree)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -528,29 +528,40 @@ def remove_tree(path: Path) -> None:
 
 
 def _remove_tree(above: int, name: str) -> None:
-    left = [name]
+    """What is too deep is first brought up, in the folder itself: also after a kill all that is left is in it."""
+    left: list[str] = []
 
     def remove(parent: int, folder: str, depth: int) -> None:
         with suppress(OSError):
-            if depth > DEEPEST:  # each level takes a descriptor and a frame: it is first brought up
+            if depth > DEEPEST:  # each level takes a descriptor and a frame
                 left.append(f".{os.urandom(8).hex()}.part")
-                os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=above)
+                os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=top)
                 return
             descriptor = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
             try:
-                with os.scandir(descriptor) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            remove(descriptor, entry.name, depth + 1)
-                        else:
-                            with suppress(OSError):
-                                os.unlink(entry.name, dir_fd=descriptor)
+                empty(descriptor, depth + 1)
             finally:
                 os.close(descriptor)
             os.rmdir(folder, dir_fd=parent)
 
-    while left:
-        remove(above, left.pop(), 0)
+    def empty(descriptor: int, depth: int) -> None:
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    remove(descriptor, entry.name, depth)
+                else:
+                    with suppress(OSError):
+                        os.unlink(entry.name, dir_fd=descriptor)
+
+    with suppress(OSError):
+        top = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
+        try:
+            empty(top, 0)
+            while left:
+                remove(top, left.pop(), 0)
+        finally:
+            os.close(top)
+        os.rmdir(name, dir_fd=above)
 
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
