@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from loadframe.live.listing import Listing
 from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView
-from loadframe.system.files import Folder, Whose
+from loadframe.system.files import Folder, Whose, hold
 
 BEGAN_S = 1.8e9
 TODAY = "2027-01-15.jsonl"
@@ -155,7 +154,7 @@ def test_a_watch_is_at_work_while_its_lock_is_held(view: WatchView) -> None:
     view.refresh()
     assert view.status == "stopped"
     descriptor = os.open(folder_of(view) / "watch.lock", os.O_CREAT | os.O_RDWR)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    hold(descriptor)
     assert view.refresh()["status"] == "watching"
     os.close(descriptor)
     assert view.refresh()["status"] == "stopped"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from loadframe.host.own_user import free_user
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
@@ -54,6 +57,26 @@ def test_a_run_is_in_progress_until_its_command_is_killed(tmp_path: Path) -> Non
         writer.wait()
     assert not run.in_progress()
     assert not run.closed()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
+def test_another_user_who_may_read_it_cannot_make_a_run_look_as_if_it_were_in_progress() -> None:
+    uid = free_user()
+    assert uid is not None
+    with tempfile.TemporaryDirectory(prefix="loadframe-locked-", dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
+        run = RunFolder.create(Path(place), "killed")
+        assert run._progress is not None and stat.S_IMODE((run.path / PROGRESS).stat().st_mode) & 0o444
+        run._progress.close()
+        (run.path / PROGRESS).chmod(0o644)
+        command = ["flock", "--close", str(run.path / PROGRESS), "sh", "-c", "echo locked; exec cat"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=uid, group=uid, extra_groups=[], cwd="/"
+        ) as holder:
+            assert holder.stdin is not None and holder.stdout is not None
+            assert holder.stdout.readline() == b"locked\n"
+            assert not run.in_progress()
+            holder.stdin.close()
 
 
 def test_a_run_of_before_there_was_a_log_is_not_in_progress(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
 from loadframe.formats.watch_days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
-from loadframe.system.files import PART, Folder, Whose
+from loadframe.system.files import PART, Folder, Whose, hold
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
@@ -80,7 +80,7 @@ class Journal:
                 f"The watch folder {folder} cannot be written: {error.strerror}", remedy="Name another with --folder."
             ) from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(self._lock)
         except OSError as error:
             os.close(self._lock)
             raise RunError(

@@ -20,8 +20,7 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
-from loadframe.runs.progress_log import is_locked
-from loadframe.system.files import Folder
+from loadframe.system.files import Folder, is_held
 
 WATCH = "loadframe.live-watch/1"
 LOCK = "watch.lock"
@@ -266,7 +265,7 @@ class WatchView:
         except FileNotFoundError:
             return False
         try:
-            return is_locked(descriptor)
+            return is_held(descriptor)
         finally:
             os.close(descriptor)
 

@@ -38,10 +38,10 @@ from loadframe.runs.checks import check_latencies, check_rounds, check_steps
 from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment, flagged
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
-from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told, is_locked
+from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 from loadframe.runs.tables import limit_table, metric_table
 from loadframe.study import Study, validate
-from loadframe.system.files import Folder, Whose
+from loadframe.system.files import Folder, Whose, is_held
 
 RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
@@ -75,7 +75,7 @@ class RunFolder:
                 folder._files.make(0o700 if private else 0o755)
                 for part in ("raw", "latency"):
                     folder._files.make_folder(part)
-                folder._progress = ProgressLog(folder._files.new_file(PROGRESS))
+                folder._progress = ProgressLog(folder._files.new_locked(PROGRESS))
             except FileExistsError:
                 if not root.is_dir():
                     raise folder._cannot_be_made("a part of its path is a file") from None
@@ -125,7 +125,7 @@ class RunFolder:
         with self._reading(PROGRESS):
             descriptor = self._files.descriptor(PROGRESS)
         try:
-            return is_locked(descriptor)
+            return is_held(descriptor)
         finally:
             os.close(descriptor)
 

@@ -2,16 +2,15 @@
 fsynced, because an fsync between two steps would disturb the disk that is measured, and a line that the disk does not
 take is lost.
 
-The writer holds a lock on the file (flock(2)) for as long as its run is in progress. The lock ends with the process,
-also after SIGKILL, so whoever may read the file can tell a run in progress from one that was killed.
+The writer holds a lock on the file (files.hold) for as long as its run is in progress. The lock ends with the process,
+also after SIGKILL, so whoever may read the file can tell a run in progress from one that was killed, and cannot make
+one look like the other.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import weakref
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -51,16 +50,13 @@ class Told:
 
 
 class ProgressLog:
-    """Writes the lines of one run. Takes over an open file, and holds its lock until it is closed or the process
-    ends."""
+    """Writes the lines of one run. Takes over an open file, which is held until it is closed or the process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.lost = 0
         """Lines that the disk did not take."""
         self._end = weakref.finalize(self, os.close, descriptor)
-        with suppress(OSError):  # a file system without locks: the run is then shown as stopped
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def tell(self, line: Told) -> None:
         """Append a line. Never raises OSError: a full disk is told by what is measured."""
@@ -72,15 +68,3 @@ class ProgressLog:
     def close(self) -> None:
         """The run is no longer in progress. Idempotent."""
         self._end()
-
-
-def is_locked(descriptor: int) -> bool:
-    """Whether the writer of an open progress.jsonl is at work: it holds the lock."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False

@@ -14,6 +14,7 @@ import fcntl
 import os
 import re
 import stat
+import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -429,6 +430,15 @@ class Folder:
         if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
             raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
 
+    def new_locked(self, name: str) -> int:
+        """A file that did not exist, open for appending, which we hold (`hold`) before any other user may open it; the
+        caller closes it. On a file system without locks it is not held."""
+        descriptor = self.new_file(name, 0o600)
+        with suppress(OSError):
+            hold(descriptor)
+        os.fchmod(descriptor, FILE_MODE & ~_umask())
+        return descriptor
+
     def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
         """A folder below, where there is none yet."""
         with self._place(name) as (folder, leaf):
@@ -504,6 +514,26 @@ class Folder:
             return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
         except NotADirectoryError:
             raise self._refusal(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
+
+
+def hold(descriptor: int) -> None:
+    """Lock a file that is open for writing until all have closed this descriptor. BlockingIOError where another holds
+    it. Whoever may only read the file cannot (fcntl(2), open file description locks; with flock(2) all could)."""
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+
+
+def is_held(descriptor: int) -> bool:
+    """Whether another holds an open file, or this process by another descriptor."""
+    try:
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
+    except OSError:  # a file system without locks
+        return False
+    return bool(struct.unpack_from("h", found)[0] != fcntl.F_UNLCK)
+
+
+def _whole_file(kind: int) -> bytes:
+    """struct flock."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
 
 
 def regular_file(path: Path, *, links: bool = False) -> int:
