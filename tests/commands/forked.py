@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -10,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+NUMBERS = itertools.count()
+"""Of the commands."""
 
 
 class Result:
@@ -51,14 +55,18 @@ def forked(
     without: Sequence[str] = (),
     **surroundings: Any,
 ) -> Result:
-    """A command in a process of its own."""
+    """A command in a process of its own. The answer to one for which a test did not wait to the end is passed over."""
     assert forking.stdin is not None and forking.stdout is not None
     everything = {**os.environ, "NO_COLOR": "1", **(environment or {})}
     kept = {name: value for name, value in everything.items() if name not in without}
     files = [Path(said) / name for name in ("out", "err")]
     for file in files:
         file.write_text("")
-    asked = {"arguments": arguments, "said": said, "environment": kept, **surroundings}
+    number = next(NUMBERS)
+    asked = {"number": number, "arguments": arguments, "said": said, "environment": kept, **surroundings}
+    assert forking.poll() is None, f"what forks commands has ended with {forking.poll()}; stderr says why"
     print(json.dumps(asked), file=forking.stdin, flush=True)
-    code = int(forking.stdout.readline())
+    answers = (line.split() for line in forking.stdout)
+    code = next((int(code) for answered, code in answers if int(answered) == number), None)
+    assert code is not None, f"what forks commands has ended with {forking.wait()}; stderr says why"
     return Result(code, *(file.read_text() for file in files))

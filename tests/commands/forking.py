@@ -1,5 +1,5 @@
-"""Runs loadframe commands, each in a process forked from this one: one JSON object a line on stdin, the exit status of
-each on stdout."""
+"""Runs loadframe commands, each in a process forked from this one: one JSON object a line on stdin, the number and
+the exit status of each on stdout."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def restrict(asked: dict[str, Any]) -> None:
 
 
 for line in sys.stdin:
+    asked_now = json.loads(line)
     pid = os.fork()
     if pid == 0:
-        become(json.loads(line))
+        become(asked_now)
         entry.main()
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    print(asked_now["number"], os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

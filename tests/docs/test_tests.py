@@ -4,6 +4,7 @@ how it waits: with a deadline."""
 from __future__ import annotations
 
 import ast
+import json
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ending import ended_where_it_fails
+from forked import forked
 
 TESTS = Path(__file__).resolve().parents[1]
 REPLACES = ("setattr", "delattr", "setitem", "patch", "object")
@@ -118,3 +120,12 @@ def test_what_a_test_has_started_ends_where_it_fails() -> None:
         raise AssertionError("it failed")
     assert process.returncode == -signal.SIGKILL
     assert process.stdin is not None and process.stdin.closed
+
+
+def test_a_command_that_a_test_did_not_wait_for_answers_no_other(
+    forking: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """As one that the time limit of pytest has ended."""
+    left = {"number": -1, "arguments": ["no-verb"], "said": str(tmp_path), "environment": {}, "folder": str(tmp_path)}
+    print(json.dumps(left), file=forking.stdin, flush=True)
+    assert forked(forking, ["--help"], folder=str(tmp_path), said=str(tmp_path)).code == 0
