@@ -148,7 +148,7 @@ def points(scene: Scene) -> list[str]:
 
 def samples(scene: Scene) -> list[str]:
     for name, first in (("a", 100), ("b", 120)):
-        (scene.folder / f"{name}.csv").write_text("\n".join(str(first + each % 5) for each in range(20)) + "\n")
+        (scene.folder / f"{name}.csv").write_text("value\n" + "".join(f"{first + each % 5}\n" for each in range(20)))
     return ["compare", "a.csv", "b.csv", "--json"]
 
 

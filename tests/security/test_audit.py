@@ -31,7 +31,7 @@ def top() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("verb", ["doctor", "watch", "measure-sqlite", "measure-nginx"])
+@pytest.mark.parametrize("verb", ["doctor", "compare-csv", "watch", "measure-sqlite", "measure-nginx"])
 def test_root_uses_no_path_that_another_user_may_change(top: Path, verb: str) -> None:
     audit = audited(verb, top, None)
     print(f"{verb}: {audit.paths.audited} paths and {audit.children.audited} programs audited")
