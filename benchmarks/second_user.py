@@ -2,9 +2,9 @@
 python benchmarks/second_user.py [--verb NAME]... [--planted COLUMN]...
 
 The verbs are those of second_user_verbs.py; COLUMNS says what is planted. A cell passes where the command ended in
-time, with a documented exit code and in words; where root's own files are as before, their content stands in nothing
-that others can read, and nothing that was planted was run. Prints a line for each cell that fails, the table and the
-totals; ends with 1 where any fails."""
+time, with a documented exit code and in words; where root's own files are as before, their content stands in no other
+file, what the command says included, and nothing that was planted was run. Prints a line for each cell that fails, the
+table and the totals; ends with 1 where any fails."""
 
 import argparse
 import contextlib
@@ -26,8 +26,6 @@ from second_user_verbs import BY_NAME, INTERRUPTED, PYTHON, VERBS, recorded
 LIMIT_S = 120.0
 KILLED_AFTER_S = 4.0
 SECRET = b"root-only-0123456789abcdef"
-TERMINAL = ("said.out", "said.err")
-"""What the command says to root alone, who has named the file."""
 MODULES = ("json", "argparse", "struct", "sqlite3", "sitecustomize", "usercustomize", "loadframe", "multiprocessing",
            "dask", "distributed", "polars", "numpy")  # fmt: skip
 PROGRAMS = ("sysbench", "wrk", "perf", "ip", "nginx", "cc", "ps")
@@ -228,7 +226,7 @@ def _judged(beside: Beside, before: list[tuple[object, ...]]) -> Iterator[str]:
     if beside.ran.exists():
         yield f"what was planted was run: {beside.ran.read_text()[:80]}"
     for path in beside.scene.folder.rglob("*"):
-        if beside.vault not in path.parents and path.name not in TERMINAL and SECRET in (_regular(path) or b""):
+        if beside.vault not in path.parents and SECRET in (_regular(path) or b""):
             yield f"root's secret stands in {path.relative_to(beside.scene.folder)}"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from loadframe.formats import named_files
 from loadframe.formats.named_files import read_up_to, write_whole
+from loadframe.host.own_user import free_user
 
 
 def test_one_byte_more_than_the_bound_tells_that_there_is_more(tmp_path: Path) -> None:
@@ -50,6 +51,38 @@ def test_what_a_process_substitution_gives_is_read(tmp_path: Path) -> None:
     os.close(writing)
     assert read_up_to(Path(f"/proc/self/fd/{reading}"), 100) == b"value\n1\n"
     os.close(reading)
+
+
+def test_what_a_deleted_file_had_is_read_by_its_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "here-document").write_bytes(b"value\n1\n")
+    with (tmp_path / "here-document").open("rb") as file:
+        (tmp_path / "here-document").unlink()
+        assert read_up_to(Path(f"/proc/self/fd/{file.fileno()}"), 100) == b"value\n1\n"
+
+
+def test_a_link_of_ours_is_read_through(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(b"1")
+    (tmp_path / "to-file").symlink_to("folder/../to-folder/file")
+    (tmp_path / "to-folder").symlink_to(tmp_path / "folder")
+    assert read_up_to(tmp_path / "to-file", 5) == b"1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or free_user() is None, reason="root, and a second user")
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_root_reads_through_no_link_of_another_user(tmp_path: Path, link: str) -> None:
+    (tmp_path / "vault").mkdir(mode=0o700)
+    (tmp_path / "vault" / "secret").write_bytes(b"only root may read this")
+    place, to = {
+        "file": (tmp_path / "load.csv", tmp_path / "vault" / "secret"),
+        "folder": (tmp_path / "loads", tmp_path / "vault"),
+    }[link]
+    place.symlink_to(to)
+    user = free_user()
+    assert user is not None
+    os.chown(place, user, user, follow_symlinks=False)
+    with pytest.raises(OSError, match="is a link of user"):
+        read_up_to(place if link == "file" else place / "secret", 100)
 
 
 def test_a_pipe_that_no_process_reads_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ def run() -> Iterator[Path]:
         ("export", "planted link"),
         ("ndb", "planted link"),
         ("growth", "FIFO"),
+        ("growth", "swapped link"),
         ("report", "FIFO"),
         ("report", "swapped link"),
         ("watch", "killed service"),

@@ -27,9 +27,10 @@ LARGEST_OPTION_FILE = 1 << 20
 
 def read_up_to(path: Path, most: int) -> bytes:
     """The file's first bytes, one more than `most` where it has more. OSError where it cannot be read, also for a name
-    that no file can have, and for a pipe into which no process writes."""
+    that no file can have, for a pipe into which no process writes, and, where we are root, for a link of another user:
+    that user could show us, and those who read what we print, a file that only root may read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = _opened(path)
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error)) from None
     try:
@@ -39,6 +40,17 @@ def read_up_to(path: Path, most: int) -> bytes:
             return first + file.read(most + 1 - len(first))
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    if os.geteuid() != 0:
+        return os.open(path, flags)
+    place = _end_of(path, reading=True)
+    if _own_descriptor(place) is not None:
+        return os.open(place, flags)
+    with _folder_of(place) as folder:
+        return folder.any_kind(place.name or ".")
 
 
 def read_text_up_to(path: Path, most: int) -> str:
@@ -83,12 +95,12 @@ def _folder_of(place: Path) -> Iterator[Folder]:
         raise OSError(errno.EACCES, error.fact) from error
 
 
-def _end_of(path: Path) -> Path:
+def _end_of(path: Path, *, reading: bool = False) -> Path:
     """Where a path leads by links of ours or of root, none of another user's on the way to them. OSError for one of
-    another user."""
+    another user. reading: what a descriptor of this process is open for may have no name any more."""
     for _ in range(MOST_LINKS):
         if (number := _own_descriptor(path)) is not None:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
+            if reading or not stat.S_ISREG(os.fstat(number).st_mode):
                 return path
             path = Path("/proc/self/fd", str(number)).readlink()
             continue

@@ -254,14 +254,21 @@ class Folder:
 
     def link(self, name: str) -> Link | None:
         """The link that has this name; None where something else has, or nothing."""
-        with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
-            descriptor = os.open(leaf, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        self.open()
+        with suppress(FileNotFoundError):
+            descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._descriptor)
             try:
                 found = os.fstat(descriptor)
                 return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
             finally:
                 os.close(descriptor)
         return None
+
+    def any_kind(self, name: str) -> int:
+        """What has this name in it, a pipe or a device too, but no link: open for reading without waiting. The caller
+        closes it."""
+        self.open()
+        return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
     def folders(self, most: int) -> list[str]:
         """The names of the folders in it, no links among them; the last in the order of the alphabet where there are
