@@ -20,7 +20,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.experiments.watch import Wishes, of_study
 from loadframe.experiments.watch_find import Finder, Ports, how_to_find, listening_users
 from loadframe.experiments.watch_process import RealReader
-from loadframe.experiments.watch_sources import run
+from loadframe.experiments.watch_sources import DatabaseCounters, run
 from loadframe.experiments.watch_unit import work_of
 from loadframe.host.own_user import FREE, free_user
 from loadframe.host.privilege import of_uid
@@ -41,6 +41,30 @@ class Answer(http.server.BaseHTTPRequestHandler):
 server = http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer)
 print(server.server_port, flush=True)
 server.serve_forever()
+"""
+GREETS = """
+import os, socket, sys
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    os.chmod(sys.argv[1], 0o777)
+    listener.listen()
+    if os.fork():
+        os._exit(0)
+    listener.settimeout(60)
+    print("ready", flush=True)
+    connection, _ = listener.accept()
+    greeting = (
+        b"\\x0a10.11.6-MariaDB\\0" + bytes(4) + b"12345678\\0" + b"\\xff\\xf7\\x2d\\x02\\0\\xff\\x81\\x15" + bytes(10)
+        + b"123456789012\\0mysql_native_password\\0"
+    )
+    connection.settimeout(60)
+    told = b""
+    try:
+        connection.sendall(len(greeting).to_bytes(3, "little") + b"\\0" + greeting)
+        told = connection.recv(1000)
+    except ConnectionError:
+        pass
+    print(len(told), flush=True)
 """
 STUDY = """
 [study]
@@ -179,6 +203,25 @@ def test_a_port_taken_from_a_service_that_still_runs_is_not_asked(
         service.kill()
     assert there and "service.jobs" not in values
     assert f"port {port} is held by user {users.stranger} now, before by user {users.service}" in capfd.readouterr().err
+
+
+def test_a_database_socket_of_another_user_is_told_no_password(open_folder: Path, users: Users) -> None:
+    """Who has begun to listen there has ended, and a child of that process answers."""
+    path = open_folder / "run" / "mysqld.sock"
+    path.parent.mkdir()
+    os.chown(path.parent, users.stranger, users.stranger)
+    address = {"kind": "mariadb", "address": str(path), "option_file": "", "user": "watch", "number": ""}
+    counters = DatabaseCounters(address, Ports({}, {"uids": (users.service,) * 3}))
+    command = [str(SYSTEM_PYTHON), "-I", "-S", "-c", GREETS, str(path)]
+    with subprocess.Popen(
+        command, user=users.stranger, group=users.stranger, extra_groups=[], cwd="/", stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == "ready\n"
+        with pytest.raises(TargetError) as refused:
+            counters.look({}, {})
+        counters.close()
+        assert other.stdout.readline() == "0\n", "bytes that it was told"
+    assert f"is held by user {users.stranger}, and the service is that of user {users.service}" in str(refused.value)
 
 
 def test_the_same_command_line_of_another_user_is_not_the_service(users: Users) -> None:

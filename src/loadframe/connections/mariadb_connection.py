@@ -89,15 +89,16 @@ def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
 
 def connect(
     reach: Reach,
+    over: socket.socket | None = None,
     *,
     database: str = "",
     several: bool = False,
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """A connection in which each statement is a transaction of its own. several: statements at once. most_bytes,
-    within_s: of each statement's answer. pymysql's MySQLError where the server refuses, says too much or nothing; one
-    of GARBLED where it speaks another language."""
+    """A connection in which each statement is a transaction of its own. over: a socket that is connected there already.
+    several: statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server
+    refuses, says too much or nothing; one of GARBLED where it speaks another language."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 
@@ -116,7 +117,7 @@ def connect(
     )
     connection._secure = reach.place is None  # nothing but the server reads what goes through a socket of this machine
     try:
-        connection.connect(_opened(reach))
+        connection.connect(over or _opened(reach))
     except OSError as error:
         raise pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
     if reach.tls and not isinstance(connection._sock, ssl.SSLSocket):

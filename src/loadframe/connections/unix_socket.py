@@ -75,7 +75,17 @@ def listening(path: str) -> int | None:
 
 
 def peer(connection: socket.socket) -> int | None:
-    """The process that listens at the other end (unix(7), SO_PEERCRED); None where it is out of our sight."""
+    """The process that listens at the other end; None where it is out of our sight. It may have ended since."""
+    return _credentials(connection)[0] or None
+
+
+def peer_user(connection: socket.socket) -> int:
+    """The user of that process, when it began to listen."""
+    return _credentials(connection)[1]
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    """unix(7), SO_PEERCRED."""
     size = struct.calcsize("=iII")
-    pid, _, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(pid) or None
+    pid, uid, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return pid, uid

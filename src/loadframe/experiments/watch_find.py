@@ -215,6 +215,12 @@ class Ports:
             return ""
         return f"port {port} is held by {_users(others)} now, before by {_users(allowed)}: no request is sent to it"
 
+    def another_user(self, uid: int, place: str) -> str:
+        """In words that what answers at a place is not the service's; "" where it is, and where that is not known."""
+        if not self.uids or uid in (0, *self.uids):
+            return ""
+        return f"{place} is held by {user(uid)}, and the service is that of {_users(self.uids)}: nothing is asked there"
+
     def close(self) -> None:
         """Let go of its socket."""
         self._asking.close()

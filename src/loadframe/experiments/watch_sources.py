@@ -15,7 +15,7 @@ from loadframe.connections.bounds import MIB
 from loadframe.connections.host_port import joined, parted
 from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
-from loadframe.experiments.watch_find import Ports, stranger
+from loadframe.experiments.watch_find import Ports
 from loadframe.host.privilege import Privilege
 from loadframe.host.until_end import until_end
 
@@ -112,19 +112,27 @@ class DatabaseCounters:
         password = options.get("password") or os.environ.get("MYSQL_PWD", "")
         user = given["user"] or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
         where = given["address"]
-        if where.startswith("/"):
+        over = self._opened(where) if where.startswith("/") else None
+        if over is not None:
             reach = Reach(where, None, user, password)
         else:
             host, port = parted(where, "3306")
             place = decide(host, int(port), given.get("number", ""))
             check_port(place, self._ports)
             reach = Reach("", place, user, password, tls_of(options))
-        connection: Any = connect(reach, most_bytes=MIB, within_s=ANSWER_S)
-        self._pid = peer(connection._sock) if reach.socket else None
-        if self._pid is not None and (other := stranger(self._pid, self._ports.uids, where)):
-            connection.close()
-            raise TargetError(other, remedy="Start the service again; the watch goes on.")
+        connection: Any = connect(reach, over, most_bytes=MIB, within_s=ANSWER_S)
+        self._pid = peer(over) if over is not None else None
         return connection
+
+    def _opened(self, where: str) -> Any:
+        """The server's socket, connected. TargetError for one of another user, before that user is told a password."""
+        from loadframe.connections.unix_socket import open_socket, peer_user
+
+        found = open_socket(where, timeout_s=ANSWER_S)
+        if other := self._ports.another_user(peer_user(found), where):
+            found.close()
+            raise TargetError(other, remedy="Start the service again; the watch goes on.")
+        return found
 
 
 def _show(what: str, names: list[str]) -> str:
