@@ -1,6 +1,11 @@
 """What looks like a secret is hidden, whatever it stands in; what does not stays as it is."""
 
+import json
+import shlex
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from loadframe import masking
 from loadframe.errors import StudyError, TargetError
@@ -31,6 +36,38 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
         "Authorization: Bearer {}",
         "GET /?access_token={}&page=1",
         "-Dapi.key={} -Xmx64m",
+        "--db 'postgres://h/db?user=u&password={}'",
+        "DSN='Server=h;User=u;Password={}'",
+        "--opt user=x,password={}",
+        "`['./app', '--password', '{}', '--port', '80']` failed",
+        '["./app", "--password", "{}"]',
+        "['./app', '--password={} and more']",
+        "password: {}",
+        "user: shop, password: {}, port: 80",
+        "--password=-{}",
+        "Authorization: Token {}",
+        "curl -H 'Authorization: Digest username=me, response={}' http://h/",
+        "Cookie: theme=dark; session={}",
+        "https://{}@host/x",
+        "sending to https://me:{}@host/x?mail=me@host",
+        "DBPASS={}",
+        "JWT={}",
+        "GITHUB_PAT={}",
+        "auth={}",
+        "auth=Bearer {}",
+        "BASIC_AUTH={}",
+        "access_tokens={}",
+        "api_keys=['first', '{}']",
+        "AWS_ACCESS_KEY_ID={}",
+        "curl -u bob:{} http://h/",
+        "curl --user 'bob:{}' http://h/",
+        "redis-cli -h db -a {} ping",
+        "/usr/bin/mysql -u root -p{} shop",
+        '["mysql", "-u", "root", "-p{}"]',
+        "sshpass -p {} ssh db",
+        "shop:a/{}=@tcp(db:3306)/shop",
+        "PRIVATE_KEY='-----BEGIN\n{}\n-----END'",
+        "x password='cut off {}",
     ],
 )
 def test_a_secret_is_hidden(text: str) -> None:
@@ -56,6 +93,19 @@ def test_a_secret_is_hidden(text: str) -> None:
         "PostgreSQL at [::1]:5432, 12:30:15 - done",
         "Key: no such file",
         "http://127.0.0.1:41234/#token=abcdefgh12345678",
+        "name:tag@sha256:abcdef0123456789",
+        "http://[::1]:80/@x and localhost:8080/@/x",
+        "mailto:me@host",
+        "--ssl-key /etc/shop.pem --tls-key=/etc/shop.pem",
+        "ssl_key=/etc/shop.pem",
+        "cache_key=users-by-name",
+        "token: unexpected end of the file",
+        "environment.API_TOKEN: should be a string",
+        "password: words of a sentence",
+        "docker run --user 1000:1000 -p 80:80 mysql",
+        "mysql is there\nssh -p2222 -a db",
+        "git@github.com:me/shop.git",
+        "require_auth=scram-sha-256 --default-auth=caching_sha2",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -85,3 +135,64 @@ def test_plain_words_are_not_hidden_everywhere() -> None:
 @pytest.mark.parametrize("name", ["DB_PASSWORD", "--api-key", "githubToken", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"])
 def test_names_of_secrets(name: str) -> None:
     assert is_secret(name)
+
+
+def test_what_follows_a_value_stays() -> None:
+    assert masked("API_TOKEN = abc-123: should be a number") == "API_TOKEN = ***: should be a number"
+    assert masked("run './app --token abc-123', then --port 80") == "run './app --token ***', then --port 80"
+
+
+COMMANDS = [
+    (["curl", "-u", f"bob:{PLANTED}"], ["curl", "-u", "bob:***"]),
+    (["redis-cli", "-a", PLANTED], ["redis-cli", "-a", "***"]),
+    (["/usr/bin/mysql", f"-p{PLANTED}", "-h", "db"], ["/usr/bin/mysql", "-p***", "-h", "db"]),
+    (["./app", "--password", f"{PLANTED} \"of' two"], ["./app", "--password", "***"]),
+    (["./app", f"--password=-{PLANTED}"], ["./app", "--password=***"]),
+    (["./app", "-H", f"Authorization: Token {PLANTED}"], ["./app", "-H", "Authorization: ***"]),
+    (["./app", "--token", "--port", "80"], ["./app", "--token", "--port", "80"]),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), COMMANDS)
+def test_the_words_of_a_command_are_hidden_as_its_line_is(words: list[str], shown: list[str]) -> None:
+    assert masking.masked_values({"command": words}) == {"command": shown}
+    planted = [value for value in secrets_in({"target": {"command": words}}) if PLANTED in value]
+    assert bool(planted) is (words != shown)
+    assert masked(json.dumps(words)) == json.dumps(shown)
+    assert PLANTED not in masked(str(words)) + masked(shlex.join(words))
+
+
+def test_each_of_a_list_of_secrets_is_one() -> None:
+    assert set(secrets_in({"api_keys": ["first-1", "second-2"], "tags": ["a-1"]})) == {"first-1", "second-2"}
+    assert masking.masked_values({"api_keys": ["first-1"], "tags": ["a-1"]}) == {"api_keys": ["***"], "tags": ["a-1"]}
+
+
+PIECES = [
+    *"\"'=:@/-{}[](),;\\\n\0 ",
+    "password",
+    "token",
+    "key",
+    "--auth",
+    "-u",
+    "-p",
+    "mysql",
+    "https://",
+    "***",
+    "ab1",
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_what_is_hidden_once_stays_as_it_is(text: str) -> None:
+    assert masked(masked(text)) == masked(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a=", "a:", '"', "password='", 'password="\\', "a://a:", "-u", "mysql -p", "=a:b@", "[key="]
+)
+def test_a_long_text_costs_in_proportion_to_its_length(piece: str) -> None:
+    """It takes minutes if each head looks through all that follows it."""
+    text = piece * ((1 << 18) // len(piece))
+    hidden = masked(text)
+    assert masked(hidden) == hidden

@@ -3,46 +3,72 @@
 Every error, all that is printed for people, each traceback that is kept and each command line that a run keeps goes
 through `masked`. It hides values by their form (a password in an address, the value of an option or a variable whose
 name says that it is secret), and those that were seen in such a place wherever else they stand. Pure.
+
+A form is a head (`password=`, `--token `, `postgres://`) and the value behind it. A secret is passed over whole; behind
+any other head the search goes on at the beginning of the value. Values that are not passed over have no head in them,
+or few characters: the time is in proportion to the text.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 HIDDEN = "***"
 SHORTEST = 8
 """Characters of a value that is hidden wherever it stands: a shorter one may be a part of any word."""
+BETWEEN = "\0"
+"""Between the words of a list, as in /proc/PID/cmdline: a word ends there and nowhere else."""
 _NAME = re.compile(
-    r"(.*_)?(pass|passwort|pwd|secrets|token|apikey|key|authorization|cookie|requirepass|masterauth)(_?\d+)?"
-    r"|.*(password|passwd|passphrase|secret|credential).*"
+    r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)"
+    r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*"
 )
 _NO_NAME = re.compile(
-    r"(old)?pwd|.*_(file|path|dir|folder|encryption|validation|lifetime|length)|.*(public|primary|foreign|sort)_key"
+    r"(old)?pwd|.*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
+    r"|.*(public|primary|foreign|sort|ssl|tls|cache|index|partition)_keys?"
 )
 _WORD = re.compile(r"pass|pwd|secret")
 """In the name of a value that is a secret also where it is a number."""
-_PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+")
+_OF_STUDY = re.compile(r"([a-z_]+\.)*key")
+"""`key` in a study, and in errors about it, is a name in a file."""
+_PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|null)(?!\w)")
 """Stands for a value, and is none."""
-_VALUE = r"(?P<secret>\"(?:[^\"\\]|\\.){0,512}\"|'[^']{0,512}'|[^\s-]\S*?(?=[:;,]?(?:\s|$)))"
-"""The bounds keep the time in proportion to the text."""
-_FORMS = tuple(
-    map(
-        re.compile,
-        (
-            r"(?<![\w+.-])[A-Za-z][\w+.-]*://[^\s/:@?#'\"]*:(?!\d{1,5}(?:[/?#\s]|$))(?P<secret>[^\s'\"]{1,512})@",
-            # as drivers of Go and others have it: user:password@tcp(host:3306)/name
-            r"(?<![\w+.%-])[\w+.%-]+:(?!//)(?P<secret>[^\s/@:'\"{}]+)@(?=[\w\[(/])",
-            r"(?i)\b(?P<name>(?:proxy-)?authorization|cookie|x-api-key):\s*(?:(?:bearer|basic|digest)\s+)?(?P<secret>\S+)",
-            r"(?P<quote>[\"'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*" + _VALUE,
-            r"(?<![\w.#-])(?P<name>-{0,2}[\w.-]+)\s?=\s?" + _VALUE,
-            r"(?<!\S)(?P<name>--?[A-Za-z][\w-]*)\s+" + _VALUE,
-        ),
-    )
+_CLOSING = ":;,.)]}>\"'`\\"
+"""Behind a value, not of it."""
+_FLAGS = {"redis": "-a", "valkey": "-a", "memtier": "-a", "mysql": "-p", "mariadb": "-p", "sshpass": "-p"}
+"""The option of a password, by how the names of programs begin; that of the two in _GLUED has it in the same word."""
+_GLUED = ("mysql", "mariadb")
+_ACCOUNTS = ("-u", "-U", "--user", "--proxy-user")
+"""Options whose value is NAME:PASSWORD for curl and others."""
+_HEADER = re.compile(r"(?i:(proxy-)?authorization|(set-)?cookie|x-[\w-]+)")
+"""Of HTTP: its value is the rest of the line."""
+_HEAD = re.compile(
+    r"(?<![\w.-])(?P<program>(?:redis|valkey|memtier|mysql|mariadb|sshpass)[\w-]*)(?=[\s\"',\0])"
+    r"|(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://"
+    r"|(?P<quote>[\"']?)(?<![\w.#-])(?P<name>-{0,2}[\w.-]+)(?P=quote)[ \t]{0,8}(?P<sign>==?>?|:(?!//))[ \t]{0,8}"
+    r"|(?<![^\s\"'`(\[,\0])(?P<option>--?[A-Za-z][\w.-]*)(?P<apart>[ \t]+|[\"'],?\s*(?=[\"'])|\0|)"
+    r"|(?P<line>\n)"
 )
+_SCHEME = r"(?i:basic|bearer|digest|token)[ \t]+"
+_PLAIN = re.compile(rf"(?:{_SCHEME})?(?:\[[^\]\n\0]*\]?|[^\s\0]+)")
+_SENTENCE = re.compile(rf"(?!{_SCHEME})[A-Za-z][A-Za-z'-]{{0,40}}[ \t]+[A-Za-z\"'`(]")
+_LINE = re.compile(r"[^\r\n\0]*")
+_UNTIL = {
+    BETWEEN: re.compile(r"[^\0]*(?=\0)"),
+    **{mark: re.compile(rf"[^{mark}\\]*+(?:\\.[^{mark}\\]*+)*+(?={mark})", re.S) for mark in "\"'"},
+}
+_ACCOUNT = re.compile(r"(?P<mark>[\"']?)(?!\d+:)[^\s:\"'\0]{1,100}:(?!//)")
+_PORT = re.compile(r"(?:\d{1,5}|\{\w+\}|\$\w+)(?:[/?#,\s\"']|$)")
+_USER = re.compile(r"[^\s/:@?#'\"\[\0]*")
+_UP_TO_SCHEME = re.compile(r"[^\s'\":\0]*+(?::(?!//)[^\s'\":\0]*+)*+")
+_AT_HOST = re.compile(r"[^\s/@:'\"{}\0]+(?=@[\w\[])(?!@sha\d+:)|[^\s'\"=:\0]+={0,2}(?=@(?:\w*\(|/))")
+"""A password of user:password@host, or as drivers of Go have it: user:password@tcp(host:3306)/name."""
+_NO_USER = ("mailto", "npm")
 remembered: set[str] = set()
 
 
+@lru_cache(1024)
 def is_secret(name: str) -> bool:
     """Whether a variable, an option or a key of this name usually has a secret."""
     plain = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name.strip("-")[-100:])
@@ -60,7 +86,7 @@ def masked(text: str) -> str:
     """The text with each secret in it hidden."""
     for value in sorted(remembered, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    return replaced(text, lambda _: HIDDEN)
+    return replaced(text, lambda *_: HIDDEN)
 
 
 def masked_values(declared: Any, name: str = "") -> Any:
@@ -68,7 +94,8 @@ def masked_values(declared: Any, name: str = "") -> Any:
     if isinstance(declared, Mapping):
         return {key: masked_values(value, "" if key == "key" else str(key)) for key, value in declared.items()}
     if isinstance(declared, list | tuple):
-        return [masked_values(value) for value in declared]
+        words = [masked_values(value, name) for value in declared]
+        return replaced_words(words, lambda *_: HIDDEN) if are_words(words) else words
     if isinstance(declared, str):
         return HIDDEN if is_value_of(name, declared) else masked(declared)
     return declared
@@ -76,19 +103,20 @@ def masked_values(declared: Any, name: str = "") -> Any:
 
 def secrets_in(declared: object, name: str = "") -> Iterator[str]:
     """What in tables of a study, words of a command line or a single value looks like a secret. name: of the value."""
+    found: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
             yield from secrets_in(value, "" if key == "key" else str(key))  # of a study, `key` is a name in a file
     elif isinstance(declared, str):
         if is_value_of(name, declared):
             yield declared
-        found: dict[str, None] = {}
-        replaced(declared, lambda secret: found.setdefault(secret) or HIDDEN)
-        yield from found
+        replaced(declared, lambda secret, _: found.setdefault(secret) or HIDDEN)
     elif isinstance(declared, Sequence):
-        for before, value in zip(("", *declared), declared, strict=False):
-            option = isinstance(before, str) and before.startswith("-") and "=" not in before
-            yield from secrets_in(value, before if option and not str(value).startswith("-") else "")
+        if are_words(declared):
+            replaced_words(declared, lambda secret, _: found.setdefault(secret) or HIDDEN)
+        for value in declared:
+            yield from secrets_in(value, name)
+    yield from found
 
 
 def is_value_of(name: str, value: str) -> bool:
@@ -98,19 +126,99 @@ def is_value_of(name: str, value: str) -> bool:
     return not value.isdigit() or _WORD.search(name.lower()) is not None
 
 
-def replaced(text: str, stand_in: Callable[[str], str]) -> str:
-    """With something else in the place of what, by its form, is a secret."""
+def are_words(declared: Sequence[object]) -> bool:
+    """Whether a list may be the words of a command."""
+    return len(declared) > 1 and all(isinstance(word, str) and BETWEEN not in word for word in declared)
 
-    def replace(match: re.Match[str]) -> str:
-        secret, name = match["secret"], match.groupdict().get("name")
-        quote = secret[0] if len(secret) > 1 and secret[0] == secret[-1] and secret[0] in "\"'" else ""
-        value = secret[1:-1] if quote else secret
-        of_study = name is not None and re.fullmatch(r"([a-z_]+\.)*key", name)  # there `key` is a name in a file
-        if _PLACE.fullmatch(value) or of_study or (name is not None and not is_value_of(name, value)):
-            return match[0]
-        start, end = (at - match.start() for at in match.span("secret"))
-        return f"{match[0][:start]}{quote}{stand_in(value)}{quote}{match[0][end:]}"
 
-    for form in _FORMS:
-        text = form.sub(replace, text)
-    return text
+def replaced_words(words: Sequence[Any], stand_in: Callable[[str, str], str]) -> list[str]:
+    """The words of a command (see `are_words`) with something else in the place of what is a secret."""
+    return replaced(BETWEEN + BETWEEN.join(words) + BETWEEN, stand_in).split(BETWEEN)[1:-1]
+
+
+def replaced(text: str, stand_in: Callable[[str, str], str]) -> str:
+    """With something else in the place of what, by its form, is a secret. stand_in: of the secret and the name that it
+    has there: of an option, a variable or a kind of address."""
+    parts, done, at, program, outer = [], 0, 0, "", (-1, "")
+    while (head := _HEAD.search(text, at)) is not None:
+        at, form = head.end(), head.lastgroup
+        if form in ("program", "line"):
+            program = head[0].strip()
+            continue
+        secret = _in_address(text, head) if form == "scheme" else _behind_name(text, head, program)
+        if secret is None:
+            outer = (at, head["name"] or head["option"] or outer[1])
+            continue
+        start, end, name = secret
+        if form == "scheme" or not name:
+            name = outer[1] if outer[0] == head.start() else head["scheme"] or ""
+        parts += [text[done:start], stand_in(text[start:end], name)]
+        done = at = end
+    return "".join([*parts, text[done:]])
+
+
+def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int, str] | None:
+    """Where the secret behind the name of a variable or an option begins and ends, and its own name, if it has one."""
+    name, quote, option, sign = head.group("name", "quote", "option", "sign")
+    at, around = head.end(), "" if quote else text[head.start() - 1 : head.start()]
+    name = name or option
+    if name[0] == "-" and not quote:
+        flag = next((flag for begins, flag in _FLAGS.items() if program.startswith(begins)), "") if program else ""
+        if flag == "-p" != name and name.startswith(flag):
+            return _secret("password", text, _value(text, head.start() + len(flag), around))
+        if option and not head["apart"]:
+            return None
+        around = "" if option and head["apart"] != BETWEEN else around
+        if name in _ACCOUNTS and sign != ":":
+            account = _ACCOUNT.match(text, at)
+            return account and _secret("password", text, _value(text, account.end(), account["mark"] or around))
+        if option and text.startswith("-", at + text.startswith(("'", '"'), at)):
+            return None  # another option
+        if option and name == flag and not program.startswith(_GLUED):
+            return _secret("password", text, _value(text, at, around))
+    if not is_secret(name) or _OF_STUDY.fullmatch(name):
+        if sign != ":" or quote or around == "{" or name in _NO_USER or _PORT.match(text, at):
+            return None
+        password = _AT_HOST.match(text, at)
+        return password and _secret("", text, password.span())
+    if sign == ":" and not quote:
+        if _HEADER.fullmatch(name):
+            return _secret(name, text, _value(text, at, around, _LINE))
+        if not text[at - 1].isspace() or _SENTENCE.match(text, at):
+            return None
+    return _secret(name, text, _value(text, at, around))
+
+
+def _in_address(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
+    """The same of a password behind `scheme://user:`, and of a token that is the user of a web server."""
+    user = _USER.match(text, head.end())
+    end = user.end() if user else head.end()
+    if text.startswith("@", end):
+        return _secret("", text, (head.end(), end)) if head["scheme"].lower().endswith(("http", "https")) else None
+    run = _UP_TO_SCHEME.match(text, end + 1)
+    if not run or not text.startswith(":", end) or _PORT.match(text, end + 1):
+        return None
+    return _secret("", text, (end + 1, text.rfind("@", end + 1, run.end())))
+
+
+def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str] | None:
+    """The place of a value with its name, if it is a secret."""
+    value = text[slice(*span)] if span[0] < span[1] else ""
+    place = _PLACE.match(value)
+    if not is_value_of(name or "password", value) or (place and not value[place.end() :].strip(_CLOSING)):
+        return None
+    return (*span, name)
+
+
+def _value(text: str, at: int, around: str, plain: re.Pattern[str] = _PLAIN) -> tuple[int, int]:
+    """From where to where a value goes. around: the mark directly before its head, up to which it goes. plain: a value
+    without marks."""
+    if around != BETWEEN and text.startswith(("'", '"'), at):
+        closed = _UNTIL[text[at]].match(text, at + 1) or _LINE.match(text, at + 1)
+        return closed.span() if closed else (at, at)
+    if around in _UNTIL and (closed := _UNTIL[around].match(text, at)) and "\n" not in closed[0]:
+        return closed.span()
+    found = plain.match(text, at)
+    value = found[0] if found else ""
+    place = _PLACE.match(value)
+    return at, at + max(len(value if value.startswith("[") else value.rstrip(_CLOSING)), place.end() if place else 0)

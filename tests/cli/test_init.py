@@ -83,6 +83,8 @@ SECRETS = {
     "API_TOKEN": "{} --api-token s3cret-A1",
     "SIGNING_KEY": "{} --signing-key=s3cret-A1",
     "REDIS_PASSWORD": "{} redis://:s3cret-A1@127.0.0.1:9/0",
+    "PASSWORD": "{} --opt 'postgres://127.0.0.1:9/shop?user=shop&password=s3cret-A1'",
+    "SERVICE_PASSWORD": "{} shop:s3cret-A1@tcp(127.0.0.1:9)/shop",
     "DB_PASSWORD_2": "DB_PASSWORD=an-0ther1 {} --db=postgres://shop:s3cret-A1@127.0.0.1:9/shop",
 }
 

@@ -18,6 +18,7 @@ from loadframe.errors import TargetError, UserError
 from loadframe.experiments.watch_find import Ports
 from loadframe.host.privilege import Privilege
 from loadframe.host.until_end import until_end
+from loadframe.masking import masked
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0
 OF = "service."
@@ -215,7 +216,7 @@ def run(command: list[str], user: Privilege | None, *, within_s: float, most_byt
     from loadframe.host.environment import NO_FOLDER, passed_on
     from loadframe.host.processes import Allowance, runnable, spawn
 
-    told = " ".join(command)[:80]
+    told = masked(" ".join(command))[:80]
     if user is None:
         raise TargetError(f"`{told}` is not run: who runs the service is not known", remedy=RUN_AS)
     program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]

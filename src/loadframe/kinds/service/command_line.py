@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from loadframe.errors import StudyError
 from loadframe.kinds.service.runtimes import Given, Knob, place_of
-from loadframe.masking import is_secret, is_value_of, replaced, secrets_in
+from loadframe.masking import are_words, is_secret, replaced_words, secrets_in
 
 PORT = "{port}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
@@ -59,17 +59,13 @@ def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
     are left out. The values, by the names of variables of the environment."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
-    words = list(line.words)
-    for at, word in enumerate(words[1:], start=1):
-        before = words[at - 1] if words[at - 1].startswith("-") and "=" not in words[at - 1] else ""
-        option = word.partition("=")[0] if word.startswith("-") else before or word.partition("://")[0]
 
-        def stand_in(secret: str, option: str = option) -> str:
-            name = _variable(option, values)
-            values[name] = secret
-            return f"{{ENV:{name}}}"
+    def stand_in(secret: str, name: str) -> str:
+        variable = _variable(name, values)
+        values[variable] = secret
+        return f"{{ENV:{variable}}}"
 
-        words[at] = stand_in(word) if before and is_value_of(before, word) else replaced(word, stand_in)
+    words = replaced_words(line.words, stand_in) if are_words(line.words) else line.words
     return CommandLine(tuple(words), environment), values
 
 
