@@ -38,7 +38,7 @@ OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
 SECRETS = (
-    "The study leaves out these values, because they look like secrets: {}. Set them before each run, for example "
+    "The study leaves out what looks like a secret, in these variables: {}. Set them before each run, for example "
     "with `read -rs NAME; export NAME`."
 )
 AS_IT_RUNS = """\
