@@ -115,6 +115,17 @@ def test_root_uses_no_fleet_file_that_another_user_could_change(tmp_path: Path, 
     assert str(given if how != "replaceable" else given.parent) in refused.value.fact
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="of root")
+def test_root_starts_nothing_in_a_folder_where_others_may_put_modules_and_scripts(tmp_path: Path) -> None:
+    """As in /tmp, where they may not change the fleet file itself."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    load(written(shared, '[fleet]\nname = "lab"\n[[host]]\nname = "here"\nroles = ["driver"]\nhere = true\n'))
+    with pytest.raises(StudyError, match="could change the folder in which that works"):
+        load(written(shared, FLEET))
+
+
 def test_two_hosts_are_not_one_worker(tmp_path: Path) -> None:
     """It would be compared with itself, and found alike."""
     hosts = "".join(f'[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "w"\n' for name in ("one", "two"))

@@ -17,7 +17,7 @@ from loadframe.host.environment import located
 from loadframe.host.processes import parse_cpus
 from loadframe.study.fields import Cpus, Table
 from loadframe.study.reading import load_as
-from loadframe.system.trust import changeable
+from loadframe.system.trust import changeable, others_write
 
 Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine"]
@@ -190,17 +190,20 @@ class Fleet(Table):
 def load(path: Path) -> Fleet:
     """The fleet in this file, whose relative paths begin in the file's folder. StudyError for what is none, for a host
     without the word of its owner, and, where we are root, for a file that another user could change, or that names such
-    a file."""
+    a file, or in whose folder others may put what an `ssh` or a `by` takes from there."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)
     if os.geteuid() == 0:
-        for name, file in [("it", path), *_named(fleet, folder)]:
-            if (weak := changeable(file)) is not None:
-                raise StudyError(
-                    f"the fleet file {path} says what root runs, and another user could change {name}: {weak}",
-                    remedy="Keep it, and what it names, where only root may write; or run Loadframe as that user.",
-                )
+        weak = [(name, why) for name, file in [("it", path), *_named(fleet, folder)] if (why := changeable(file))]
+        if any(host.ssh or host.by for host in fleet.host) and others_write(folder.stat(), folder):
+            weak.append(("the folder in which that works", f"{folder} can be written by other users"))
+        if weak:
+            name, why = weak[0]
+            raise StudyError(
+                f"the fleet file {path} says what root runs, and another user could change {name}: {why}",
+                remedy="Keep it, and what it names, where only root may write; or run Loadframe as that user.",
+            )
     return fleet
 
 
