@@ -139,12 +139,12 @@ def private(kind: str, workload: str, axis: str, options: str, target: str = "")
 def by_a_command(scene: Scene) -> list[str]:
     """`measure` with a load driver of the study's own, which other users can read."""
     (scene.folder / "driver.py").write_text(DRIVER)
-    declared = f'kind = "command"\ncommand = ["{PYTHON}", "{scene.folder}/driver.py"]\n'
+    declared = f'kind = "command"\ncommand = ["{PYTHON}", "-P", "{scene.folder}/driver.py"]\n'
     text = STUDY.format(
         kind="sqlite", target="", workload="command", axis="users", options='[workload.options]\nloop = "closed"',
         budget=BUDGET_S, more="",
     )  # fmt: skip
-    service_text = f'command = ["{PYTHON}", "{_copied(scene)}", "--port", "{{port}}"]'
+    service_text = f'command = ["{PYTHON}", "-P", "{_copied(scene)}", "--port", "{{port}}"]'
     text = text.replace('kind = "command"\n', declared).replace(
         'kind = "sqlite"\n', f'kind = "service"\n{service_text}\n'
     )
@@ -153,6 +153,8 @@ def by_a_command(scene: Scene) -> list[str]:
 
 
 def _copied(scene: Scene) -> Path:
+    """The study's program, in a folder where every user may write. It is run with -P: the modules that a Python of the
+    user's own takes from there are the user's to mind (docs/security.md)."""
     path = scene.folder / "serving.py"
     path.write_bytes(SERVING.read_bytes())
     path.chmod(0o644)
@@ -178,7 +180,7 @@ def fleet_tune(scene: Scene) -> list[str]:
 
 
 def init(scene: Scene) -> list[str]:
-    command = f"{PYTHON} {_copied(scene)} --port {free_port()}"
+    command = f"{PYTHON} -P {_copied(scene)} --port {free_port()}"
     return ["init", "--command", command, "--name", "made", "--runs", "runs", "--json"]
 
 
