@@ -20,6 +20,7 @@ from loadframe.errors import CageError
 from loadframe.host import identity, leases, shared_memory
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.leftovers import sweep
+from loadframe.host.privilege import US, LeaseUser, NamedUser
 
 KILLED_OWNER = """
 import os, signal, subprocess, sys
@@ -466,3 +467,18 @@ def test_ctrl_c_while_a_lease_is_made_leaves_none(places: Path, monkeypatch: pyt
         Lease.acquire("a study")
     assert lease_files(places) == []
     assert list((places / "scratch").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
+def test_servers_of_root_run_as_the_first_account_that_exists_and_never_as_nobody_for_want_of_one() -> None:
+    with Lease.acquire("a test") as lease:
+        assert lease.account("no-such-user", "daemon") == NamedUser("daemon")
+        user = lease.account("no-such-user")
+        assert isinstance(user, LeaseUser) and user == lease.runs_services_as != lease.runs_as
+
+
+def test_without_root_servers_run_as_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Lease.acquire("a test") as lease:
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert lease.account("mysql") == US
+        monkeypatch.undo()

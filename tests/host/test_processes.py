@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.host import processes
-from loadframe.host.privilege import US, NamedUser, account
+from loadframe.host.privilege import US, NamedUser
 from loadframe.host.processes import Allowance, parse_cpus, spawn, unreachable
 
 POPEN = subprocess.Popen
@@ -232,7 +232,6 @@ def test_without_the_capability_the_hard_limit_is_the_ceiling(monkeypatch: pytes
 
 def test_without_root_nobody_else_can_be_become(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert account("mysql") == US
     with pytest.raises(CageError, match="Only root"):
         spawn(["true"], Allowance(NamedUser("nobody")), stdout=None, stderr=None)
 
@@ -242,12 +241,6 @@ def test_what_only_the_kernel_refuses_is_reported_too(monkeypatch: pytest.Monkey
     monkeypatch.setattr(processes, "online_cpus", lambda: frozenset(range(8192)))
     with pytest.raises(CageError, match="CPU"):
         spawn(["true"], Allowance(US, cpus=frozenset({0, 1000})), stdout=None, stderr=None)
-
-
-@as_root
-def test_servers_of_root_run_as_the_first_user_that_exists() -> None:
-    assert account("no-such-user", "nobody") == NamedUser("nobody")
-    assert account() == NamedUser("nobody")
 
 
 @as_root

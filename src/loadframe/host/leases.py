@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import secrets
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +28,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host import identity, own_user, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US, LeaseUser, Us
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
@@ -147,6 +148,15 @@ class Lease:
         """Who runs a service of the reader's: another such user, as a service must not reach the load driver's memory
         and what it writes. CageError as `runs_as`."""
         return self._unprivileged(own_user.free_user(besides=self._user))
+
+    def account(self, *preferred: str) -> Privilege:
+        """Who runs a server of a package: the first of these accounts that this machine has. Where it has none: as
+        `runs_services_as`, and not "nobody", as whom other programs run."""
+        if os.geteuid() != 0:
+            return US
+        known = {entry.pw_name for entry in pwd.getpwall()}
+        found = next((name for name in preferred if name in known), None)
+        return self.runs_services_as if found is None else NamedUser(found)
 
     def _unprivileged(self, user: int | None) -> Us | LeaseUser:
         if user is not None:

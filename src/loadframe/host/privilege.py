@@ -83,15 +83,6 @@ def of_uid(uid: int) -> Privilege:
         return NamedUser(uid)
 
 
-def account(*preferred: str) -> Privilege:
-    """Who runs a server of a package: the first of these accounts that this machine has, else "nobody"; ourselves where
-    we are not root."""
-    if os.geteuid() != 0:
-        return US
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    return NamedUser(next((name for name in preferred if name in known), "nobody"))
-
-
 CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 2, 5, 6, 7, 19
 """linux/capability.h."""
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38

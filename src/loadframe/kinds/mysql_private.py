@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadframe.connections.mariadb_connection import Reach, driver
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege, account
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import Catalogue
@@ -145,9 +145,9 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     make: type[FamilyServer]
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None) -> None:
-        """lease: its folder holds data, socket and log. As root it runs as "mysql", else
-        "nobody". port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        allowance = resources.run_by(account("mysql"))
+        """lease: its folder holds data, socket and log. As root it runs as Lease.account
+        says. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        allowance = resources.run_by(lease.account("mysql"))
         server = self.make(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.data)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import account
 from loadframe.host.processes import Allowance
 from loadframe.kinds.nginx.server import PACKAGE, Server
 from loadframe.kinds.nginx.status import Status
@@ -31,7 +30,7 @@ class Origin:
 
     def __init__(self, lease: Lease, folder: str) -> None:
         """folder: its name in the lease's."""
-        self._allowance = Allowance(account("www-data", "nginx"))
+        self._allowance = Allowance(lease.account("www-data", "nginx"))
         self._server = Server(lease, self._allowance.user, 0, folder)
         self._status = Status(self._server.socket)
         self._asked = self._answered = 0

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege, account
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.ndb.full_config import read_full_config
@@ -41,7 +41,7 @@ class PrivateCluster:
         self.shape = shape
         names = [shard_name(number) for number in range(1, len(shape.data) + 1)]
         self._allowances = {
-            name: resources.get(name, Resources()).run_by(account("mysql")) for name in (MANAGER, *names)
+            name: resources.get(name, Resources()).run_by(lease.account("mysql")) for name in (MANAGER, *names)
         }
         self._given = dict(self._allowances)
         self.management = Management(lease, self._user(MANAGER))

@@ -13,7 +13,6 @@ from functools import partial
 from loadframe.connections.mariadb_connection import Reach
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
-from loadframe.host import privilege
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, Resources, available_cpus, bind, bound_to
@@ -122,7 +121,7 @@ class SqlNode(FamilyTarget):
         self, lease: Lease, resources: Resources, management: Management, component: str, account: Account | None
     ) -> None:
         """component: its name. account: of the load driver; None: one of its own."""
-        allowance = resources.run_by(privilege.account("mysql"))
+        allowance = resources.run_by(lease.account("mysql"))
         server = SqlServer(lease, allowance.user, management, component)
         server.workload_account = account or server.workload_account
         super(FamilyTarget, self).__init__(server, allowance, data=server.data)

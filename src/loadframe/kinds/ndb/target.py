@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 
 from loadframe.host.leases import Lease, filesystem
-from loadframe.host.privilege import account
 from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT
 from loadframe.kinds.ndb.ndbinfo import ceilings_of
@@ -45,7 +44,7 @@ class NdbTarget:
         self._lease = lease
         nodes = [name for name in resources if name not in IN_FRONT]
         self._cluster = PrivateCluster(lease, resources, shape_of(len(nodes), self.api_slots))
-        self._reads_as = resources[MANAGER].run_by(account("mysql"))
+        self._reads_as = resources[MANAGER].run_by(lease.account("mysql"))
         self._ndbinfo = NdbinfoProgram(lease, self._reads_as.user)
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
         self._state = TargetState()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege, account
+from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.nginx.server import (
@@ -43,9 +43,9 @@ class NginxTarget(PrivateTarget[Server]):
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
-        """lease: its folder holds files, configuration and log. As root it runs as "www-data", "nginx" or
-        "nobody" when we are root. port: 0 for a free one."""
-        allowance = resources.run_by(account("www-data", "nginx"))
+        """lease: its folder holds files, configuration and log. As root it runs as Lease.account
+        says. port: 0 for a free one."""
+        allowance = resources.run_by(lease.account("www-data", "nginx"))
         server = self._make_server(lease, allowance.user, port)
         super().__init__(server, allowance, data=server.files)
         self._status = Status(server.socket)

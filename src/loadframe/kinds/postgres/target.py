@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from loadframe.connections.postgres_connection import driver
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import NamedUser, account
+from loadframe.host.privilege import NamedUser
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import passed_on
 from loadframe.kinds.catalogue import SettingSpec, as_shown
@@ -46,9 +46,9 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
-        """lease: its folder holds data, socket and log, in `folder`. as root it runs as "postgres", else "nobody"
-        when we are root. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        allowance = resources.run_by(account("postgres"))
+        """lease: its folder holds data, socket and log, in `folder`. as root it runs as Lease.account says.
+        port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        allowance = resources.run_by(lease.account("postgres"))
         server = Server(lease, allowance.user, port, folder)
         super().__init__(server, allowance, data=server.data)
         self._looks = Looks()

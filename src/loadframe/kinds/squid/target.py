@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import account
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import LAST_LINES, open_descriptors, soft_nofile
@@ -32,8 +31,8 @@ class SquidTarget(CacheTarget[Server]):
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *FOLLOWING, *GAUGES.values(), *HELD, *LOGGED)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds all. As root it runs as "proxy", "squid" or "nobody"."""
-        allowance = resources.run_by(account("proxy", "squid"))
+        """lease: its folder holds all. As root it runs as Lease.account says."""
+        allowance = resources.run_by(lease.account("proxy", "squid"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-squid")

@@ -13,7 +13,6 @@ from pathlib import Path
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import account
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import soft_nofile
@@ -37,8 +36,8 @@ class VarnishTarget(CacheTarget[Server]):
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS.values(), *CEILINGS)
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds all. As root it runs as "vcache", "varnish" or "nobody"."""
-        allowance = resources.run_by(account("vcache", "varnish"))
+        """lease: its folder holds all. As root it runs as Lease.account says."""
+        allowance = resources.run_by(lease.account("vcache", "varnish"))
         server = Server(lease, allowance.user, 0)
         super().__init__(server, allowance, data=server.store)
         self._origin = Origin(lease, "origin-of-varnish")
