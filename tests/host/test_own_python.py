@@ -124,6 +124,17 @@ def test_a_script_of_ours_can_be_read_by_a_program_of_others(closed: Path, monke
     assert _said(["cat", str(closed / "secret")])[0] == 1
 
 
+def test_a_home_that_is_searched_for_modules_is_not_shown(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python, home = _in_closed(closed, monkeypatch), closed / "home"
+    shutil.copytree(closed / "copied/loadframe", home / "loadframe")
+    (home / "secret").write_text("of root's")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(own_python, "PACKAGE", home / "loadframe")
+    monkeypatch.setattr(sys, "path", ["", str(home), *sys.path[1:]])
+    program = f"import os; print(sorted(os.listdir({str(home)!r})))"
+    assert _said([python, "-P", "-c", program]) == (0, "['loadframe']\n")
+
+
 def test_packages_of_our_user_are_found_with_another_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, site.getusersitepackages()])
     assert own_python.user_packages() == {"PYTHONUSERBASE": site.getuserbase()}
