@@ -7,6 +7,7 @@ the command's lease for all files: also for the key by which scheduler, workers 
 """
 
 import logging
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -43,7 +44,10 @@ def make_key(folder: Path) -> None:
 
 
 def serve(folder: Path, names: Sequence[str]) -> None:
-    """As LocalCluster has them, with names: on loopback, by TLS, without a dashboard."""
+    """As LocalCluster has them, with names: on loopback, by TLS, without a dashboard. What they or a library print goes
+    to stderr: of stdout the command reads the address, and no more."""
+    sink = os.dup(1)
+    os.dup2(2, 1)
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
     nodes = {f"tls_{node}_{what}": path for node in ("client", "scheduler", "worker")
              for what, path in (("cert", certificate), ("key", key))}  # fmt: skip
@@ -59,7 +63,7 @@ def serve(folder: Path, names: Sequence[str]) -> None:
         dask.config.set({**OURS, "temporary-directory": str(folder)}),
         _dask.SpecCluster(workers=workers, scheduler=scheduler, security=security) as cluster,
     ):
-        print(cluster.scheduler_address, flush=True)
+        os.write(sink, f"{cluster.scheduler_address}\n".encode())
         sys.stdin.read()
 
 
