@@ -43,8 +43,11 @@ FULL_REDO: dict[str, SettingValue] = {
     "DataMemory": "600M",
     "NoOfFragmentLogFiles": 12,
     "FragmentLogFileSize": "4M",
+    "MinDiskWriteSpeed": "1M",
+    "MaxDiskWriteSpeed": "1M",
 }
-"""4 parts of 48 MB each: it takes seconds to fill them, and more until a local checkpoint has ended."""
+"""4 parts of 48 MB each: to fill them takes seconds, or minutes on a busy machine, and more until a local checkpoint has
+ended, which may write so slowly for that."""
 
 
 def points(target: NdbTarget, *words: str, seconds: str = "0") -> subprocess.CompletedProcess[str]:
