@@ -46,8 +46,8 @@ FULL_REDO: dict[str, SettingValue] = {
     "MinDiskWriteSpeed": "1M",
     "MaxDiskWriteSpeed": "1M",
 }
-"""4 parts of 48 MB each: to fill them takes seconds, or minutes on a busy machine, and more until a local checkpoint has
-ended, which may write so slowly for that."""
+"""4 parts of 48 MB each: to fill them takes seconds, or minutes on a busy machine, and more until a local checkpoint
+has ended, which may write only so much for that."""
 
 
 def points(target: NdbTarget, *words: str, seconds: str = "0") -> subprocess.CompletedProcess[str]:
