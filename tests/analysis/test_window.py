@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loadframe.analysis.window import Summary, summarise
+from loadframe.model import UNFINISHED
 
 
 def summary(end_s: NDArray[np.float64], *, whole: bool = False, waiting_ms: float = 0.0, failed: int = 0) -> Summary:
@@ -58,7 +64,7 @@ def test_what_ends_after_the_plan_does_not_count() -> None:
 
 def test_waiting_and_holding_are_told_apart() -> None:
     found = summary(steady(11.0), waiting_ms=1.5)
-    assert found.waiting_share == pytest.approx(0.75)
+    assert found.waiting_share == pytest.approx(0.75, abs=0.001)
     assert found.lock_held == pytest.approx(0.5, rel=0.05)
     assert found.waiting == pytest.approx(1.5, rel=0.05)
 
@@ -155,7 +161,8 @@ def test_the_window_of_a_burst_is_that_of_the_requests_that_are_judged() -> None
     assert (found.started_s, found.ended_s) == (pytest.approx(10.095), 22.0)
     assert found.throughput == pytest.approx(200, rel=0.01)
     assert {each.name: each.requests for each in found.operations} == {"submit": 100, "read": 400}
-    assert found.inside.sum() == 400
+    assert len(found.latencies_ms) == 400
+    assert (found.balanced, found.needed_s) == (True, 0.0), "all of its work is measured, however little"
 
 
 def test_a_step_without_a_request_in_its_window_is_no_crash() -> None:
@@ -176,3 +183,157 @@ def test_a_lock_is_held_by_one_at_a_time_though_requests_end_later() -> None:
     )  # fmt: skip
     assert found.lock_held == pytest.approx(1.0)
     assert found.waiting == pytest.approx(1.4, rel=0.02)
+
+
+# --- latency ----------------------------------------------------------------------------------------------------------
+
+
+def of_times(times: list[tuple[float, float]], cut_s: float, until_s: float, unfinished: int = 0) -> Summary:
+    """The window cut_s..until_s of these requests (begin, end); the first begins at 0. unfinished: of the last ones."""
+    times = sorted(times, key=lambda each: each[1])
+    begin_s, end_s = (np.array(each) for each in zip(*times, strict=True))
+    zeros = np.zeros(len(times), dtype=np.uint32)
+    outcome = zeros.copy()
+    outcome[len(times) - unfinished :] = UNFINISHED
+    return summarise(
+        end_s, (1000 * (end_s - begin_s)).astype(np.float32), zeros.astype(np.float32), zeros, outcome,
+        operations=("ask",), judged=("ask",), planned_s=until_s, floor_s=cut_s, fixed_warmup_s=cut_s,
+    )  # fmt: skip
+
+
+def one_lock(users: int, until_s: float, again: float, seed: int) -> list[tuple[float, float]]:
+    """Users of one lock, in requests of 1.2 ms on average (exponential); who gives it back has it again with this
+    probability, else another one has it, whichever. All work until until_s, and end their last request."""
+    draw = random.Random(seed)
+    begun, done, now, holder = dict.fromkeys(range(users), 0.0), [], 0.0, 0
+    while begun:
+        now += draw.expovariate(1 / 0.0012)
+        done.append((begun.pop(holder), now))
+        last = holder
+        if now < until_s:
+            begun[last] = now
+        others = [user for user in begun if user != last]
+        holder = draw.choice(others) if others and (last not in begun or draw.random() >= again) else last
+    return done
+
+
+def queue(arriving: float, serving: float, until_s: float, seed: int) -> list[tuple[float, float]]:
+    """M/M/1: arrivals and services a second, first come, first served."""
+    draw = random.Random(seed)
+    at, free, found = 0.0, 0.0, []
+    while at < until_s:
+        free = max(at, free) + draw.expovariate(serving)
+        found.append((at, free))
+        at += draw.expovariate(arriving)
+    return found
+
+
+@pytest.mark.parametrize("again", [0.0, 0.9, 0.99])
+@pytest.mark.parametrize("seed", range(5))
+def test_response_time_of_users_of_one_lock_is_what_littles_law_says(again: float, seed: int) -> None:
+    """Four users without a pause: four are in flight. Who starves for longer than the window ends outside of it."""
+    found = of_times(one_lock(4, 0.7, again, seed), 0.4, 0.7)
+    assert found.concurrency == pytest.approx(4, rel=0.01)
+    assert found.throughput * found.latency.mean_ms / 1000 == pytest.approx(4, rel=0.1)
+    assert found.balanced
+
+
+def test_the_longest_request_is_seen_though_it_ends_after_the_window() -> None:
+    times = [(0.0, 1.3), *pairwise(np.arange(0.0, 1.001, 0.001).tolist())]
+    found = of_times(times, 0.2, 1.0)
+    assert found.latency.max_ms == found.latencies_ms[-1] == pytest.approx(1300)
+    assert len(found.latencies_ms) == found.requests
+    assert found.latency.p50_ms == pytest.approx(1, rel=0.01)
+
+
+def test_what_had_not_ended_counts_with_its_age() -> None:
+    """Three of four users hang from the middle of the window on; they are no errors, and nothing is done by them."""
+    times = [each for _ in range(4) for each in pairwise(np.arange(0.0, 0.601, 0.01).tolist())]
+    times += list(pairwise(np.arange(0.6, 1.001, 0.01).tolist()))
+    found = of_times([*times, *[(0.6, 3.0)] * 3], 0.2, 1.0, unfinished=3)
+    assert (found.errors, found.latency.max_ms) == (0, pytest.approx(2400))
+    assert found.concurrency == pytest.approx(4, rel=0.03)
+    assert found.requests == pytest.approx(200, abs=4)
+
+
+@pytest.mark.parametrize("window_s", [0.1, 0.3, 2.0])
+def test_the_response_time_of_a_queue_is_the_truth_whatever_the_window(window_s: float) -> None:
+    """M/M/1 at 80 %, where a request takes 1 / (100 - 80) = 50 ms and one in 1,000 seven times as long."""
+    times = queue(80.0, 100.0, 60.0, seed=7)
+    starts = np.arange(1.0, 58.0, window_s)
+    found = [of_times(times, float(start), float(start) + window_s) for start in starts]
+    in_flight = sum(each.concurrency for each in found) / len(found)
+    served = sum(each.requests for each in found) / len(found) / window_s
+    counts = [each.concurrency * window_s * 1000 / each.latency.mean_ms if each.concurrency else 0 for each in found]
+    mean_ms = sum(each.latency.mean_ms * count for each, count in zip(found, counts, strict=True)) / sum(counts)
+    truth = np.mean([end - begin for begin, end in times])
+    assert mean_ms == pytest.approx(1000 * truth, rel=0.1)
+    assert served * mean_ms / 1000 == pytest.approx(in_flight, rel=0.05)
+
+
+def test_requests_that_pile_up_are_out_of_balance() -> None:
+    """Twice as many come as are served: throughput times response time is not what is in flight."""
+    arrivals = np.arange(0.0, 1.0, 0.005)
+    found = of_times([(at, 0.01 * (place + 1)) for place, at in enumerate(arrivals.tolist())], 0.0, 1.0)
+    assert not found.balanced
+    assert of_times([(at, at + 0.01) for at in arrivals.tolist()], 0.0, 1.0).balanced
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.0, 9.0), st.floats(0.001, 9.0)), min_size=1, max_size=30),
+    st.lists(st.floats(0.01, 19.0), max_size=5),
+)
+def test_each_request_counts_once_in_all_windows_together(
+    requests: list[tuple[float, float]], ends: list[float]
+) -> None:
+    """However a time is cut into windows: no request is lost between them, and none counts twice."""
+    times = [(0.0, 0.001), *((begin, begin + length) for begin, length in requests)]
+    edges = sorted({0.0, *ends, 20.0})
+    spent_ms = counted = 0.0
+    for start, until in pairwise(edges):
+        found = of_times(times, start, until)
+        in_flight_ms = found.concurrency * (until - start) * 1000
+        spent_ms += in_flight_ms
+        counted += in_flight_ms / found.latency.mean_ms if in_flight_ms > 1e-3 else 0.0
+    assert spent_ms == pytest.approx(sum(1000 * (end - begin) for begin, end in times), rel=1e-3, abs=0.02)
+    assert counted == pytest.approx(len(times), rel=1e-2, abs=0.02)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.001, 3.0)), min_size=1, max_size=200), st.floats(0.05, 0.9))
+def test_the_histogram_has_as_many_requests_as_ended_and_the_longest(
+    requests: list[tuple[float, float]], cut_s: float
+) -> None:
+    found = of_times([(0.0, 0.001), *((begin, begin + length) for begin, length in requests)], cut_s, 1.0)
+    assert len(found.latencies_ms) == (found.requests if found.latency.max_ms else 0)
+    if len(found.latencies_ms):
+        assert found.latencies_ms[-1] == pytest.approx(found.latency.max_ms)
+        assert (np.diff(found.latencies_ms) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("users", "response_s", "window_s", "needed_s"),
+    [
+        (1, 1.8, 1.0, 36.0),  # 20 requests, one after the other
+        (16, 1.8, 1.0, 9.0),  # 5 response times
+        (1, 0.04, 1.0, 0.0),
+        (16, 0.21, 1.0, 1.05),
+        (64, 0.19, 1.0, 0.0),
+    ],
+)
+def test_how_long_a_window_must_be(users: int, response_s: float, window_s: float, needed_s: float) -> None:
+    times = []
+    for user in range(users):
+        steps = np.arange(0.0, 5.0 + window_s, response_s)
+        first = response_s * user / users
+        times += [(begin + first, end + first) for begin, end in pairwise(steps.tolist())]
+    times.append((0.0, 0.001))
+    found = of_times(times, 3.0, 3.0 + window_s)
+    assert found.needed_s == pytest.approx(needed_s, rel=0.1)
+
+
+def test_without_any_answer_the_age_says_how_long_it_must_be() -> None:
+    found = of_times([(0.0, 3.0)] * 2, 0.2, 1.2, unfinished=2)
+    assert (found.requests, found.throughput) == (0, 0.0)
+    assert found.needed_s == pytest.approx(30.0)

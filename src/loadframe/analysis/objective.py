@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from loadframe.model import CapacityObjective, Step
+from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
 LOSS_RATIO = 0.01
 """The share of requests that may be lost where the study says nothing: a hundredth is within the counting error of a
@@ -30,7 +30,10 @@ def missed(objective: CapacityObjective, step: Step) -> str:
         return f"{100 * lost:.3g} % of the requests were lost, more than {100 * objective.loss_ratio:.3g} %"
     if objective.error_ratio is not None and failed > objective.error_ratio:
         return f"{100 * failed:.3g} % of the requests failed, more than {100 * objective.error_ratio:.3g} %"
-    for name, limit_ms in latency_limits(objective).items():
+    limits = latency_limits(objective)
+    if limits and OUT_OF_BALANCE in step.flags:
+        return "requests came faster than they were answered, so no response time is known"
+    for name, limit_ms in limits.items():
         seen_ms = getattr(step.latency, name)
         if seen_ms > limit_ms:
             return f"{WORDS[name]} latency {seen_ms:.3g} ms, more than {limit_ms:g} ms"
@@ -49,8 +52,8 @@ def latency_limits(objective: CapacityObjective) -> dict[str, float]:
 
 def use(objective: CapacityObjective, step: Step) -> float:
     """How much of what the objective allows a step uses, of what it uses most: above 1 it misses, as a step does in
-    which no request was served."""
-    if not step.requests:
+    which no request was served, or of which no latency is known that is asked for."""
+    if not step.requests or (latency_limits(objective) and OUT_OF_BALANCE in step.flags):
         return 1.0 / NOTHING
     shares = [0.0]
     shares += [getattr(step.latency, name) / limit_ms for name, limit_ms in latency_limits(objective).items()]

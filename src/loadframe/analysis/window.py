@@ -1,27 +1,44 @@
-"""From the requests of one step to what it says: cut the warm-up off, count, and take the quantiles."""
+"""From the requests of one step to what it says: cut the warm-up off, count, and take the quantiles.
+
+Latency is of every request that was in flight in the window, each with the share of its time that lies in it. Of a
+steady load that is an unbiased count: a request that takes longer than a window is in flight in several of them, and
+has in all of them together a weight of one. The mean is then the time that requests spent in the window over their
+number, so that Little's law (1961, Operations Research 9) holds: N = X R. Of what ended in the window it does not: the
+longest cross its end, and who starves for a second beside others that take a millisecond is not seen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
-from loadframe.model import Latency, OperationSummary
+from loadframe.model import UNFINISHED, Latency, OperationSummary
 
 BINS = 66
 """The number of slices of what follows the least warm-up, to find the end of the warm-up: MSER-5 needs enough."""
 BATCHES = 8
 """The window is cut into this many equal slices, for the noise within a step."""
+FEWEST_REQUESTS = 20
+"""That ended in a window which is to decide something: of fewer a throughput is not known to a fifth."""
+FEWEST_RESPONSES = 5.0
+"""Response times in such a window: in less, users who began together are counted once more or once less often."""
+OUT_OF_BALANCE = 0.2
+"""Where throughput times response time differs from the number in flight by more than this share, requests came and
+went at other rates, or the driver's account is wrong: then no response time is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the requests of one step say; fields as in model.Step. inside: which requests count, shape (requests,);
-    operations: of every kind of request, also of those that are not judged; silence_ms: the longest time in the window
-    in which no request was done."""
+    """What the requests of one step say; fields as in model.Step. operations: of every kind of request, also of those
+    that are not judged; silence_ms: the longest time in the window in which no request was done. latencies_ms: as many
+    as requests, with the distribution that `latency` has, the longest among them. balanced: whether throughput times
+    response time is the number in flight. needed_s: the shortest window that would decide something; 0 where this one
+    does."""
 
     started_s: float
     ended_s: float
@@ -39,7 +56,52 @@ class Summary:
     concurrency: float
     silence_ms: float
     settled: bool
-    inside: NDArray[np.bool_]
+    latencies_ms: NDArray[np.float32]
+    balanced: bool
+    needed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """Latencies (ms), rising, and the share of each request's time that lies in the window; shapes (requests,)."""
+
+    latency_ms: NDArray[np.float32]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, latency_ms: NDArray[np.float32], share: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Self:
+        there = chosen & (share > 0)
+        order = np.argsort(latency_ms[there], kind="stable")
+        return cls(latency_ms[there][order], share[there][order])
+
+    @property
+    def count(self) -> float:
+        """Requests, each by its share."""
+        return float(self.share.sum())
+
+    @property
+    def mean_ms(self) -> float:
+        """The time that they spent in the window, over their number."""
+        return float(self.latency_ms @ self.share) / self.count if len(self.share) else 0.0
+
+    def quantile_ms(self, *probabilities: float) -> list[float]:
+        """The shortest latency that this share of the requests does not exceed, as of a histogram."""
+        if not len(self.share):
+            return [0.0 for _ in probabilities]
+        reached = np.cumsum(self.share)
+        places = np.searchsorted(reached, np.array(probabilities) * reached[-1] * (1 - 1e-9))
+        return [float(value) for value in self.latency_ms[np.minimum(places, len(reached) - 1)]]
+
+    def latency(self) -> Latency:
+        p50, p95, p99, p999, longest = self.quantile_ms(0.50, 0.95, 0.99, 0.999, 1.0)
+        return Latency(self.mean_ms, p50, p95, p99, longest, p999)
+
+    def as_many(self, count: int) -> NDArray[np.float32]:
+        """That many latencies with the same distribution, rising; counted from the longest, which is always there."""
+        if not len(self.share):
+            return self.latency_ms
+        down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
+        return np.repeat(self.latency_ms, np.diff(down, prepend=0)[::-1])
 
 
 def summarise(
@@ -59,10 +121,11 @@ def summarise(
 
     planned_s: the step's length from its first request on; what ends later does not count. None: it ran until its
     work was done; then all judged requests count, from the first one's start to the last one's end, without a warm-up.
-    floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it.
+    floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it. What had
+    not ended (outcome UNFINISHED) counts with the age that it had.
     """
     chosen = np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
-    begin_s = end_s - latency_ms / 1000.0
+    begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
     started_s = float(begin_s.min())
     if planned_s is None:
         if not chosen.any():
@@ -70,40 +133,54 @@ def summarise(
         start, until, settled = float(begin_s[chosen].min()), float(end_s[chosen].max()), True
     else:
         until = started_s + planned_s
-        start, settled = _warmed_up(end_s[chosen], started_s, planned_s, floor_s, fixed_warmup_s)
+        start, settled = _warmed_up(end_s[chosen & ended], started_s, planned_s, floor_s, fixed_warmup_s)
     length = max(until - start, 1e-9)
-    in_window = (end_s > start) & (end_s <= until)
-    inside: NDArray[np.bool_] = chosen & in_window
-    done = inside & (outcome == 0)
+    in_window = (end_s > start) & (end_s <= until) & ended
+    done = chosen & in_window & (outcome == 0)
+    errors = int((chosen & in_window & (outcome != 0)).sum())
     # It waited first and held last. Those that end after the window count too: who starves does not end in it.
     turn_s = np.minimum(begin_s + waiting_ms / 1000.0, end_s)
     waiting_s, held_s = _overlap_s(begin_s, turn_s, start, until), _overlap_s(turn_s, end_s, start, until)
     holding = chosen & (outcome == 0)
+    if planned_s is None:
+        share = np.ones(len(end_s))
+    else:  # of a request that took no time the driver did not say how long it took
+        share = np.where(latency_ms > 0, (waiting_s + held_s) / np.maximum(latency_ms / 1000.0, 1e-12), in_window)
+        share = np.minimum(share, 1.0)
+    in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
+    requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
         window_start_s=start,
         window_end_s=until,
-        requests=int(done.sum()),
-        errors=int((inside & (outcome != 0)).sum()),
-        throughput=float(done.sum()) / length,
+        requests=requests,
+        errors=errors,
+        throughput=requests / length,
         batches=_batches(end_s[done], start, until),
-        latency=_latency(latency_ms[done]),
-        waiting_share=_share(waiting_ms[done], latency_ms[done]),
+        latency=in_flight.latency(),
+        waiting_share=float(waiting_s[chosen].sum()) / in_progress_s if in_progress_s > 0 else 0.0,
         operations=_operations(
-            operations,
-            operation,
-            outcome,
-            latency_ms,
-            in_window if planned_s is not None else np.full(len(end_s), True),
+            operations, operation, outcome, latency_ms, share, ended if planned_s is None else in_window
         ),
         lock_held=_union_s(turn_s[holding], end_s[holding], start, until) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
-        concurrency=float((waiting_s + held_s)[chosen].sum()) / length,
+        concurrency=in_progress_s / length,
         silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
         settled=settled,
-        inside=inside,
+        latencies_ms=in_flight.as_many(requests),
+        balanced=abs(requests - in_flight.count) <= OUT_OF_BALANCE * in_flight.count,
+        needed_s=0.0 if planned_s is None else _needed_s(length, requests, errors, in_flight),
     )
+
+
+def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight) -> float:
+    """How long a window must be to have enough requests and response times in it; 0 where this one has."""
+    response_s = in_flight.mean_ms / 1000.0
+    if requests + errors >= FEWEST_REQUESTS and length_s >= FEWEST_RESPONSES * response_s:
+        return 0.0
+    rate = (in_flight.count + errors) / length_s
+    return max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, FEWEST_RESPONSES * response_s, length_s)
 
 
 def _overlap_s(
@@ -147,38 +224,29 @@ def _batches(end_s: NDArray[np.float64], start_s: float, ended_s: float) -> tupl
     return tuple(float(count) for count in counts / (edges[1] - edges[0]))
 
 
-def _latency(latency_ms: NDArray[np.float32]) -> Latency:
-    if not len(latency_ms):
-        return Latency(0.0, 0.0, 0.0, 0.0, 0.0)
-    p50, p95, p99, p999 = (float(value) for value in np.percentile(latency_ms, [50, 95, 99, 99.9]))
-    return Latency(float(latency_ms.mean()), p50, p95, p99, float(latency_ms.max()), p999)
-
-
-def _share(part: NDArray[np.float32], of: NDArray[np.float32]) -> float:
-    total = float(of.sum())
-    return min(float(part.sum()) / total, 1.0) if total > 0 else 0.0
-
-
 def _operations(
     names: Sequence[str],
     operation: NDArray[np.uint32],
     outcome: NDArray[np.uint32],
     latency_ms: NDArray[np.float32],
-    inside: NDArray[np.bool_],
+    share: NDArray[np.float64],
+    in_window: NDArray[np.bool_],
 ) -> tuple[OperationSummary, ...]:
+    """Of every kind of request that was in flight in the window."""
     found = []
+    counting = (outcome == 0) | (outcome == UNFINISHED)
     for index, name in enumerate(names):
-        chosen = inside & (operation == index)
+        chosen = (share > 0) & (operation == index)
         if not chosen.any():
             continue
-        latencies = latency_ms[chosen & (outcome == 0)]
+        in_flight = _InFlight.of(latency_ms, share, chosen & counting)
         found.append(
             OperationSummary(
                 name=name,
-                requests=int((chosen & (outcome == 0)).sum()),
-                errors=int((chosen & (outcome != 0)).sum()),
-                mean_ms=float(latencies.mean()) if len(latencies) else 0.0,
-                p95_ms=float(np.percentile(latencies, 95)) if len(latencies) else 0.0,
+                requests=int((chosen & in_window & (outcome == 0)).sum()),
+                errors=int((chosen & in_window & (outcome != 0)).sum()),
+                mean_ms=in_flight.mean_ms,
+                p95_ms=in_flight.quantile_ms(0.95)[0],
             )
         )
     return tuple(found)

@@ -21,11 +21,13 @@ from loadframe.metrics.exposed import told
 from loadframe.model import (
     NO_LATENCIES,
     PART_LOST,
+    TOO_FEW,
     UNSETTLED,
     WHOLE_SECONDS,
     WORK,
     Blind,
     CounterSpec,
+    Latency,
     Purpose,
     Step,
 )
@@ -110,9 +112,8 @@ def evaluate(
 
 
 def _delayed_ack(loaded: Loaded) -> dict[str, float]:
-    """How many of the requests that were done took as long as an acknowledgement is delayed."""
-    done = loaded.summary.inside & (loaded.requests.outcome == 0)
-    found = band(loaded.requests.latency_ms[done], *DELAYED_ACK_MS)
+    """How many of the requests took as long as an acknowledgement is delayed."""
+    found = band(loaded.latencies_ms, *DELAYED_ACK_MS)
     if found is None:
         return {}
     return {
@@ -226,13 +227,15 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
     )
 
 
-def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tuple[str, ...]:
-    """What spoils the step, of model.FLAGS. late: the recorder missed ticks in its window."""
+def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
+    """What spoils the step, of model.FLAGS. late: the recorder missed ticks in its window. ended_early: so much waited
+    that it decides, however little was done."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
     seen = {
         UNSETTLED: not summary.settled,
+        TOO_FEW: summary.needed_s > 0 and not ended_early,
         "errors": summary.errors > 0,
         "driver-limited": is_driver_limited(metrics),
         "driver-beside": is_driver_beside(metrics),
@@ -244,6 +247,7 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool) -> tupl
         "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
         "disk-stalled": metrics.get("system.disk.stall_ms", 0.0) >= DISK_STALL * 1000 * length_s,
         "recorder-late": late,
+        "ended-early": ended_early,
     }
     return tuple(flag for flag, present in seen.items() if present)
 
@@ -277,17 +281,17 @@ def step_of(
         errors=summary.errors,
         throughput=summary.throughput,
         batches=summary.batches,
-        latency=summary.latency,
+        latency=summary.latency if loaded.latency_known else Latency(0.0, 0.0, 0.0, 0.0, 0.0),
         waiting_share=summary.waiting_share,
-        operations=summary.operations if NO_LATENCIES not in loaded.marks else (),
+        operations=summary.operations if loaded.latency_known else (),
         metrics=seen.metrics,
         flags=(
-            *flags(summary, seen.metrics, late=late),
+            *flags(summary, seen.metrics, late=late, ended_early=loaded.ended_early),
             *loaded.marks,
-            *(("ended-early",) if loaded.ended_early else ()),
         ),
         closed_loop=loaded.offered is None,
         blind=seen.blind,
         purpose=purpose,
         think_s=think_s,
+        needed_s=0.0 if loaded.ended_early else summary.needed_s,
     )

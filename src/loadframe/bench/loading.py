@@ -23,7 +23,7 @@ from loadframe.host.privilege import Privilege
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
 from loadframe.kinds.exposed import Reading
-from loadframe.model import NO_LATENCIES, TIME_UNIT, CounterSpec
+from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler, components_of
@@ -74,11 +74,14 @@ class Loaded:
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
-        """Of the requests that were done in the window, as in its summary: an error that comes at once is no short
-        response time. None where the driver told of none."""
-        done: NDArray[np.bool_] = self.summary.inside & (self.requests.outcome == 0)
-        known = self.requests.latency_ms[done]
-        return known[:0] if NO_LATENCIES in self.marks else known
+        """See Summary; none where they are not known."""
+        known = self.summary.latencies_ms
+        return known if self.latency_known else known[:0]
+
+    @property
+    def latency_known(self) -> bool:
+        """Whether the driver told of response times, and they are what throughput and requests in flight say."""
+        return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
 class Loading:
@@ -157,6 +160,8 @@ class Loading:
         self._check_latencies(marks)
         if self._wrong_unit(summary, asked.level, marks):
             marks = (*marks, TIME_UNIT)
+        elif not summary.balanced and NO_LATENCIES not in marks:
+            marks = (*marks, OUT_OF_BALANCE)
         return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks)
 
     def _check_latencies(self, marks: tuple[str, ...]) -> None:
@@ -264,7 +269,7 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
             f"the server did nothing for a part of the step at {level:g}: {why}",
             remedy=LET_IT_GO_ON,
         )
-    if len(requests):
+    if (requests.outcome != UNFINISHED).any():
         return
     if not rig.target.embedded and not rig.target.healthy():
         raise TargetError(

@@ -9,10 +9,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the requests of one step that were done, 0 where none was; nothing of those that failed is in it: an
-    error that comes at once would look like a short response time. From each request's own begin in a closed loop,
-    where nothing corrects for coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. p999_ms:
-    99.9 %; 0 in runs that are older than it."""
+    """Latency of the requests that were in flight in a window (analysis/window.py), 0 where none was; nothing of those
+    that failed is in it: an error that comes at once would look like a short response time. From each request's own
+    begin in a closed loop, where nothing corrects for coordinated omission; from its intended start on an axis of
+    OPEN_LOOP_AXES. max_ms: the longest seen; of one that had not ended, its age. p999_ms: 99.9 %; 0 in runs that are
+    older than it. In runs of older versions all of it is of the requests that ended in the window."""
 
     mean_ms: float
     p50_ms: float
@@ -24,7 +25,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class OperationSummary:
-    """What one kind of request did in a step. mean_ms, p95_ms: of those that were done; 0 where none was."""
+    """What one kind of request did in a step. mean_ms, p95_ms: as of Latency."""
 
     name: str
     requests: int
@@ -62,6 +63,7 @@ class Step:
     closed_loop: whether a request began when the one before had ended and its user had thought, for think_s on average:
     of N users X (R + Z) = N holds, with Z this time (the response time law). flags: why the step should be read with
     care (see FLAGS). blind: counters that contradicted others in it.
+    needed_s: of a step with the flag TOO_FEW, the shortest window that would have had enough; else 0.
     purpose: see Purpose. round, block: None where it is of none: a step that only warmed the target is of neither, one
     that sized is of no block, and what is measured side by side comes before the first round.
     """
@@ -88,16 +90,17 @@ class Step:
     blind: tuple[Blind, ...] = ()
     purpose: Purpose = "curve"
     think_s: float = 0.0
+    needed_s: float = 0.0
 
     @property
     def latency_known(self) -> bool:
         """Whether its latencies are, as where no request was done they are not; else all of them are 0."""
-        return NO_LATENCIES not in self.flags and self.requests > 0
+        return self.requests > 0 and not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.flags)
 
     @property
     def counts(self) -> bool:
-        """Whether it is a measurement; not where it only warmed the target."""
-        return self.purpose != "warming"
+        """Whether it is a measurement; not where it only warmed the target, or too little happened in its window."""
+        return self.purpose != "warming" and TOO_FEW not in self.flags
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
@@ -109,7 +112,12 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
     return dict(sorted(blocks.items()))
 
 
+UNFINISHED = 0xFFFFFFFF
+"""The outcome, in a request log, of a request that had not ended when its driver was; its latency is its age."""
+
 UNSETTLED = "not-settled"
+TOO_FEW = "too-few"
+OUT_OF_BALANCE = "out-of-balance"
 WHOLE_SECONDS = "whole-seconds"
 NO_LATENCIES = "no-latencies"
 TIME_UNIT = "time-unit"
@@ -118,6 +126,9 @@ PART_LOST = "part-lost"
 
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
+    TOO_FEW: "the window had fewer than 20 requests or was shorter than 5 response times, so nothing is decided by it",
+    OUT_OF_BALANCE: "throughput times response time differed from the requests in flight by more than 20 %, so no "
+    "response time is shown",
     "errors": "some requests failed",
     "driver-limited": "the load driver was the bottleneck",
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",

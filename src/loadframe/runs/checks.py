@@ -68,6 +68,7 @@ def _wrong(step: Step) -> str | None:
         "errors": (step.errors, *(one.errors for one in step.operations)),
         "waiting_share": (step.waiting_share,),
         "think_s": (step.think_s,),
+        "needed_s": (step.needed_s,),
         "latency": (latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms, latency.max_ms),
         "operations": (time_ms for one in step.operations for time_ms in (one.mean_ms, one.p95_ms)),
     }

@@ -2,7 +2,8 @@
 
 A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), its latency (ms, float32), the
 part of the latency that was spent waiting for a lock or in a queue (ms, float32; 0 where the driver cannot know),
-the kind of the request (uint32, index into Workload.operations), its outcome (uint32, 0 = done, else an error).
+the kind of the request (uint32, index into Workload.operations), its outcome (uint32, 0 = done, model.UNFINISHED = it
+had not ended when the driver was, and its latency is the age that it had then, else an error).
 Drivers write it with `RECORD.pack` (or the same layout from Lua or C); this module must stay light, because worker
 processes import it: what only reads needs is imported there.
 """
@@ -35,6 +36,16 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self.end_s)
+
+    def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
+        """With those that had begun at these instants and had not ended when the driver was. shape (unfinished,)."""
+        import numpy as np
+
+        from loadframe.model import UNFINISHED
+
+        more = np.zeros(len(begun_s), dtype=FIELDS)
+        more["end_s"], more["latency_ms"], more["outcome"] = ended_s, 1000.0 * (ended_s - begun_s), UNFINISHED
+        return from_bytes(self.to_bytes() + more.tobytes())
 
     def to_bytes(self) -> bytes:
         """The same records again, in the order of their ends."""
