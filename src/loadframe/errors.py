@@ -7,6 +7,7 @@
     │   ├── TargetError          the target will not start, died, or refuses a level
     │   │   └── NotRecovered     it answered before a load, and goes on to refuse after it
     │   ├── WorkloadError        the load driver failed
+    │   │   └── TooFewRequests   no window had enough requests in it to decide anything
     │   ├── CageError            the machine will not grant the hardware asked for
     │   ├── ChangeError          a setting of the machine, or of an attached server, that cannot be changed or put back
     │   ├── RunError             a run folder that cannot be written or read
@@ -25,6 +26,8 @@ once, in the adapter that calls the third party.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from loadframe.masking import masked
 
@@ -87,6 +90,14 @@ class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
 
 class WorkloadError(UserError):
     """The load driver failed."""
+
+
+class TooFewRequests(WorkloadError):  # noqa: N818 - too few there were
+    """In no window enough happened to decide anything. needed_s: by level, how long a window would have to be."""
+
+    def __init__(self, fact: str, *, remedy: str, needed_s: Mapping[float, float]) -> None:
+        super().__init__(fact, remedy=remedy)
+        self.needed_s = needed_s
 
 
 class CageError(UserError):

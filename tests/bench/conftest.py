@@ -84,6 +84,10 @@ class SimulatedBench:
     needs_s: Callable[[str, float], float] = lambda treatment, level: 0.0
     """The warm-up after which a treatment has settled at a level; `lacks` of the throughput is missing before."""
     lacks: float = 0.2
+    needs_window_s: Callable[[str, float], float] = lambda treatment, level: 0.0
+    """The shortest window in which enough happens; in another one nothing ends."""
+    windows_s: list[tuple[float, float]] = field(default_factory=list)
+    """Level and window of each step, in order."""
     p95_ms: Callable[[TargetState, float], float] = lambda state, level: 2.0
     asked: list[tuple[str, float, float]] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
@@ -196,11 +200,15 @@ class SimulatedBench:
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
         cold = warmup_s < self.needs_s(treatment, level)
-        self.clock.now_s += warmup_s
+        window_s = self.study.measure.window if window_s is None else window_s
+        needed_s = self.needs_window_s(treatment, level)
+        few = window_s < needed_s
+        self.clock.now_s += warmup_s + window_s - self.study.measure.window
+        self.windows_s.append((level, window_s))
         self.asked.append((treatment, level, warmup_s))
         return self.make_step(
             level,
-            (1 - self.lacks) * throughput if cold else throughput,
+            0.0 if few else (1 - self.lacks) * throughput if cold else throughput,
             metrics,
             number=self.random.randrange(10**9),
             round=round_number,
@@ -208,7 +216,8 @@ class SimulatedBench:
             purpose=purpose,
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
-            flags=(*self.flags, "not-settled") if cold else self.flags,
+            flags=(*self.flags, *(["not-settled"] if cold else []), *(["too-few"] if few else [])),
+            needed_s=needed_s if few else 0.0,
             ended_s=1.2 + warmup_s,
             window_start_s=0.2 + warmup_s,
             window_end_s=1.2 + warmup_s,

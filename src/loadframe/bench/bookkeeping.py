@@ -14,9 +14,10 @@ from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
-from loadframe.model import DISTURBED, Purpose, Remedy, Step, TargetState
-from loadframe.progress import Progress
+from loadframe.model import DISTURBED, TOO_FEW, Purpose, Remedy, Step, TargetState
+from loadframe.progress import Progress, counted
 from loadframe.runs.progress_log import Told
+from loadframe.units import show
 
 ERROR = 0.05
 """Of an investigation: that any remedy without effect is proven to help, whatever the number of them."""
@@ -24,6 +25,12 @@ FEWEST_BLOCKS = 2
 """Below two blocks there is no interval."""
 WASH_SHARE = 0.5
 """Of the study's window: the step that is left out after a change of treatment."""
+LONGER = 1.25
+"""A window that was too short is made this much longer than it needed: the next one has fewer requests by chance."""
+MOST_LONGER = 3
+"""A step is taken again with a longer window so often at most."""
+OVERDRAWN = 2.0
+"""No window is made longer, and no step of a sweep begins, when this many times the budget is spent."""
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything does not help."""
@@ -80,6 +87,7 @@ class Bookkeeping:
     washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
     elsewhere: TakesBlocks | None = None
+    _windows_s: dict[float, float] = field(default_factory=dict)
 
     @property
     def blocks_at_once(self) -> int:
@@ -104,12 +112,10 @@ class Bookkeeping:
     def take(self, **asked: Unpack[StepAsked]) -> Step:
         """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
         not ended. The one before stays in the run."""
-        started = self.budget.clock()
-        level = asked["level"]
+        level, started = asked["level"], self.budget.clock()
         self._wash_out(asked["treatment"], level, sizing=asked.get("purpose") == "sizing")
         asked["warmup_s"] = self.settling.warmup_s(level)
-        step = self._measure(**asked)
-        self.budget.note_step(level, self.budget.clock() - started)
+        step = self.once(self.budget.clock() - started, **asked)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
             self.repeated += 1
@@ -139,12 +145,30 @@ class Bookkeeping:
     def _has_room(self) -> bool:
         return self.warms or self.budget.left_s() >= self.remedy_s(self.bench.study.measure.blocks.max)
 
-    def once(self, **asked: Unpack[StepAsked]) -> Step:
-        """A step, noted in the budget and shown."""
-        started = self.budget.clock()
-        step = self._measure(**asked)
-        self.budget.note_step(asked["level"], self.budget.clock() - started)
-        return step
+    def once(self, washed_s: float = 0.0, **asked: Unpack[StepAsked]) -> Step:
+        """A step, noted in the budget and shown; again with a longer window where too little happened in it, as far as
+        the budget goes. The longer window is for all steps that follow at the level, so that what is compared has the
+        same; the step before stays in the run, and counts for nothing. washed_s: what it cost before."""
+        level = asked["level"]
+        for again in itertools.count(1):
+            if level in self._windows_s:
+                asked["window_s"] = max(asked.get("window_s") or 0.0, self._windows_s[level])
+            started = self.budget.clock()
+            step = self._measure(**asked)
+            longer_s = LONGER * step.needed_s
+            if TOO_FEW not in step.flags or again > MOST_LONGER or not self._lasts(longer_s):
+                self.budget.note_step(level, washed_s + self.budget.clock() - started)
+                return step
+            self._windows_s[level] = longer_s
+            self.progress.say(
+                f"at {level:g}, {counted(step.requests + step.errors, 'request')} ended in the window: measuring again "
+                f"with one of {show(longer_s, 's')}"
+            )
+        raise AssertionError
+
+    def _lasts(self, window_s: float) -> bool:
+        """Whether a window can be so long."""
+        return self.budget.spent_s() + window_s <= OVERDRAWN * self.budget.total_s
 
     def _measure(self, **asked: Unpack[StepAsked]) -> Step:
         seconds = duration_s(self.bench.study.measure, asked.get("window_s"), asked.get("warmup_s", 0.0))

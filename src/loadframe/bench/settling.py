@@ -10,7 +10,7 @@ from statistics import fmean
 
 from loadframe.analysis.settling import unsettled
 from loadframe.bench.budget import Budget
-from loadframe.model import UNSETTLED, Step, Verdict
+from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
 
 LONGER = 4.0
 """The length of the next warm-up over that of the whole step whose warm-up had not ended."""
@@ -92,15 +92,28 @@ def refused(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def settled(steps: Sequence[Step]) -> list[Step]:
-    """The steps without those of levels at which a warm-up had not ended; all of them where no level is left."""
-    out = refused(steps)
+    """The steps without those of levels at which a window had too little in it, or a warm-up had not ended; all of them
+    where no level is left."""
+    out = {*sparse(steps), *refused(steps)}
     return [step for step in steps if step.level not in out] or list(steps)
+
+
+def sparse(steps: Sequence[Step]) -> tuple[float, ...]:
+    """The levels at which too little happened in a window."""
+    return tuple(sorted({step.level for step in steps if TOO_FEW in step.flags}))
 
 
 def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """A verdict of the treatment `after` against `before` on these steps' settled levels: it says what was left out.
     Where no level is left it decides nothing, unless it was the better side's warm-up alone that had not ended: while
     its throughput rises, it is better by more than that."""
+    if few := sparse(steps):
+        at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
+        steps = [step for step in steps if step.level not in few]
+        if not steps:
+            method = f"{verdict.method}; nothing is decided: {at}"
+            return replace(verdict, decision="no-proven-difference", method=method)
+        verdict = replace(verdict, method=f"{verdict.method}; left out: {at}")
     out = refused(steps)
     if not out:
         return verdict

@@ -9,7 +9,7 @@ from loadframe.bench import registered
 from loadframe.errors import RunError, UserError
 from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
-from loadframe.experiments.sweep import curve_of
+from loadframe.experiments.sweep import check_enough, curve_of
 from loadframe.experiments.writing import partial, quality_from, write_down
 from loadframe.model import Capacity, Curve, Investigation, Ladder, RunQuality, Step, Tuning
 from loadframe.runs.folder import RunFolder
@@ -63,7 +63,7 @@ def measured_capacity(run: RunFolder) -> Capacity | None:
 def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
     """The curve of every treatment of a run, computed again from its steps; under another objective than its study's
     where one is given. RunError where there are no steps."""
-    steps = [step for step in run.steps() if step.counts]
+    steps = [step for step in run.steps() if step.purpose != "warming"]
     _check_steps(run, steps)
     if not steps:
         raise RunError(
@@ -73,7 +73,9 @@ def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dic
     if within_latency_p95_ms is not None:
         declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
     study = validate(declared, name=str(run.place("study.json")))
-    treatments = sorted({step.treatment for step in steps}, key=lambda name: (len(name), name))
+    for treatment in (states := {step.treatment for step in steps}):
+        check_enough(steps, treatment)
+    treatments = sorted(states, key=lambda name: (len(name), name))
     return {name: curve_of(steps, study, name) for name in treatments}
 
 

@@ -12,6 +12,7 @@ from loadframe.errors import StudyError, TargetError, UserError, WorkloadError
 from loadframe.model import (
     DISTURBED,
     OPEN_LOOP_AXES,
+    TOO_FEW,
     Capacity,
     CapacityObjective,
     CapacityTrial,
@@ -124,6 +125,8 @@ class _Finder:
                 raise
             return self._failed(proposal, error)
         trial = self._trial(step, proposal)
+        if TOO_FEW in step.flags and trial.counted:
+            return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
         if trial.met and trial.counted:
             self.met.append(step)
         if trial.met or proposal.recovery or not DISTURBED.intersection(step.flags):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -10,9 +10,10 @@ from loadframe.analysis import curve as curves
 from loadframe.analysis import search, time_units
 from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.undisturbed import undisturbed
-from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
+from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
-from loadframe.model import CLIENT_AXES, Curve, Step, by_block
+from loadframe.errors import TooFewRequests
+from loadframe.model import CLIENT_AXES, OUT_OF_BALANCE, TOO_FEW, Curve, Step, by_block
 from loadframe.progress import counted
 from loadframe.study import Study
 from loadframe.units import show
@@ -22,16 +23,14 @@ RESOLUTION = 0.15
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
 """More blocks than the least are measured only while a sweep uses less than this share of what was left."""
-OVERDRAWN = 2.0
-"""No step of a sweep begins when this many times the budget is spent, and as many times what its fewest blocks should
-take: a target that takes a minute to serve again after each step would be measured for a quarter of an hour."""
 FEWEST_LEVELS = 2
 """Of a curve that ends there."""
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
     """The curve of one treatment among these steps, from those that count (analysis/undisturbed.py)."""
-    mine = [step for step in steps if step.treatment == treatment and step.counts]
+    taken = _taken(steps, treatment)
+    mine = [step for step in taken if step.counts] or taken  # of a change that made it so slow: it is not kept
     counting = undisturbed(mine)
     samples = [
         curves.LevelSample(
@@ -51,7 +50,7 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
-    told = (*_driver_warnings(mine), *time_units.warnings(mine))
+    told = (*_window_warnings(taken), *_driver_warnings(mine), *time_units.warnings(mine))
     climbing = unsettled(counting)
     return replace(
         fitted,
@@ -59,6 +58,51 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
         warnings=(*fitted.warnings, *told, *_unsettled_warning(climbing)),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
+
+
+def _taken(steps: Iterable[Step], treatment: str) -> list[Step]:
+    return [step for step in steps if step.treatment == treatment and step.purpose != "warming"]
+
+
+def check_enough(steps: Sequence[Step], treatment: str) -> None:
+    """TooFewRequests where no window of a treatment decides anything."""
+    steps = _taken(steps, treatment)
+    if not steps or any(step.counts for step in steps):
+        return
+    needed_s = {step.level: step.needed_s for step in sorted(steps, key=lambda step: step.level)}
+    budget_s = LONGER * FEWEST_BLOCKS * sum(needed_s.values())
+    windows = "; ".join(f"{show(needed, 's')} at {level:g}" for level, needed in needed_s.items())
+    raise TooFewRequests(
+        f"too-few: no window had 20 requests and 5 response times in it. It would have to be {windows}",
+        remedy=f"Give measure.budget {show(budget_s, 's')} at least: windows are made longer as far as it goes.",
+        needed_s=needed_s,
+    )
+
+
+def _window_warnings(steps: Sequence[Step]) -> list[str]:
+    """In words, the levels of which no window decides anything, and those without a response time."""
+    counting = [step for step in steps if step.counts]
+    few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags}
+    few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
+    known = {step.level for step in counting if OUT_OF_BALANCE not in step.flags}
+    unknown = sorted({step.level for step in counting} - known)
+    found = []
+    if few:
+        found.append(
+            f"too-few: at {_listed(few)} no window had 20 requests and 5 response times in it: not part of the curve; "
+            f"a window of {show(max(few.values()), 's')} would have: give measure.budget more time"
+        )
+    if unknown:
+        found.append(
+            f"out-of-balance: at {_listed(unknown)} throughput times response time differed from the requests in "
+            "flight by more than 20 %, so no response time is shown: requests came and went at other rates, or the "
+            "driver's times are wrong"
+        )
+    return found
+
+
+def _listed(levels: Iterable[float]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)
 
 
 def _driver_warnings(steps: Sequence[Step]) -> list[str]:
@@ -75,17 +119,16 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
     for flag, words in said.items():
         often = [one for one in levels if mean(flag in step.flags for step in steps if step.level == one) > MOST_STEPS]
         if often:
-            found.append(words.format(", ".join(f"{level:g}" for level in often)))
+            found.append(words.format(_listed(often)))
     return found
 
 
 def _unsettled_warning(levels: Sequence[float]) -> list[str]:
     if not levels:
         return []
-    where = ", ".join(f"{level:g}" for level in levels)
     return [
-        f"not-settled: at {where} the warm-up had not ended, so the throughput there is higher than these numbers, and "
-        "nothing is proved there; give measure.warmup, measure.window or measure.budget more time"
+        f"not-settled: at {_listed(levels)} the warm-up had not ended, so the throughput there is higher than these "
+        "numbers, and nothing is proved there; give measure.warmup, measure.window or measure.budget more time"
     ]
 
 
@@ -94,7 +137,7 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
 
     At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
     interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection. All but the first two
-    blocks leave enough time to prove a remedy.
+    blocks leave enough time to prove a remedy. TooFewRequests where no window decides anything.
     """
     study = book.bench.study
     levels = list(study.levels)
@@ -124,6 +167,7 @@ def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
             )
             break
         measure_block(book, treatment, levels, block, round_number=round_number)
+    check_enough(book.steps, treatment)
     _settle(book, treatment, round_number)
     return _bisect(book, treatment, round_number, _curve(book, treatment))
 
@@ -166,13 +210,13 @@ def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
     least_s = book.budget.guessed_s(FEWEST_BLOCKS * len(book.bench.study.levels))
     if book.budget.spent_s() < OVERDRAWN * max(book.budget.total_s, least_s):
         return False
-    return len({step.level for step in book.of(treatment)}) >= FEWEST_LEVELS
+    return len({step.level for step in _taken(book.steps, treatment)}) >= FEWEST_LEVELS
 
 
 def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) -> Curve:
     least, most = book.bench.study.measure.blocks.min, book.bench.study.measure.blocks.max
     while (probe := search.next_probe(curve, integer=True, resolution=RESOLUTION)) is not None:
-        if probe in {step.level for step in book.of(treatment)}:
+        if probe in {step.level for step in _taken(book.steps, treatment)}:
             break
         if not book.budget.affords([probe] * least, book.remedy_s(most)):
             break

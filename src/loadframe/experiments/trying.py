@@ -74,7 +74,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         deciding=tuple(step.number for step in steps),
     )
     seen = examine(
-        book.of(name),
+        book.of(name) or [step for step in steps if step.treatment == name],
         number=one.number,
         treatment=name,
         state=applied.state,

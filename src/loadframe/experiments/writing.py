@@ -39,7 +39,7 @@ def write_down(
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     study = run.declared()
     counting = [step for step in run.steps() if step.counts]
-    rounds = with_hosts(_from_all_steps(rounds, counting, study), run)
+    rounds = with_hosts(_from_all_steps(rounds, run.steps(), study), run)
     limits = [(one.number, limit) for one in rounds for limit in one.limits]
     end = finish(run, limits)
     last, stop = rounds[-1], run.stop()
@@ -159,7 +159,12 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in whole for limit in one.limits} | resource_table.metrics()
     return [
-        replace(one, footprint=footprint([step for step in steps if step.treatment == one.treatment], sorted(shown)))
+        replace(
+            one,
+            footprint=footprint(
+                [step for step in steps if step.treatment == one.treatment and step.counts], sorted(shown)
+            ),
+        )
         for one in whole
     ]
 
@@ -169,7 +174,7 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int
     the trials gave them; of each the evidence is that of all steps, where they still show it. deciding: the numbers of
     steps of which the curve has nothing, as they decided what is kept and fresh ones followed."""
     again = examine(
-        steps,
+        [step for step in steps if step.counts],
         number=one.number,
         treatment=one.treatment,
         state=one.state,
