@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
+from loadframe.model import UNFINISHED
 from loadframe.workloads import driving, together
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
-from loadframe.workloads.request_log import RECORD
+from loadframe.workloads.request_log import RECORD, Requests
 from waiting import await_that
 
 
@@ -36,6 +39,46 @@ def test_an_overdue_driver_is_ended_and_what_it_logged_counts(tmp_path: Path) ->
     requests = driver.requests()
     assert len(requests) == 1
     assert (requests.end_s[0], requests.latency_ms[0], requests.waiting_ms[0]) == (1.0, 2.0, 0.5)
+
+
+def killed(folder: Path, *, logged: list[list[tuple[float, float]]], **more: Any) -> Requests:
+    """Of a driver that is ended now; logged: begin and end of the requests of each of its users."""
+    logs = [folder / f"requests-{number}.log" for number in range(len(logged))]
+    for log, times in zip(logs, logged, strict=True):
+        log.write_bytes(b"".join(RECORD.pack(end, 1e3 * (end - begin), 0.0, 0, 0) for begin, end in times))
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], start_new_session=True)
+    driver = ProcessDriver("dummy", [process], logs=logs, printed=[], end_s=None, **more)
+    driver.kill()
+    return driver.requests()
+
+
+def test_what_was_in_flight_as_a_driver_was_ended_is_counted_with_its_age(tmp_path: Path) -> None:
+    """Users without a pause from `at` on: one was at work until the load's end, one hangs, one never was served."""
+    at = time.monotonic() - 10
+    logged = [[(at, at + 0.5), (at + 0.5, at + 2.1)], [(at, at + 0.25)], []]
+    found = killed(tmp_path, logged=logged, duration_s=2.0, one_each=True)
+    left = found.outcome == UNFINISHED
+    assert sorted((found.end_s - found.latency_ms / 1000)[left]) == pytest.approx([at, at + 0.25], abs=1e-3)
+    assert found.end_s[left].min() > at + 10
+    assert (found.outcome == 0).sum() == 3
+    assert (killed(tmp_path, logged=logged, duration_s=2.0).outcome == 0).all(), "who pauses may have none in flight"
+
+
+def test_in_an_open_loop_what_has_not_been_answered_counts_from_when_it_was_due(tmp_path: Path) -> None:
+    at = time.monotonic() - 1
+    due = at + np.array([0.0, 0.1, 0.2, 0.3, 3600.0])
+    found = killed(tmp_path, logged=[[(at, at + 0.4)], [(at + 0.2, at + 0.5)]], arrivals=due, duration_s=2.0)
+    left = found.outcome == UNFINISHED
+    assert (found.end_s - found.latency_ms / 1000)[left] == pytest.approx(at + np.array([0.1, 0.3]), abs=1e-3)
+
+
+def test_a_closed_loop_is_waited_for_as_long_as_its_load_took(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
+    over_s = time.monotonic() - 2 * GRACE_S
+    driver = ProcessDriver("dummy", [process], logs=[], printed=[], end_s=over_s, duration_s=1000.0)
+    assert driver.running()
+    driver.arrivals = np.array([over_s])
+    assert not driver.running(), "an open loop has as many in flight as it fell behind"
 
 
 def stopped(script: str) -> subprocess.Popen[bytes]:

@@ -14,6 +14,8 @@ typedef struct __attribute__((packed)) {
 ]]
 
 local CLOCK_MONOTONIC = 1
+-- A driver that is killed loses no more of its log.
+local FLUSH_EVERY_S = 0.1
 
 local driver = {}
 
@@ -50,7 +52,7 @@ end
 function driver.open_log(path, watched)
     local file = driver.open_records(path, watched)
     local record = ffi.new("loadframe_request")
-    local log = {}
+    local log, flushed_s = {}, 0
 
     function log.add(operation, start_s, outcome)
         record.end_s = driver.now_s()
@@ -59,6 +61,10 @@ function driver.open_log(path, watched)
         record.operation = operation
         record.outcome = outcome
         file:write(ffi.string(record, 24))
+        if record.end_s - flushed_s > FLUSH_EVERY_S then
+            file:flush()
+            flushed_s = record.end_s
+        end
         return record.end_s
     end
 

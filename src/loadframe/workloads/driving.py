@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""How long after its time a driver may still work on its last request before it is ended."""
+"""How long after its time a driver may still work on its last requests before it is ended; in a closed loop for as long
+as its load took where that is more: a request that takes longer than a short step is waited for."""
+PAUSE_S = 0.1
+"""A user whose last request ended this much before the load's end has another one in flight: users back off for less,
+and logs are flushed as often."""
 LOOK_EVERY_S = 2.0
 """How often it is looked whether a program that is waited for was stopped."""
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
@@ -40,6 +44,8 @@ class ProcessDriver:
     they logged until then counts. None: they run until their work is done. arrivals: when each request should begin, in
     rising order (CLOCK_MONOTONIC, s); None for a closed loop. sizes: beside each log the bytes of each answer (uint64,
     in the order of the log); none where they are not counted. stages: files with statistics of a pipeline's stages.
+    duration_s: of the load, from its first request on; None where that is not known. one_each: each log is of one user
+    of a closed loop, who does not pause.
     """
 
     name: str
@@ -51,7 +57,10 @@ class ProcessDriver:
     arrivals: NDArray[np.float64] | None = None
     sizes: Sequence[Path] = ()
     stages: Sequence[Path] = ()
+    duration_s: float | None = None
+    one_each: bool = False
     _killed: bool = field(default=False, init=False)
+    _killed_s: float = field(default=0.0, init=False)
     _failed: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _stopped: str = field(default="", init=False)
 
@@ -70,10 +79,14 @@ class ProcessDriver:
             return False
         if self._failed is not None:
             self._end()
-        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S:
+        elif self.end_s is not None and time.monotonic() > self.end_s + self._grace_s:
             self._stopped = told(self.pids())
             self.kill()
         return bool(self.pids())
+
+    @property
+    def _grace_s(self) -> float:
+        return GRACE_S if self.arrivals is not None else max(GRACE_S, self.duration_s or 0.0)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end of all processes, at most timeout_s; True if they have ended."""
@@ -123,6 +136,8 @@ class ProcessDriver:
                 remedy=f"What it did until then does not count as a measurement. {STOPPED_REMEDY}",
             )
         requests = self._read()
+        if self._killed and len(requests):
+            requests = requests.with_unfinished(self._unfinished_since(requests), self._killed_s)
         in_vain = not (requests.outcome == 0).any() and self._complained()
         if (in_vain or not len(requests)) and not self._killed:
             raise self._failure(f"The driver {self.name} ended without a single successful request.")
@@ -132,10 +147,31 @@ class ProcessDriver:
         """What the logs say."""
         return request_log.read(self.logs)
 
+    def _unfinished_since(self, requests: Requests) -> NDArray[np.float64]:
+        """When what was in flight as the load was ended had begun, as far as that is known."""
+        import numpy as np
+
+        begun_s = requests.end_s - requests.latency_ms / 1000.0
+        if self.arrivals is not None:
+            # A latency of an hour is known to a millisecond, and arrivals lie apart as they were drawn.
+            due = self.arrivals[self.arrivals <= self._killed_s]
+            if len(due) <= len(begun_s):
+                return due[:0]
+            after = np.searchsorted(due, begun_s).clip(1, len(due) - 1)
+            nearer = begun_s - due[after - 1] < due[after] - begun_s
+            return np.delete(due, np.where(nearer, after - 1, after))
+        if not self.one_each or self.duration_s is None:
+            return np.empty(0)
+        first_s = float(begun_s.min())
+        ends = (request_log.read([log]).end_s for log in self.logs)
+        last_s = np.array([each[-1] if len(each) else first_s for each in ends])
+        return last_s[last_s < min(first_s + self.duration_s, self._killed_s) - PAUSE_S]
+
     def kill(self) -> None:
         """End it at once, with all that it started."""
         self._note_failure()
-        self._killed = self._killed or bool(self.pids())
+        if not self._killed and self.pids():
+            self._killed, self._killed_s = True, time.monotonic()
         self._end()
 
     def _end(self) -> None:

@@ -108,7 +108,8 @@ def start(
     for path in (*logs, *sizes, folder / "ended"):
         path.unlink(missing_ok=True)
     # All seconds are the script's business; wrk's own are the end of one that hangs.
-    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + GRACE_S)
+    grace_s = max(GRACE_S, duration_s)
+    most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + grace_s)
     # wrk has room for three descriptors per connection (ae.c; events of others are lost without a word), and a thread
     # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
     room = 2 * connections - 1
@@ -139,7 +140,10 @@ def start(
         except BaseException:  # it waits for its requests, and would for ever
             ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=None).kill()
             raise
-    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes)
+    return ProcessDriver(
+        name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes,
+        duration_s=duration_s, one_each=rate is None and plan.think is None and plan.order != "walk",
+    )  # fmt: skip
 
 
 def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, block: int | None) -> list[str]:

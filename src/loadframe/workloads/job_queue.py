@@ -82,7 +82,7 @@ class JobQueue(Common[JobQueueOptions]):
         """Start `level` workers, wait until each has opened the file, and let them begin at one instant."""
         folder = folder.resolve()
         workers = [self._worker(endpoint, number, folder, duration_s) for number in range(self.check_level(level))]
-        return start_together(self.kind, workers, self.allowance, duration_s)
+        return start_together(self.kind, workers, self.allowance, duration_s, one_each=True)
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Nothing: SQLite rolls back what a killed worker left, and set_level empties the queue."""

@@ -19,7 +19,7 @@ from loadframe.workloads.request_log import RECORD
 
 SUBMIT, CLAIM, COMPLETE = range(3)
 DONE, BUSY = 0, 1
-FLUSH_EVERY_S = 0.5
+FLUSH_EVERY_S = 0.1
 OPENING_TIMEOUT_S = 10.0
 FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 0.001, 0.05
 

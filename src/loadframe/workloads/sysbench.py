@@ -89,7 +89,10 @@ def start_script(
             await_ready(process, logs)
             arrivals = open_loop(to_come, rate, beginning.instant_s(HEAD_START_S), duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
-    return ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals)
+    return ProcessDriver(
+        name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, duration_s=duration_s,
+        one_each=rate is None,
+    )  # fmt: skip
 
 
 def run_script(

@@ -42,10 +42,11 @@ def start_together(
     duration_s: float | None,
     *,
     once_ready: Callable[[], object] = lambda: None,
+    one_each: bool = False,
 ) -> ProcessDriver:
     """Start all of them and let them begin at one instant. duration_s: None where they end when their work is done.
-    once_ready: called when all of them are, before they begin. WorkloadError where one ends first, or takes too
-    long."""
+    once_ready: called when all of them are, before they begin. one_each: see ProcessDriver. WorkloadError where one
+    ends first, or takes too long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -61,7 +62,10 @@ def start_together(
         ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
         raise
     end_s = None if duration_s is None else start_s + duration_s
-    return ProcessDriver(name, processes, logs=logs, printed=printed, end_s=end_s)
+    asked_s = duration_s if one_each else None
+    return ProcessDriver(
+        name, processes, logs=logs, printed=printed, end_s=end_s, duration_s=asked_s, one_each=one_each
+    )  # fmt: skip
 
 
 def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
