@@ -101,7 +101,8 @@ class _InFlight:
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
-        return np.repeat(self.latency_ms, np.diff(np.clip(down, min(count, 1), count), prepend=0)[::-1])
+        times: NDArray[np.int64] = np.diff(down.clip(min(count, 1), count), prepend=0)
+        return np.repeat(self.latency_ms, times[::-1])
 
 
 def summarise(
