@@ -9,6 +9,7 @@ import pytest
 from loadframe.analysis.comparison import verdict
 from loadframe.diagnosis import conclusion
 from loadframe.model import (
+    Change,
     Curve,
     CurvePoint,
     Evidence,
@@ -98,46 +99,64 @@ def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
     assert conclusion.outcome(rounds, interrupted=True).kind == "interrupted"
 
 
-def test_next_comes_what_grows_with_the_load_and_runs_out_first() -> None:
-    last = one_round(findings=(finding("cpu.saturated"),), limits=(limit("far", 900), limit("near", 300)), growth=0.5)
-    found = conclusion.next_limit(last)
+def test_next_is_first_a_cause_that_is_open_in_the_last_state() -> None:
+    """Seen: "about 22 workers, give the target more CPUs", of a state of which one writer held the lock from 2 on."""
+    last = one_round(findings=(finding("lock.writer"),), limits=(limit("process.cpus", 8),), growth=0.5)
+    found = conclusion.next_limit([last])
     assert found is not None
-    assert (found.id, found.load) == ("near", 300)
+    assert (found.id, found.load) == ("lock.writer", 2)
+    settled = replace(
+        last, tried=(replace(trial("wal", 8.0), remedy=Remedy("wal", "wal", ("lock.writer",), (), Price())),)
+    )
+    found = conclusion.next_limit([settled])
+    assert found is not None and found.id == "process.cpus", "the change that was kept is for it"
+    refuted = replace(last, findings=(replace(finding("lock.writer"), status="refuted"),))
+    found = conclusion.next_limit([refuted])
+    assert found is not None and found.id == "process.cpus"
 
 
-def test_a_limit_that_is_full_at_the_bend_comes_before_one_that_would_be_full_far_above() -> None:
-    limits = (limit("process.cpus", 24), limit("cpu.saturated", 2))
-    found = conclusion.next_limit(one_round(limits=limits, knee=2.0, growth=0.5))
+def test_then_what_a_line_fills_first_at_most_at_twice_the_highest_load() -> None:
+    found = conclusion.next_limit([one_round(limits=(limit("far", 8), limit("near", 6)), growth=0.5)])
+    assert found is not None
+    assert (found.id, found.load) == ("near", 6)
+    assert conclusion.next_limit([one_round(limits=(limit("far", 9),), growth=0.5)]) is None
+
+
+def test_a_limit_that_is_full_at_the_bend_comes_before_one_that_would_be_full_above() -> None:
+    limits = (limit("process.cpus", 7), limit("cpu.saturated", 2))
+    found = conclusion.next_limit([one_round(limits=limits, knee=2.0, growth=0.5)])
     assert found is not None
     assert (found.id, found.load) == ("cpu.saturated", 2)
-    assert "no change has proved that it limits" in found.because
     for other in (one_round(limits=limits, growth=0.5), one_round(limits=limits, knee=3.5, growth=0.5)):
-        found = conclusion.next_limit(other)
+        found = conclusion.next_limit([other])
         assert found is not None
         assert found.id == "process.cpus", "full, and nothing bends there"
 
 
-def test_where_throughput_does_not_grow_what_caps_it_comes_before_what_would_fill_up() -> None:
-    """At 300 nothing more will be asked of it than now."""
-    found = conclusion.next_limit(one_round(findings=(finding("lock.writer"),), limits=(limit("near", 300),)))
+def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
+    raised = replace(limit("cache.size", 400), configured=2000.0, ceiling=2000.0)
+    kept = trial("raise", 4.0)
+    kept = replace(kept, remedy=replace(kept.remedy, changes=(Change("server", "cache_size", 64, 2000),)))
+    found = conclusion.next_limit([one_round(kept), one_round(limits=(raised, limit("memory", 7)), growth=0.5)])
+    assert found is not None and found.id == "memory", "a line fills it before"
+    found = conclusion.next_limit([one_round(kept), one_round(limits=(raised, limit("memory", 700)), growth=0.5)])
     assert found is not None
-    assert (found.id, found.load) == ("lock.writer", 2)
-    assert "about the same at every level" in found.because
-    assert "lowest" not in found.because, "its own load is told beside it, and may be a higher one"
+    assert (found.id, found.load) == ("cache.size", None), "400 is a hundred times what was tested"
+    assert conclusion.next_limit([one_round(limits=(raised,), growth=0.5)]) is None
 
 
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:
-    last = one_round(limits=(limit("pipeline.APPLY.queue", 300), limit("pipeline.APPLY", 900)))
-    found = conclusion.next_limit(last)
+    last = one_round(limits=(limit("pipeline.APPLY.queue", 6), limit("pipeline.APPLY", 7)))
+    found = conclusion.next_limit([last])
     assert found is not None
     assert found.id == "pipeline.APPLY"
 
 
 def test_with_nothing_growing_next_is_what_caps_the_throughput() -> None:
-    found = conclusion.next_limit(one_round(findings=(finding("lock.writer"),)))
+    found = conclusion.next_limit([one_round(findings=(finding("lock.writer"),))])
     assert found is not None
     assert found.id == "lock.writer"
-    assert conclusion.next_limit(one_round()) is None
+    assert conclusion.next_limit([one_round()]) is None
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_it_is_no_next_limit(make_step: StepMaker) -> None:
     steps = served(make_step, per_request=1e-3)
     curve = curve_of(steps)
     findings, _ = diagnose(look(curve, steps), [], operational(seen(steps)))
-    assert conclusion.next_limit(Round(1, "A", TargetState(), {}, curve, (), findings, (), ())) is None
+    assert conclusion.next_limit([Round(1, "A", TargetState(), {}, curve, (), findings, (), ())]) is None
 
 
 def test_time_is_named_where_it_explains_more(make_step: StepMaker) -> None:

@@ -123,7 +123,7 @@ def test_a_study_of_it_has_a_curve_and_says_what_it_cannot_see(site: str, tmp_pa
     assert [point.load for point in found.rounds[0].curve.points] == [1, 2, 4]
     assert all(point.throughput > 0 for point in found.rounds[0].curve.points)
     assert url.UNSEEN in found.warnings
-    assert "no process, no counter" in " ".join(loadframe.render_text(found).split())
+    assert "no process, no counter" in " ".join(loadframe.render_text(found, details=True).split())
     steps = loadframe.open_run(Path(found.run)).steps()
     assert sum(step.errors for step in steps) == 0
     assert not any(name.startswith("target.cpu") for step in steps for name in step.metrics)

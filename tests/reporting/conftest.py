@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.analysis.stacks import Baseline, flame, shares
+from loadframe.diagnosis import conclusion
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import (
     Change,
@@ -349,6 +350,10 @@ def render_farm() -> Investigation:
         outcome=Outcome("gained", "One remedy kept; the next round found nothing more that could be changed."),
         quality=QUALITY,
         warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
+        variants=tuple(
+            replace(one, to_copy=("[mariadbd]", "table_open_cache = 2000"))
+            for one in conclusion.variants((first, second))
+        ),
     )
 
 

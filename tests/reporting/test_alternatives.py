@@ -63,7 +63,7 @@ def test_the_answer_in_words(beside: Investigation) -> None:
     assert "They diverge at 70 active jobs (60 to 90)." in said
     assert "Only in postgres: transactions wait for row locks (" in said
     assert f"Only in mariadb: {beside.rounds[0].findings[0].title} (confirmed)." in said
-    assert said in " ".join(render_text(beside).split())
+    assert said in " ".join(render_text(beside, details=True).split())
 
 
 def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
@@ -78,7 +78,7 @@ def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
         "No difference from mariadb is proven for copy and sham."
     )
     found = alternatives.lead(replace(several, alternatives=several.alternatives[:1]))
-    assert render_text(beside).replace("\n", " ").startswith(f"{found} Of mariadb: ")
+    assert render_text(beside, details=True).replace("\n", " ").startswith(f"{found} Of mariadb: ")
     page = render_page(several)
     assert page.index('id="chart-alternatives"') < page.index('id="chart-proof"') < page.index('id="environment"')
     assert "Alternative: sham</dt><dd>sham 3.1<" in page
@@ -231,7 +231,7 @@ def test_a_cache_that_did_not_come_back_is_told_with_its_error(farm: Investigati
     inv = replace(farm, warm_restarts=(WarmRestart("D", "squid", "a clean stop", 16, 9), lost))
     said = "After a clean stop squid still had 9 of 16 objects. "
     said += "What squid has after SIGKILL is not known: its index is broken."
-    assert said in " ".join(render_text(inv).split())
+    assert said in " ".join(render_text(inv, details=True).split())
     cells = '<td data-label="After a clean stop">9 of 16 objects</td>'
     cells += '<td data-label="After SIGKILL">not known: its index is broken</td>'
     assert cells in render_page(inv)
@@ -253,7 +253,7 @@ def test_times_in_which_nobody_was_answered_are_told_under_the_curve(farm: Inves
     assert said.startswith("No request completed for up to 1,500 ms (mariadb, at ")
     assert f"at {level} active jobs)" in said
     assert said.endswith("the whole machine stalled.")
-    assert said in " ".join(render_text(stalled).split())
+    assert said in " ".join(render_text(stalled, details=True).split())
     assert charts.page_charts(stalled)["stalls"].title == said[:-1]
     assert not quality_words.silence_sentence(with_silence(farm, 1500.0, 10.0)).endswith("still.")
 

@@ -32,7 +32,7 @@ def test_compared_answers_are_in_the_json_the_text_and_the_page(investigation: I
         ],
     }
     assert second["equal"] is False and second["answers"][0]["differences"] == ["only find has a<b"]
-    said = " ".join(render_text(inv, width=10_000).split())
+    said = " ".join(render_text(inv, width=10_000, details=True).split())
     assert "Answers The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568." in said
     assert "entries: the target says 9, du and find 10 (only find has a<b)" in said
     page = render_page(inv)

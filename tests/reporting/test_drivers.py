@@ -39,7 +39,7 @@ def test_what_limits_before_the_target_is_the_answer(
 ) -> None:
     inv = ended(farm, limit)
     assert inv.outcome.kind == kind
-    said = " ".join(render_text(inv).split())
+    said = " ".join(render_text(inv, details=True).split())
     assert said.startswith(first) and then in said
     for finding in inv.rounds[0].findings:
         assert f"Cause {finding.title}" not in said, "what the curve shows is not the target's"
@@ -50,6 +50,6 @@ def test_what_limits_before_the_target_is_the_answer(
 def test_drivers_that_do_not_limit_are_told_and_change_nothing_else(farm: Investigation) -> None:
     told = replace(farm, drivers=beside("target"))
     assert conclusion.outcome(told.rounds, drivers=told.drivers) == conclusion.outcome(told.rounds)
-    said, before = render_text(told), render_text(farm)
+    said, before = render_text(told, details=True), render_text(farm, details=True)
     assert "The drivers do not limit this curve" in " ".join(said.split())
     assert said.splitlines()[0] == before.splitlines()[0]

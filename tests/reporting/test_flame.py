@@ -31,7 +31,7 @@ def text_of(page: str) -> str:
 
 
 def test_page_text_and_json_tell_the_same_shares(profiled: Investigation) -> None:
-    page, text = text_of(render_page(profiled)), " ".join(render_text(profiled).split())
+    page, text = text_of(render_page(profiled)), " ".join(render_text(profiled, details=True).split())
     past = profiled.profiles[2]
     files = next(one for one in past.classes if one.id == "files")
     assert files.share == pytest.approx(290 / 660)
@@ -53,7 +53,7 @@ def test_unnamed_functions_are_counted(profiled: Investigation) -> None:
 
 def test_threads_stand_in_where_perf_is_forbidden(profiled: Investigation) -> None:
     only = replace(profiled, profiles=tuple(one for one in profiled.profiles if one.kind == "threads"))
-    page, text = text_of(render_page(only)), " ".join(render_text(only).split())
+    page, text = text_of(render_page(only)), " ".join(render_text(only, details=True).split())
     assert "Flame graph" not in page
     assert "of 3 threads on average: 2 running or waiting for a CPU, 1 locks" in text
     assert "Threads of the target on average" in page

@@ -30,8 +30,8 @@ def helped(farm: Investigation) -> Investigation:
 
 def test_it_is_said_in_the_answer_the_text_the_page_and_the_record(helped: Investigation) -> None:
     answer = answers.answer(helped)
-    assert "A change for this cause helped, but its mechanism was not observed" in answer
-    text, page = " ".join(render_text(helped, width=100).split()), " ".join(render_page(helped).split())
+    assert "A change for this cause helped, its mechanism was not observed" in answer
+    text, page = " ".join(render_text(helped, width=100, details=True).split()), " ".join(render_page(helped).split())
     for said in (text, page):
         assert finding_words.STATUS["helped"] in said
         assert "requests waiting for that lock, average: 3 before, 3 after" in said
@@ -48,7 +48,7 @@ def test_beside_a_confirmed_cause_it_is_not_stated_as_one(farm: Investigation) -
     inv = with_findings(farm, lock, confirmed)
     assert [finding.id for finding in facts.main_findings(inv)] == [confirmed.id, "lock.writer"]
     assert "one writer" not in answers.answer(inv)
-    assert "Helped" in render_text(inv)
+    assert "Helped" in render_text(inv, details=True)
 
 
 def test_a_cause_that_a_later_state_shows_again_is_suspected_there_not_refuted(farm: Investigation) -> None:
@@ -66,7 +66,7 @@ def test_controls_are_told_with_what_was_left_out(farm: Investigation) -> None:
     worth = Control("without", "more bytes", trial.verdict, True, "with it beside the others more is done")
     tried = replace(trial, controls=(control, worth))
     inv = replace(farm, rounds=(replace(farm.rounds[0], tried=(tried,)), *farm.rounds[1:]))
-    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+    for said in (" ".join(render_text(inv, width=100, details=True).split()), " ".join(render_page(inv).split())):
         assert "too little of the budget was left" in said
         assert "more bytes" in said
     assert investigation_json(inv)["rounds"][0]["tried"][0]["controls"][1]["verdict"]["ratio"] == trial.verdict.ratio
@@ -77,7 +77,7 @@ def test_others_that_took_the_cpu_come_before_what_only_helped(helped: Investiga
     crowded = replace(first, id=OTHERS, status="suspected", title="others take the CPU", mechanism=None)
     found = with_findings(helped, crowded, *helped.rounds[0].findings)
     assert facts.main_findings(found)[0].id == OTHERS
-    assert answers.answer(found).startswith("Work outside the study took the CPU during the measurement")
+    assert answers.answer(found).startswith("Other programs had the CPUs while this was measured")
     confirmed = with_findings(helped, crowded, replace(first, status="confirmed"))
     assert OTHERS not in [finding.id for finding in facts.main_findings(confirmed)]
 
@@ -91,12 +91,12 @@ def test_others_that_came_later_are_not_ruled_out_by_what_was_seen_before(farm: 
     crowded = replace(confirmed, id=OTHERS, status="suspected", title="others take the CPU", ruled_out=())
     first = replace(farm.rounds[0], findings=(confirmed,), ruled_out=confirmed.ruled_out)
     inv = replace(farm, rounds=(first, replace(farm.rounds[1], findings=(crowded,), ruled_out=())))
-    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+    for said in (" ".join(render_text(inv, width=100, details=True).split()), " ".join(render_page(inv).split())):
         assert said.count(FOREIGN) == 1
         assert f"suspected: no change has proved it; before any change, this spoke against it: {FOREIGN}" in said
         assert "6 %" in said
         assert "disk.busy:" not in said, "a name, not an id"
-    assert f"- {OTHERS}: " not in render_text(inv, width=200)
+    assert f"- {OTHERS}: " not in render_text(inv, width=200, details=True)
 
 
 def test_others_of_the_first_state_are_not_ruled_out_by_what_was_seen_after(farm: Investigation) -> None:
@@ -110,6 +110,6 @@ def test_others_of_the_first_state_are_not_ruled_out_by_what_was_seen_after(farm
             replace(last, findings=(helped,), ruled_out=helped.ruled_out),
         ),
     )
-    for said in (" ".join(render_text(inv, width=100).split()), " ".join(render_page(inv).split())):
+    for said in (" ".join(render_text(inv, width=100, details=True).split()), " ".join(render_page(inv).split())):
         assert said.count(FOREIGN) == 1
         assert f"suspected: no change has proved it; in the last state, this spoke against it: {FOREIGN}" in said

@@ -94,15 +94,15 @@ def test_the_answer_comes_first_and_the_next_step_is_there(investigation: Invest
 def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> None:
     """Every sentence of the text that carries a claim stands in the page as well."""
     text = Reader(page).text
-    flat = " ".join(render_text(investigation).split())
-    sentences = [answers.answer(investigation), next_step(investigation).action]
+    flat = " ".join(render_text(investigation, details=True).split())
+    sentences = [*answers.lines(investigation), answers.next_line(investigation), next_step(investigation).action]
     unit = words.axis_unit(investigation)
     sentences += [
         words.state_sentence(one, unit, curve=facts.curve_of(investigation, one))
         for one in (investigation.before, investigation.after)
         if one
     ]
-    sentences += [verdict_words.gain_sentence(investigation.gain, unit)] if investigation.gain else []
+    sentences += [verdict_words.proof_sentence(investigation.gain, unit)] if investigation.gain else []
     sentences += [words.sentence(text) for text in change_words.durability_sentences(investigation)]
     for said in sentences:
         assert said in text
@@ -112,7 +112,7 @@ def test_text_and_page_say_the_same(investigation: Investigation, page: str) -> 
 
 
 def test_a_missing_part_leaves_no_trace(investigation: Investigation, page: str) -> None:
-    for shown in (Reader(page).text, render_text(investigation)):
+    for shown in (Reader(page).text, render_text(investigation, details=True)):
         found = NOT_A_VALUE.search(shown)
         assert not found, shown[max(0, found.start() - 60) : found.end() + 60]
         assert "()" not in shown
@@ -237,9 +237,9 @@ def test_a_forecast_stands_beside_what_came_of_it(foretold: Investigation) -> No
 def test_throughput_is_counted_in_what_the_workload_does(farm: Investigation, foretold: Investigation) -> None:
     """In the page, the text and their charts alike, and in requests where a workload does not say."""
     for one in (farm, foretold):
-        assert "requests/s" in render_page(one) and "requests/s" in render_text(one)
+        assert "requests/s" in render_page(one) and "requests/s" in render_text(one, details=True)
         counted = replace(one, study=replace(one.study, work_unit="entries"))
-        for told in (render_page(counted), render_text(counted)):
+        for told in (render_page(counted), render_text(counted, details=True)):
             assert "entries/s" in told
             assert not re.search("requests(/s| per second)", told, re.IGNORECASE)
 

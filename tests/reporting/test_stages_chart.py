@@ -71,7 +71,7 @@ def test_a_stage_that_tells_no_time_has_its_number_and_no_bar(piped: Callable[[T
 def test_the_page_the_text_and_the_json_say_the_same(piped: Callable[[Told], Investigation]) -> None:
     inv = piped(PIPELINE)
     assert "the workers of DB_APPLY are at work for 97 % of the time" in render_page(inv)
-    text = " ".join(render_text(inv).split())
+    text = " ".join(render_text(inv, details=True).split())
     assert "DB_APPLY: 97 % at work, 0 % blocked, 3 % idle, 10 waiting before it (100 % of its room)" in text
     (told,) = [row for row in investigation_json(inv)["stages"] if row["stage"] == "DB_APPLY" and row["level"] == 320]
     assert (round(told["busy"], 6), told["waiting"], told["state"]) == (0.97, 10, "before")
@@ -93,10 +93,12 @@ def test_it_is_said_what_more_threads_give(
     first = replace(jobs.rounds[0], curve=replace(jobs.rounds[0].curve, enough=LoadInterval(1, 1, 2), more=more))
     study = replace(jobs.study, axis="scanners", axis_unit="processes")
     inv = replace(jobs, study=study, rounds=(first, *jobs.rounds[1:]))
-    assert said in " ".join(render_text(inv).split())
+    assert said in " ".join(render_text(inv, details=True).split())
     assert investigation_json(inv)["more"]["low"] == low
     entries = replace(inv, study=replace(study, axis="entries", axis_unit="entries"))
-    assert investigation_json(entries)["more"] is None and "times what 1 gives" not in render_text(entries)
+    assert investigation_json(entries)["more"] is None and "times what 1 gives" not in render_text(
+        entries, details=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_it_is_said_where_more_threads_stop_helping(
     first = replace(jobs.rounds[0], curve=replace(jobs.rounds[0].curve, enough=enough))
     study = replace(jobs.study, axis="scan_threads", axis_unit="threads")
     inv = replace(jobs, study=study, rounds=(first, *jobs.rounds[1:]))
-    assert said in " ".join(render_text(inv).split())
+    assert said in " ".join(render_text(inv, details=True).split())
     assert said in render_page(inv)
     found = investigation_json(inv)["enough"]
     assert found == (None if enough is None else {"load": enough.load, "low": enough.low, "high": enough.high})

@@ -1,4 +1,4 @@
-"""What a change is worth without choosing a load: peak against peak, capacity, and where the curve bends.
+"""What a change is worth: at each load; and without choosing one, peak against peak, capacity, and the bend.
 
 The ratio at a load depends on which load: past a collapse it grows without bound with the levels that were measured.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loadframe.model import Curve, CurvePoint, LoadInterval, Peak
+from loadframe.model import Curve, CurvePoint, LoadGain, LoadInterval, Peak
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,34 @@ def reach(before: Curve, after: Curve) -> Reach | None:
     one, two = _at_peak(before), _at_peak(after)
     if min(one.throughput, two.throughput) <= 0:
         return None
-    centre = math.log(two.throughput / one.throughput)
-    down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
-    up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
+    ratio, low, high = _ratio(one, two)
     return Reach(
-        ratio=math.exp(centre),
-        low=math.exp(centre - min(down, 700.0)),
-        high=math.exp(min(centre + up, 700.0)),
+        ratio=ratio,
+        low=low,
+        high=high,
         before=before.peak,
         after=after.peak,
         rising=after.shape == "linear" and after.peak.load == after.points[-1].load,
         knee=(before.knee, after.knee),
         capacity=(before.capacity, after.capacity),
     )
+
+
+def at_loads(before: Curve, after: Curve) -> tuple[LoadGain, ...]:
+    """The gain at each load of both curves at which both did something, rising; intervals as those of `reach`."""
+    points = {point.load: point for point in after.points if point.throughput > 0}
+    pairs = [(one, points[one.load]) for one in before.points if one.throughput > 0 and one.load in points]
+    return tuple(
+        LoadGain(one.load, one.throughput, two.throughput, *_ratio(one, two))
+        for one, two in sorted(pairs, key=lambda pair: pair[0].load)
+    )
+
+
+def _ratio(one: CurvePoint, two: CurvePoint) -> tuple[float, float, float]:
+    centre = math.log(two.throughput / one.throughput)
+    down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
+    up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
+    return math.exp(centre), math.exp(centre - min(down, 700.0)), math.exp(min(centre + up, 700.0))
 
 
 def _at_peak(curve: Curve) -> CurvePoint:

@@ -26,6 +26,7 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for example measure.budget=2m."),
 ]
+Details = Annotated[bool, typer.Option("--details", help="Print all of the report as text, not a screen of it.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
@@ -146,12 +147,12 @@ def measured(as_json: bool, measure: Callable[[Progress], Found], *, live: bool 
         return measure(progress)
 
 
-def tell(found: OfARun, as_json: bool) -> None:
-    """What came of a run, for people or programs."""
+def tell(found: OfARun, as_json: bool, *, details: bool = False) -> None:
+    """What came of a run, for people or programs. details: of an investigation, all of it."""
     if as_json:
         emit(document(found), run=found.run)
     else:
-        answer(_text(found), run=found.run)
+        answer(_text(found, details=details), run=found.run)
 
 
 def document(found: OfARun) -> dict[str, Any]:
@@ -167,10 +168,10 @@ def document(found: OfARun) -> dict[str, Any]:
             return loadframe.capacity_json(found)
 
 
-def _text(found: OfARun) -> str:
+def _text(found: OfARun, *, details: bool) -> str:
     match found:
         case Investigation():
-            return loadframe.render_text(found)
+            return loadframe.render_text(found, details=details)
         case Ladder():
             return loadframe.render_ladder(found)
         case Tuning():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, measured, tell
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.live import Live
 
@@ -19,6 +19,7 @@ def investigate(
     runs: Runs = RUNS,
     live: Live = False,
     over: OverFleet = None,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
@@ -31,4 +32,4 @@ def investigate(
                 lambda progress: loadframe.investigate(declared, runs, progress=progress, bench=bench),
                 live=live,
             )
-        tell(found, as_json)
+        tell(found, as_json, details=details)

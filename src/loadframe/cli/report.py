@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, opened, tell
+from loadframe.cli.common import Details, Json, command, opened, tell
 
 
 def report(
@@ -20,6 +20,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write every figure, as SVG and PNG, into this folder.")
     ] = None,
+    details: Details = False,
     as_json: Json = False,
 ) -> None:
     """Write a run's report.html again and print it as text."""
@@ -42,4 +43,4 @@ def report(
         loadframe.write_report(folder, here)
         if figures is not None:
             loadframe.write_figures(here, figures)
-        tell(here, as_json)
+        tell(here, as_json, details=details)

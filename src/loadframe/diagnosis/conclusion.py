@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.analysis import comparison
+from loadframe.analysis.reach import at_loads
 from loadframe.diagnosis.bend import bend_of, explains_bend
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
@@ -16,16 +17,21 @@ from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
+    ChangeRecord,
     Curve,
+    CurvePoint,
     Finding,
     LadderStep,
     Limit,
+    LoadGain,
     NextLimit,
     Outcome,
     Round,
+    SettingValue,
     StateSummary,
     Stop,
     Trial,
+    Variant,
     Verdict,
 )
 from loadframe.model.fleet_step import FleetDrivers
@@ -35,6 +41,53 @@ from loadframe.units import show, show_metric
 def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
     """The trials that were kept, in order."""
     return [trial for one in rounds for trial in one.tried if trial.kept]
+
+
+def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
+    """What is different after these trials: one for each setting that had to be changed, from what was found first."""
+    net: dict[tuple[str, str], ChangeRecord] = {}
+    for trial in kept:
+        for change in trial.remedy.changes:
+            if change.needed:
+                key = (change.layer, change.setting)
+                before = net[key].before if key in net else change.before
+                effective = trial.effective.get(change.setting)
+                net[key] = ChangeRecord(
+                    change.setting, before, change.after, effective, "applied", layer=change.layer, why=change.why
+                )
+    return tuple(net.values())
+
+
+def variants(rounds: Sequence[Round], at: float | None = None) -> tuple[Variant, ...]:
+    """What can be done, the variant that gives nothing up first: the kept changes before each that gives more up, and
+    all of them. at: the load that the study asks about. Empty where nothing was kept, or no load was measured in both
+    states."""
+    kept = [(number, trial) for number, one in enumerate(rounds) for trial in one.tried if trial.kept]
+    ends = [
+        last
+        for last in range(1, len(kept) + 1)
+        if last == len(kept) or kept[last][1].remedy.price.durability is not None
+    ]
+    found = []
+    for end in ends:
+        trials, (number, last) = [trial for _, trial in kept[:end]], kept[end - 1]
+        gains = _gains(rounds, number, last)
+        if not gains:
+            continue
+        given_up = [trial.remedy.price.durability for trial in trials if trial.remedy.price.durability]
+        about = at if at in {one.load for one in gains} else gains[-1].load
+        found.append(Variant(net_changes(trials), gains, about, "; ".join(dict.fromkeys(given_up))))
+    return tuple(found)
+
+
+def _gains(rounds: Sequence[Round], number: int, last: Trial) -> tuple[LoadGain, ...]:
+    """From the first state to that with the last of these changes: its own round's curve, where one was measured; else
+    what its proof gave."""
+    first = rounds[0].curve
+    if number + 1 < len(rounds):
+        return at_loads(first, rounds[number + 1].curve)
+    after = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in last.levels)
+    return at_loads(first, replace(first, points=after))
 
 
 def gain(rounds: Sequence[Round], total: Verdict | None = None) -> Verdict | None:
@@ -68,41 +121,53 @@ def summary(one: Round) -> StateSummary:
     return StateSummary(one.curve.peak, one.curve.knee, bend_of(one))
 
 
-def next_limit(last: Round) -> NextLimit | None:
-    """What gives next, going by the last state measured: the cause of its bend; where its throughput does not grow at
-    all, what caps it; else a limit that is full where the curve bends; else the limit that the growing load exhausts
-    first beyond what was tested (one that was full without a bend did no harm); else what already caps the throughput;
-    None where nothing is in sight."""
-    of_load = [f for f in last.findings if f.status != "refuted" and f.id not in GROWTH]
-    bending = [finding for finding in of_load if _acts_at_bend(finding, last)]
-    if bending:
-        first = bending[0]
-        load = first.reached_at.load if first.reached_at else None
-        return NextLimit(first.id, load, first.title, f"it is there where the last curve bends: {first.explanation}")
-    if of_load and is_flat(last.curve):
-        one = of_load[0]
-        because = f"throughput is about the same at every level: more load only waits longer. {one.explanation}".strip()
-        return NextLimit(one.id, one.reached_at.load if one.reached_at else None, one.title, because)
-    full = [limit for limit in last.limits if not is_queue(limit.id) and _full_at_bend(limit, last.curve)]
-    if full:
-        there = min(full, key=_load)
-        ceiling = show_metric(there.use_metric, there.ceiling)
-        because = (
-            f"its use is at the ceiling of {ceiling} where the last curve bends; no change has proved that it limits"
+FURTHEST = 2.0
+"""Times the highest load tested: what a straight line says of loads beyond is no answer."""
+
+
+def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
+    """What limits next, going by the last state: a cause that is open there, that of its bend first; else a limit that
+    was measured as full where the curve bends; else the setting that a kept change has raised, at its new value; else
+    the limit that a straight line fills first, at most at FURTHEST times the highest load tested. None where nothing is
+    in sight up to there."""
+    last, kept = rounds[-1], kept_trials(rounds)
+    settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
+    open_ = [
+        finding for finding in last.findings if finding.status != "refuted" and finding.id not in settled.union(GROWTH)
+    ]
+    if open_:
+        first = next((finding for finding in open_ if _acts_at_bend(finding, last)), open_[0])
+        return NextLimit(
+            first.id, None if first.reached_at is None else first.reached_at.load, first.title, first.explanation
         )
-        return NextLimit(there.id, _load(there), there.title or there.id, because)
-    highest = last.curve.points[-1].load
-    beyond = (limit for limit in last.limits if highest < _load(limit) < float("inf"))
-    growing = sorted((limit for limit in beyond if not is_queue(limit.id)), key=_load)
-    if growing:
-        first_limit = growing[0]
-        ceiling = show_metric(first_limit.use_metric, first_limit.ceiling)
-        because = f"its use grows with the load and reaches the ceiling of {ceiling} there"
-        return NextLimit(first_limit.id, _load(first_limit), first_limit.title or first_limit.id, because)
-    if of_load:
-        one = of_load[0]
-        return NextLimit(one.id, one.reached_at.load if one.reached_at else None, one.title, one.explanation)
-    return None
+    limits = [limit for limit in last.limits if not is_queue(limit.id)]
+    if full := [limit for limit in limits if _full_at_bend(limit, last.curve)]:
+        return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")
+    furthest = FURTHEST * last.curve.points[-1].load
+    within = sorted((limit for limit in limits if last.curve.points[-1].load < _load(limit) <= furthest), key=_load)
+    raised = [limit for limit in limits if any(_raised_to(limit, trial) for trial in kept)]
+    if raised and not any(_load(limit) < _load(min(raised, key=_load)) for limit in within):
+        return _as_next(min(raised, key=_load), "a change has raised it to {ceiling}", furthest)
+    return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
+
+
+def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
+    """because: with a place for the ceiling. Without a load where that is further than `furthest`."""
+    load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
+    title, because = limit.title or limit.id, because.format(ceiling=ceiling)
+    return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
+
+
+def _raised_to(limit: Limit, trial: Trial) -> bool:
+    """Whether the setting of a limit has the value that a kept change has raised it to."""
+    return limit.configured is not None and any(
+        change.needed and change.after == limit.configured and _less(change.before, change.after)
+        for change in trial.remedy.changes
+    )
+
+
+def _less(before: SettingValue | None, after: SettingValue) -> bool:
+    return isinstance(before, int | float) and isinstance(after, int | float) and before < after
 
 
 def _load(limit: Limit) -> float:

@@ -10,7 +10,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import partial, quality_from, write_down
+from loadframe.experiments.writing import partial, quality_from, renewed, write_down
 from loadframe.model import Capacity, Curve, Investigation, Ladder, RunQuality, Step, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
@@ -34,6 +34,7 @@ def conclude(run: RunFolder) -> Investigation:
     not a single finished step."""
     _check_steps(run, run.steps())
     if (found := run.investigation()) is not None:
+        found = found if found.variants else renewed(found, run.declared())
         return with_latencies(run, found)
     return write_down(run, partial(run), interrupted=not run.closed())
 

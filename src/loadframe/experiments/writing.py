@@ -19,7 +19,19 @@ from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import AnswersCompared, Host, Investigation, Limit, Round, RunQuality, Step, StudySummary, Verdict
+from loadframe.kinds import registry, settings_file
+from loadframe.model import (
+    AnswersCompared,
+    Host,
+    Investigation,
+    Limit,
+    Round,
+    RunQuality,
+    Step,
+    StudySummary,
+    Variant,
+    Verdict,
+)
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import compared_answers, quality_words, resource_table, words
 from loadframe.reporting.json_shapes import investigation_json
@@ -60,7 +72,7 @@ def write_down(
         gain=gain,
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
-        next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(last),
+        next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
         outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
         quality=end.quality,
         warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
@@ -74,6 +86,7 @@ def write_down(
         drivers=drivers,
         fleet_limits=limits_of_fleet(run),
         stop=stop,
+        variants=variants_of(rounds, study),
     )
     run.write_record("investigation.json", "investigation-record", investigation)
     shapes = investigation_json(investigation)
@@ -81,6 +94,21 @@ def write_down(
     run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
     write_report(run, investigation)
     return investigation
+
+
+def renewed(found: Investigation, study: Study) -> Investigation:
+    """An investigation that an earlier version wrote down, with what this one concludes from its rounds."""
+    limit = conclusion.next_limit(found.rounds) if found.rounds and found.next_limit is not None else found.next_limit
+    return replace(found, variants=variants_of(found.rounds, study), next_limit=limit)
+
+
+def variants_of(rounds: Sequence[Round], study: Study) -> tuple[Variant, ...]:
+    """What can be done, as it is typed in; of a kind that is not available here, without that."""
+    row = registry.of_study(study) if study.target.kind in registry.KINDS else None
+    found = conclusion.variants(rounds, study.objective.at)
+    if row is None:
+        return found
+    return tuple(replace(one, to_copy=settings_file.to_copy(row, one.changes)) for one in found)
 
 
 def write_report(run: RunFolder, investigation: Investigation) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loadframe.errors import StudyError
 from loadframe.kinds import registry
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.model import SettingValue
+from loadframe.model import ChangeRecord, SettingValue
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
@@ -24,6 +24,31 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
             )
     lines = (form.line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items())
     return form.file, form.head + "".join(f"{line}\n" for line in lines)
+
+
+OTHER_LAYERS = {
+    "RLIMIT_NOFILE": "LimitNOFILE={1}   # of systemd; in a shell: ulimit -n {1}",
+    "RLIMIT_NPROC": "LimitNPROC={1}   # of systemd; in a shell: ulimit -u {1}",
+    "process": "# of the process: {0} = {1}",
+    "host": "sysctl -w {0}={1}",
+}
+"""How what is not in the target's own file is typed in, its name and value: systemd.exec(5), sysctl(8)."""
+
+
+def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
+    """Changes as they are typed in, a line each: as the target's own file has them, then those of its process and of
+    the machine, then what takes effect at a restart alone. StudyError as `written`."""
+    own = {
+        one.setting: one.after for one in changes if one.layer in ("server", "application") and one.after is not None
+    }
+    lines = (
+        written(row, own)[1].splitlines() if own and row.file is not None else [f"{name} = {own[name]}" for name in own]
+    )
+    for one in changes:
+        if one.layer in ("process", "host"):
+            lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS[one.layer]).format(one.setting, one.after))
+    restarts = [name for name in own if row.catalogue.needs_restart(name)]
+    return (*lines, *([f"# takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
 
 
 def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from loadframe.errors import UserError
 from loadframe.model import Finding, Round, RunQuality, Trial
-from loadframe.reporting import capacity_report, ladder_report, quality_words, tuning_report, words
+from loadframe.reporting import answers, capacity_report, ladder_report, quality_words, tuning_report, words
 from loadframe.runs.folder import REPORT, BenchFacts, RunFolder
 from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
@@ -82,9 +82,8 @@ class Heading:
     def _answer(self) -> str:
         """The outcome in a sentence; "" for a run that has none."""
         run = self._run
-        if run.has("investigation.json"):
-            outcome = run.document("investigation.json", "investigation-record").get("outcome")
-            return str(outcome.get("text", "")) if isinstance(outcome, dict) else ""
+        if (found := run.investigation()) is not None:
+            return answers.answer(found)
         if (ladder := run.ladder()) is not None:
             return ladder_report.answer(ladder)
         if (tuning := run.tuning()) is not None:

@@ -29,6 +29,7 @@ from loadframe.model.requests import *
 from loadframe.model.step import *
 from loadframe.model.target import *
 from loadframe.model.tuning import *
+from loadframe.model.variant import *
 from loadframe.model.verdict import *
 
 __all__ = [
@@ -112,6 +113,7 @@ __all__ = [
     "LevelRatio",
     "Limit",
     "LimitStatus",
+    "LoadGain",
     "LoadInterval",
     "LoadWindow",
     "Login",
@@ -186,6 +188,7 @@ __all__ = [
     "UnreadLimit",
     "UnrevertedChange",
     "UntriedRemedy",
+    "Variant",
     "Verdict",
     "WarmRestart",
     "Witness",

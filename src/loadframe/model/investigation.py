@@ -17,6 +17,7 @@ from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
 from loadframe.model.target import Requirement, SettingValue, TargetState
+from loadframe.model.variant import Variant
 from loadframe.model.verdict import WORK, Verdict
 
 
@@ -250,7 +251,8 @@ class Investigation:
     latencies: of all requests at one level, in the first state and, where a change was kept, in the last one; empty in
     runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
     drove beside fewer of them, in the first state. fleet_limits: of each host of a fleet, and of its links, in the
-    first state. stop: what ended it, where the target did not recover from a step.
+    first state. stop: what ended it, where the target did not recover from a step. variants: what can be done, the one
+    that gives nothing up first.
     """
 
     run: str
@@ -279,3 +281,4 @@ class Investigation:
     drivers: FleetDrivers | None = None
     fleet_limits: tuple[FleetLimit, ...] = ()
     stop: Stop | None = None
+    variants: tuple[Variant, ...] = ()

@@ -1,4 +1,5 @@
-"""The answer and the next step of an investigation: the first lines that a reader sees, honest for every outcome."""
+"""The answer of an investigation, honest for every outcome: what limits, what to do and what that gives; then what
+comes next. At most three lines, without intervals: these stand below."""
 
 from __future__ import annotations
 
@@ -6,137 +7,124 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.model import (
-    OTHERS,
-    Finding,
-    Investigation,
-    LoadInterval,
-    Verdict,
-)
+from loadframe.model import OTHERS, ChangeRecord, Finding, Investigation, LoadGain, LoadInterval, Variant
 from loadframe.progress import counted
-from loadframe.reporting import alternatives, change_words, facts, reaching, rounding, verdict_words, words
+from loadframe.reporting import alternatives, change_words, facts, latencies, reaching, rounding, verdict_words, words
+from loadframe.reporting.next_step import next_limit_words, next_step
+from loadframe.units import show
+
+NAMED = 2
+"""Settings that the answer names; of more the last, which the others are for."""
 
 
 def answer(inv: Investigation) -> str:
-    """The investigation in one to three sentences, honest for every kind of outcome."""
+    """All of it in one paragraph."""
+    return " ".join((*lines(inv), next_line(inv))).strip()
+
+
+def lines(inv: Investigation) -> list[str]:
+    """What limits, what to do, and what that gives; a comparison with the study's alternatives comes first, but behind
+    what ended the run."""
+    found = [line for line in _lines(inv) if line]
     disturbed = facts.disturbed_steps(inv)
-    found = _with_comparison(inv, _answer(inv))
-    if inv.gain is not None or disturbed <= inv.quality.steps / 2:
-        return found
-    caution = (
-        f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: repeat the run on a quieter machine."
-    )
-    return f"{found} {caution}"
-
-
-def _with_comparison(inv: Investigation, found: str) -> str:
-    """First the comparison with the study's alternatives; behind what is found, where that is of the whole run, and
-    says what a comparison is worth."""
+    if inv.gain is None and disturbed > inv.quality.steps / 2:
+        found.append(
+            f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: run it again on a quieter machine."
+        )
     compared = alternatives.lead(inv)
-    if compared and inv.outcome.kind in ("driver-limited", "link-full", "stopped-answering", "interrupted"):
-        return f"{found} {compared}"
-    return f"{compared} Of {inv.study.target_kind}: {found}" if compared else found
+    if not compared:
+        return found
+    if inv.outcome.kind in ("driver-limited", "link-full", "stopped-answering", "interrupted"):
+        return [*found, compared]
+    return [compared, f"Of {inv.study.target_kind}: {found[0]}", *found[1:]]
 
 
-def _answer(inv: Investigation) -> str:
+def next_line(inv: Investigation) -> str:
+    """ "Next: one writer holds the lock (suspected), at 2 workers."; "" where what to do is all there is."""
+    if inv.outcome.kind != "gained":
+        return ""
+    limit, unit = inv.next_limit, words.axis_unit(inv)
+    if limit is None:
+        highest = max((point.load for point in inv.rounds[-1].curve.points), default=0.0)
+        return f"Next: no limit in sight up to {words.load(highest, unit)}." if highest else ""
+    return f"Next: {next_limit_words(inv, limit)}."
+
+
+def _lines(inv: Investigation) -> list[str]:
+    action = next_step(inv).action
     match inv.outcome.kind:
-        case "gained" if inv.gain:
-            return f"{_lead(inv)}. {_gain(inv, inv.gain)}{conclusion.for_no_cause(facts.kept_trials(inv))}"
+        case "gained" if inv.variants:
+            return [_limit(inv), *_what_to_do(inv)]
         case "gained":
-            return words.sentence(inv.outcome.text)
+            return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            return f"The CPU is the limit{_where_it_bends(inv)}; {_untouched(inv)}."
+            return [f"The CPUs are the limit{_where_it_bends(inv)}.", action, _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
-            return f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target."
+            return [f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target.", action]
         case "link-full":
-            return f"The link from the target is full{_where_it_bends(inv)}; no more is said about the target."
+            return [f"The link from the target is full{_where_it_bends(inv)}; no more is said of the target.", action]
         case "no-limit-reached":
-            return f"No limit was reached{_highest(inv)}; {_untouched(inv)}."
+            return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
-            declared = f"; {_fruitless(inv)}" if any(round_.tried for round_ in inv.rounds) else ""
-            return f"{_not_seen(inv)}{declared}; {_untouched(inv)}."
-        case "limit-without-remedy":
-            return f"{_lead(inv)}. No remedy for it could be tried, and {_untouched(inv)}."
-        case "no-proven-gain":
-            return f"{_lead(inv)}. {words.sentence(f'{_fruitless(inv)}, and {_untouched(inv)}')}"
+            return [_not_seen(inv), action, _tried(inv)]
+        case "limit-without-remedy" | "no-proven-gain":
+            return [_limit(inv), action, _tried(inv)]
         case "stopped-answering":
-            return _stopped_answering(inv)
+            return [stop_sentence(inv), f"Until then: {_limit(inv)}", *_what_to_do(inv)]
         case "interrupted":
             return _interrupted(inv)
 
 
-def _gain(inv: Investigation, gain: Verdict) -> str:
-    """First what holds wherever the levels end, then the ratio at the loads at which it was proved, and why the two are
-    far apart, where they are."""
-    unit, found = words.axis_unit(inv), reaching.of(inv)
-    at_loads = verdict_words.gain_sentence(gain, unit)
-    if found is None:
-        return words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
-    vague = verdict_words.is_vague(gain) and gain.low < found.low  # what is proved is less than the curves show
-    if vague or (gain.decision == "better" and not reaching.proven(found)):
-        gives = words.sentence(f"{change_words.kept(inv)} gives {at_loads}")
-        best = words.sentence(f"Each state at its best: {reaching.sentence(found, unit)}")
-        why = "" if vague else words.sentence(reaching.difference(inv, found, gain))
-        return " ".join(part for part in (gives, best, why) if part)
-    gives = words.sentence(f"{change_words.kept(inv)} gives {reaching.sentence(found, unit)}")
-    how = "Proved at equal loads, block by block" if gain.decision == "better" else "At equal loads, block by block"
-    proved = words.sentence(f"{how}: {at_loads}")
-    return " ".join(part for part in (gives, proved, words.sentence(reaching.difference(inv, found, gain))) if part)
+# --- what limits ------------------------------------------------------------------------------------------------------
 
 
-def _lead(inv: Investigation) -> str:
+def _limit(inv: Investigation) -> str:
+    """ "One worker already hits the limit: every commit waits for the disk."."""
     findings = facts.main_findings(inv)
     if not findings and not inv.rounds:
-        return "No cause was found"
+        return "No cause was found."
     if not findings:
-        return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}"
+        return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}."
     first = findings[0]
-    start = _start(inv, first)
+    title = words.strip(first.title)
     if first.id == OTHERS:
-        return "Work outside the study took the CPU during the measurement, so the target's own limit was not judged"
+        return "Other programs had the CPUs while this was measured: the target's own limit was not judged."
     if first.id in GROWTH:
-        proved = "A restart confirms it" if first.status == "confirmed" else "Suspected (not proved)"
-        return f"What is measured changes while it is measured. {proved}: {words.strip(first.title)}"
+        proved = "A restart confirms it" if first.status == "confirmed" else "Suspected, not proved"
+        return f"What is measured changes while it is measured. {proved}: {title}."
+    start = _start(inv, first)
     if first.status == "suspected":
-        return f"{start}. The suspected cause (not proved): {words.strip(first.title)}"
+        return f"{start}. Suspected, not proved: {title}."
     if first.status == "helped":
-        return (
-            f"{start}. A change for this cause helped, but its mechanism was not observed: {words.strip(first.title)}"
-        )
-    confirmed = (finding for finding in findings if finding.status == "confirmed")
-    titles = "; then: ".join(words.strip(finding.title) for finding in confirmed)
-    return f"{start}: {titles}"
+        return f"{start}. A change for this cause helped, its mechanism was not observed: {title}."
+    return f"{start}: {title}."
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
-    """Where it gives way; a finding that acts from the first level on has no bend to speak of."""
-    unit, reached = words.axis_unit(inv), finding.reached_at
+    """Where throughput ends growing; a finding that acts from the first level on has no bend to speak of."""
+    unit, reached, curve = words.axis_unit(inv), finding.reached_at, inv.rounds[0].curve
     if reached is None:
         return "Throughput is limited"
-    lowest = min((point.load for point in inv.rounds[0].curve.points), default=-math.inf)
-    if reached.load <= lowest and 1 < lowest < max(inv.study.levels, default=lowest):
-        ends = f"{rounding.exact(lowest)} to {words.load(max(inv.study.levels), unit)}"
-        return f"Throughput is limited at all levels, {ends}"
-    curve = inv.rounds[0].curve
+    lowest = min((point.load for point in curve.points), default=-math.inf)
     if reached.load <= lowest and curve.shape == "linear" and curve.peak.load >= max(one.load for one in curve.points):
         return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
     if reached.load <= lowest:
-        return f"Throughput is limited from {words.load(reached.load, unit)} on"
+        one = words.load(lowest, unit)
+        return f"One {one.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{one} already hit the limit"
+    place = _place(inv, reached, unit)
+    if curve.shape in ("cliff", "decline"):
+        return f"Throughput drops at {place}"
     if curve.knee is None and curve.cliff is None:
-        return f"From {words.about_load(reached, unit)} on, something runs out"
-    return f"Throughput gives way at {_place(inv, reached, unit)}"
+        return f"From {place} on, something runs out"
+    return f"Throughput stops growing at {place}"
 
 
 def _place(inv: Investigation, reached: LoadInterval, unit: str) -> str:
-    """One load, that of the bend, which stands next to it, where the cause's own evidence agrees with it; else both."""
-    own, bend = words.about_load(reached, unit), reaching.bend(inv.rounds[0])
-    if bend is None:
-        return own
-    at = words.about_load(bend, unit)
-    if at == own or (reached.low <= bend.high and bend.low <= reached.high):
-        return at
-    return f"{own} by what is measured of its cause; the curve bends at {at}"
+    """The load of the bend, where the cause's own evidence agrees with it; else that of the cause."""
+    bend = reaching.bend(inv.rounds[0])
+    agrees = bend is not None and reached.low <= bend.high and bend.low <= reached.high
+    return words.about_load(bend if bend is not None and agrees else reached, unit)
 
 
 def _where_it_bends(inv: Investigation) -> str:
@@ -157,34 +145,111 @@ def _highest(inv: Investigation) -> str:
 
 
 def _not_seen(inv: Investigation) -> str:
-    """ "Throughput levels off at about 4 connections, at 196 requests/s, and nothing that ... is exhausted there"."""
+    """ "Throughput levels off at about 4 connections (peak 196 requests/s), and nothing that is seen ..."."""
     curve, unit = inv.rounds[-1].curve, words.axis_unit(inv)
     peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
     return (
         f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and nothing that is seen from outside is "
-        "exhausted there"
+        "exhausted there."
     )
+
+
+# --- what to do, and what it gives ------------------------------------------------------------------------------------
+
+
+def _what_to_do(inv: Investigation) -> list[str]:
+    """A line for each variant, that which gives nothing up first; of a single one its price is a line, too."""
+    if not inv.variants:
+        return [_untouched(inv)]
+    first, *more = inv.variants
+    unit, whole = words.axis_unit(inv), facts.kept_trials(inv)
+    safe = " (safe)" if more and not first.gives_up else ""
+    said = [f"{_set(first.changes)}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
+    known = first.changes
+    for one in more:
+        new = tuple(change for change in one.changes if change not in known)
+        said.append(f"With {_settings(new)} too: {_gain(one, unit)}{_but(one)}.")
+        known = one.changes
+    return said if more else [*said, _price(inv)]
+
+
+def _set(changes: tuple[ChangeRecord, ...]) -> str:
+    return f"Set {_settings(changes)}" if changes else "Keep the change"
+
+
+def _settings(changes: tuple[ChangeRecord, ...]) -> str:
+    """ "journal_mode = WAL"; "table_open_cache = 2000 (with 2 settings that it needs)"."""
+    each = [f"{one.setting} = {change_words.value(one.setting, one.after)}{_clamped(one)}" for one in changes]
+    if len(each) <= NAMED:
+        return " and ".join(each)
+    return f"{each[-1]} (with {len(each) - 1} settings that it needs)"
+
+
+def _clamped(one: ChangeRecord) -> str:
+    """ " (the target uses 431)", where that is not what was asked for."""
+    if one.read_back is None or facts.same_value(one.read_back, one.after):
+        return ""
+    return f" (the target uses {change_words.value(one.setting, one.read_back)})"
+
+
+def _gain(variant: Variant, unit: str) -> str:
+    """ "4.2x at 256 jobs; none at 32"."""
+    at, none = variant.gain, [one.load for one in variant.by_load if not one.differs and one.load != variant.at]
+    gives = (
+        f"{times(at)} at {words.load(at.load, unit)}" if at.differs else f"no gain shown at {words.load(at.load, unit)}"
+    )
+    if not at.differs and (best := max(variant.by_load, key=lambda one: one.low)).differs and best.ratio > 1:
+        return f"{times(best)} at {words.load(best.load, unit)}; {gives}"
+    if not none or not at.differs:
+        return gives
+    return (
+        f"{gives}; none at {words.and_list([rounding.exact(load) for load in none])}"
+        if len(none) <= NAMED
+        else (f"{gives}; none at {len(none)} of the {len(variant.by_load)} loads")
+    )
+
+
+def times(gain: LoadGain) -> str:
+    """ "4.2x", with the digits that its interval supports; "at least 19x" where that is wide."""
+    value, low, _ = rounding.with_interval(gain.ratio, gain.low, gain.high)
+    return f"at least {low}x" if gain.low > 1 and rounding.is_vague(gain.low, gain.high) else f"{value}x"
+
+
+def _but(variant: Variant) -> str:
+    """The first clause of what it gives up; all of it stands below."""
+    return f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else ""
+
+
+MORE_MEMORY = 0.1
+"""Of what the target took before: from there on its memory is a price worth a line of the answer, our choice."""
+
+
+def _price(inv: Investigation) -> str:
+    """What the kept changes cost besides: a longer tail, or much more memory."""
+    if slower := latencies.slower(inv):
+        return slower.partition(";")[0].rstrip(".") + "."
+    prices = [trial.remedy.price for trial in facts.kept_trials(inv)]
+    sizes = [(one.memory_before_bytes, one.memory_after_bytes) for one in prices]
+    more = sum(after - before for before, after in sizes if before is not None and after is not None)
+    before = next((one for one, _ in sizes if one), 0.0)
+    return f"It takes {show(more, 'bytes')} more memory." if more > MORE_MEMORY * before > 0 else ""
 
 
 def _untouched(inv: Investigation) -> str:
     kept = len(facts.net_changes(inv))
     if not kept:
-        return "no change was kept"
-    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept"
+        return "Nothing was changed."
+    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept."
 
 
-def _fruitless(inv: Investigation) -> str:
+def _tried(inv: Investigation) -> str:
     tried = sum(len(round_.tried) for round_ in inv.rounds)
     if tried == 1:
-        return "the one remedy tried shows no proven gain"
-    return f"none of the {tried} remedies tried shows a proven gain" if tried else "no remedy was tried"
+        return "The one change that was tried shows no proven gain; it was put back."
+    return f"None of the {tried} changes that were tried shows a proven gain; all were put back." if tried else ""
 
 
-def _stopped_answering(inv: Investigation) -> str:
-    """What was seen, then what was found before; that the load broke it is not proved."""
-    known = _gain(inv, inv.gain) if inv.gain else ""
-    before = known or f"{_lead(inv)}. {words.sentence(_untouched(inv))}"
-    return f"{stop_sentence(inv)} Until then: {before}"
+# --- runs that ended early --------------------------------------------------------------------------------------------
 
 
 def stop_sentence(inv: Investigation) -> str:
@@ -204,16 +269,16 @@ def stop_sentence(inv: Investigation) -> str:
 _STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a change for it had helped, not confirmed"}
 
 
-def _interrupted(inv: Investigation) -> str:
+def _interrupted(inv: Investigation) -> list[str]:
     taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
     begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
     findings = facts.main_findings(inv)
     proved = (
-        f" Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."
+        f"Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."
         if inv.gain
         else ""
     )
     if not findings:
-        return f"{begun}{proved}" if proved else f"{begun} No cause had been named by then."
+        return [begun, proved or "No cause had been named by then."]
     standing = _STANDING.get(findings[0].status, "was suspected, not proved")
-    return f"{begun}{proved} By then this {standing}: {words.strip(findings[0].title)}."
+    return [begun, proved, f"By then this {standing}: {words.strip(findings[0].title)}."]

@@ -42,20 +42,6 @@ def value(name: str, setting: SettingValue | None) -> str:
     return facts.shown(setting)
 
 
-def kept(inv: Investigation) -> str:
-    """The kept changes as the subject of a sentence; the names alone where there are more than two."""
-    changes = facts.net_changes(inv)
-    if not changes:
-        return "the change"
-    if len(changes) <= 2:
-        return "setting " + " and ".join(change(each) for each in changes)
-    return (
-        "setting "
-        + words.and_list([change(each) for each in changes[-1:]])
-        + (f" (and, for that, {words.and_list([each.setting for each in changes[:-1]])})")
-    )
-
-
 def price_sentences(price: Price) -> list[str]:
     """What a remedy costs: memory, durability, a longer tail; nothing where nothing was measured or given up."""
     sentences = []

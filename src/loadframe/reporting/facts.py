@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from loadframe.diagnosis import conclusion
 from loadframe.model import (
     DISTURBED,
     OTHERS,
@@ -72,6 +73,11 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
         if suspected:
             return (suspected[0],)
     return ()
+
+
+def crowded(inv: Investigation) -> bool:
+    """Whether other programs had the CPUs, so that nothing was judged."""
+    return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
 
 
 def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
@@ -202,16 +208,7 @@ def _proof_points(trial: Trial) -> tuple[CurvePoint, ...]:
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
     """What is different at the end: the kept and needed changes of all rounds, one line per setting, each from what was
     found first."""
-    net: dict[tuple[str, str], ChangeRecord] = {}
-    for trial in kept_trials(inv):
-        for change in needed_changes(trial.remedy):
-            key = (change.layer, change.setting)
-            before = net[key].before if key in net else change.before
-            effective = trial.effective.get(change.setting)
-            net[key] = ChangeRecord(
-                change.setting, before, change.after, effective, "applied", layer=change.layer, why=change.why
-            )
-    return tuple(net.values())
+    return conclusion.net_changes(kept_trials(inv))
 
 
 def needed_changes(remedy: Remedy) -> tuple[Change, ...]:

@@ -70,13 +70,17 @@ def evidence_window(evidence: Evidence, unit: str) -> str:
     return f"{evidence.window} {unit}" if numbers and unit else evidence.window
 
 
+def evidence_value(evidence: Evidence) -> str:
+    """ "disk cache flushes per request of the workload: 4"."""
+    return f"{metric_words(evidence.metric)}: {show_metric(evidence.metric, evidence.value)}"
+
+
 def evidence_sentence(evidence: Evidence, unit: str = "") -> str:
     """One piece of evidence in a line: what, how much, what would have been suspicious, when."""
     window = evidence_window(evidence, unit)
     notes = [evidence_threshold(evidence) and f"threshold: {evidence_threshold(evidence)}", window]
     note = "; ".join(note for note in notes if note)
-    value = show_metric(evidence.metric, evidence.value)
-    return f"{metric_words(evidence.metric)}: {value}{f' ({note})' if note else ''}"
+    return f"{evidence_value(evidence)}{f' ({note})' if note else ''}"
 
 
 def mechanism_sentence(finding: Finding) -> str:

@@ -38,7 +38,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import compared_answers, ladder_report, limits_report, reaching, stages, tuning_report
+from loadframe.reporting import answers, compared_answers, ladder_report, limits_report, reaching, stages, tuning_report
 
 Json = dict[str, Any]
 
@@ -101,6 +101,7 @@ def ledger_json(now: LedgerNow) -> Json:
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
     more = {
+        "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
         "reach": reaching.of(inv),
         "stages": stages.table(inv),
         "enough": stages.enough(inv),

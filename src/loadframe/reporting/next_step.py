@@ -193,40 +193,29 @@ def _first_id(inv: Investigation) -> str:
 
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
-    """ "To go beyond about 420 active jobs, raise its limit of open files. Why: ..."; rounded as the ledger does. One
-    within the levels is there already, and one that no change has proved is called so."""
-    named = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
-    action = ACTIONS.get(limit.id) or f"deal first with this: {named}"
-    title = f"{words.strip(words.sentence(named))}," if limit.id in ACTIONS else "It is used up"
-    because = f" {words.sentence(limit.because)}" if limit.because else ""
-    interval = None if limit.load is None else _listed_interval(inv, limit) or LoadInterval(*3 * (limit.load,))
-    unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load if inv.rounds else 0.0
-    wide = interval is not None and rounding.has_width(interval.low, interval.high)
-    if interval is None or (interval.load > highest and not wide):
-        why = f"{title} beyond the tested levels.{because}"
-        return NextStep(f"To go far beyond the tested levels, {action}.", why, limit=True)
+    """What limits next, at which load, and what moves it: an action of ACTIONS, or what its finding advises."""
+    found = next((one for one in inv.rounds[-1].findings if one.id == limit.id), None) if inv.rounds else None
+    move = ACTIONS.get(limit.id)
+    advice = found.advice if found is not None else ""
+    first = words.sentence(next_limit_words(inv, limit))
+    unproved = " Suspected, not proved." if found is not None and found.status == "suspected" else ""
+    to_do = words.sentence(f"To get more, {move}") if move else advice
+    why = words.sentence(limit.because) if limit.because else ""
+    return NextStep(f"{first}{unproved} {to_do}".strip(), why, limit=True)
+
+
+def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
+    """ "one writer holds the lock, at 2 workers"; "the table cache, at about 420 active jobs (extrapolated)"."""
+    title = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
+    if limit.load is None or not inv.rounds:
+        return title
+    unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load
+    interval = _listed_interval(inv, limit) or LoadInterval(*3 * (limit.load,))
+    wide = rounding.has_width(interval.low, interval.high)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
-    if interval.load > highest:
-        why = f"{title} at about {words.load_interval(interval, unit)}.{because}{_far(interval.load, highest)}"
-        return NextStep(f"To go beyond {where}, {action}.", why, limit=True)
-    found = next((one for one in inv.rounds[-1].findings if one.id == limit.id), None)
-    unproved = " (suspected, not proved)" if found is not None and found.status == "suspected" else ""
-    first = found.advice if found is not None and found.advice else f"To get more, {action}."
-    told = limit.id not in ACTIONS and first.startswith("To get more")
-    acts = "It acts" if told else words.strip(words.sentence(named))
-    return NextStep(first, f"{acts}{unproved}, from {where} on.{because}", limit=True)
-
-
-FAR = 1.5
-"""Times the highest load that was tested: from there on a straight line is the larger assumption."""
-
-
-def _far(load: float, highest: float) -> str:
-    """What a load far beyond those that were tested rests on."""
-    if not highest or load < FAR * highest:
-        return ""
-    times = f"{rounding.fixed(load / highest, 1)} times the highest load that was tested"
-    return f" That is {times}, and holds if its use goes on growing in a straight line."
+    if not wide and limit.load <= highest:
+        where = words.load(limit.load, unit)
+    return f"{title}, at {where}{' (extrapolated)' if limit.load > highest else ''}"
 
 
 def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:

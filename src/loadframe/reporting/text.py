@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import textwrap
 from collections.abc import Sequence
 
@@ -30,6 +31,7 @@ from loadframe.reporting import (
     names,
     profiles,
     quality_words,
+    reaching,
     rounding,
     stages,
     verdict_words,
@@ -40,6 +42,7 @@ from loadframe.reporting.layout import columns
 from loadframe.reporting.next_step import next_step
 
 LABEL_WIDTH = 11
+MOST_LINES = 25
 MOST_EVIDENCE = 5
 BAR_WIDTH = 40
 
@@ -47,10 +50,48 @@ Part = tuple[str, list[str]]
 """A label and the lines next to it."""
 
 
-def render_text(inv: Investigation, *, width: int = 100) -> str:
-    """The investigation on a screen: the answer first, then what it rests on. About 40 lines; parts without content
-    are left out. width: columns at which lines are broken."""
-    parts: list[Part] = [
+def render_text(inv: Investigation, *, width: int = 100, details: bool = False) -> str:
+    """The investigation on a screen: the answer first, then what it rests on, in MOST_LINES; details: all of it. width:
+    columns at which lines are broken."""
+    first = [textwrap.fill(line, width) for line in (*answers.lines(inv), answers.next_line(inv)) if line]
+    lines = [line for part in first for line in part.splitlines()]
+    lines.append("")
+    if details:
+        return "\n".join([*lines, *_laid_out(_details(inv), width)])
+    more: Part = ("More", [f"loadframe report {shlex.quote(inv.run)} --details; the page: {inv.report}"])
+    room = MOST_LINES - len(lines) - len(_part(*more, width))
+    for label, items in _brief(inv):
+        part = _part(label, [item for item in items if item], width)
+        if len(part) <= room:
+            lines += part
+            room -= len(part)
+    return "\n".join([*lines, *_part(*more, width)])
+
+
+def _brief(inv: Investigation) -> list[Part]:
+    """What the answer rests on, the most important first: what has no room on a screen is left to the details."""
+    unit, work = words.axis_unit(inv), words.work_unit(inv)
+    findings = facts.main_findings(inv)[:1]
+    reach = reaching.of(inv)
+    return [
+        (
+            "Gain",
+            [f"{verdict_words.variant_name(one)}: {verdict_words.by_load(one, unit)}" for one in inv.variants],
+        ),
+        ("Peak", [words.sentence(reaching.height(reach, unit))] if reach is not None else []),
+        *(_states(inv)[:1] if reach is None else []),
+        ("To copy", list(inv.variants[-1].to_copy) if inv.variants else []),
+        ("Proof", [verdict_words.proof_sentence(inv.gain, unit)] if inv.gain else []),
+        *(("Versus", alternatives.sentences(inv, one)[:2]) for one in inv.alternatives),
+        ("Drivers", [drivers_sentence(inv.drivers)] if inv.drivers is not None else []),
+        ("Evidence", [finding_words.evidence_value(each) for one in findings for each in one.evidence[:3]]),
+        ("Forecast", forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else []),
+        ("Quality", [words.sentence(each) for each in quality_words.sentences(inv.quality)[:3]]),
+    ]
+
+
+def _details(inv: Investigation) -> list[Part]:
+    return [
         ("Asked", [inv.study.question]),
         *_states(inv),
         (
@@ -69,13 +110,14 @@ def render_text(inv: Investigation, *, width: int = 100) -> str:
         ("Answers", compared_answers.sentences(inv.answers)),
         ("Time", profiles.summary(inv)),
         ("Next", [next_step(inv).text]),
+        ("To copy", list(inv.variants[-1].to_copy) if inv.variants else []),
         *_trust(inv),
         ("Report", [inv.report]),
     ]
-    lines = [textwrap.fill(answers.answer(inv), width), ""]
-    for label, items in parts:
-        lines += _part(label, [item for item in items if item], width)
-    return "\n".join(lines)
+
+
+def _laid_out(parts: Sequence[Part], width: int) -> list[str]:
+    return [line for label, items in parts for line in _part(label, [item for item in items if item], width)]
 
 
 def _part(label: str, items: list[str], width: int) -> list[str]:
@@ -99,6 +141,8 @@ def _states(inv: Investigation) -> list[Part]:
     told = [change_words.deciding_sentence(trial) for trial in facts.kept_trials(inv)]
     if len(told) == 1 and told[0]:
         parts.append(("Proof", [words.sentence(f"the gain is {told[0]}")]))
+    if inv.gain:
+        parts.append(("Gain", [verdict_words.proof_sentence(inv.gain, unit)]))
     if inv.gain and inv.gain.floor:
         parts.append(("Noise", [_noise(inv.gain)]))
     return parts

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loadframe.model import WORK, Answer, Comparison, Decision, LadderStep, LevelRatio, Margin, Verdict
+from loadframe.model import (
+    WORK,
+    Answer,
+    Comparison,
+    Decision,
+    LadderStep,
+    LevelRatio,
+    LoadGain,
+    Margin,
+    Variant,
+    Verdict,
+)
 from loadframe.reporting import rounding, words
 
 
@@ -49,6 +60,37 @@ def comparison_sentence(comparison: Comparison) -> str:
         f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
         f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)}{overstated})."
     )
+
+
+MOST_LOADS = 6
+
+
+def variant_name(variant: Variant) -> str:
+    """ "journal_mode and synchronous"; of many settings the last, which the others are for."""
+    names = [one.setting for one in variant.changes]
+    return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
+
+
+def by_load(variant: Variant, unit: str) -> str:
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the one that the answer is about,
+    and the highest."""
+    shown = variant.by_load
+    if len(shown) > MOST_LOADS:
+        shown = tuple(dict.fromkeys((shown[0], variant.gain, shown[-1])))
+    each = []
+    for number, one in enumerate(shown):
+        value, low, high = rounding.with_interval(one.ratio, one.low, one.high)
+        interval = f" ({low} to {high})" if rounding.has_width(one.low, one.high) else ""
+        each.append(f"{value}x{interval} at {rounding.exact(one.load) if number else words.load(one.load, unit)}")
+    return ", ".join(each)
+
+
+def gain_interval(gain: LoadGain) -> str:
+    """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
+    if not rounding.has_width(gain.low, gain.high):
+        return ""
+    _, low, high = rounding.with_interval(gain.ratio, gain.low, gain.high)
+    return f"95 % interval {low} to {high}"
 
 
 def floor_sentence(verdict: Verdict) -> str:

@@ -212,6 +212,13 @@ class Study(Table):
         target = TargetTable(kind=kind, shards=named.shards, sql_nodes=named.sql_nodes)
         return self.model_copy(update={"target": target})
 
+    @model_validator(mode="after")
+    def _asks_at_a_level(self) -> Study:
+        if self.objective.at is not None and self.objective.at not in self.levels:
+            levels = ", ".join(f"{level:g}" for level in self.levels)
+            raise ValueError(f"objective.at = {self.objective.at:g} is none of load.levels ({levels}); add it there")
+        return self
+
     @property
     def target_cage(self) -> ComponentCage:
         """What the target is allowed; of several pieces, each of them."""

@@ -128,6 +128,7 @@ class Within(Table):
 class ObjectiveTable(Table):
     maximise: Literal["throughput"] = "throughput"
     within: Within = Within()
+    at: float | None = Field(None, gt=0, description="the load that the answer is about; the highest if omitted")
 
 
 class Blocks(Table):
