@@ -46,6 +46,10 @@ TOLD = re.compile(r"LOADFRAME_[A-Z_]+")
 """What a driver or a service of the study is told by (docs/driving-with-a-command.md, docs/service.md)."""
 
 
+QUESTIONS = (["--version"], ["-V"], ["-v"], ["--help"], ["help"])
+"""What an installed program is asked before anything is loaded; it answers and ends (docs/security.md)."""
+
+
 @dataclass(frozen=True)
 class Child:
     program: str
@@ -93,7 +97,7 @@ class Children:
         if uid == 0:
             declared = (
                 name in AS_ROOT.keys() | self.roots
-                or argv[-1:] in (["--version"], ["-V"], ["-v"])
+                or argv[-1:] in QUESTIONS
                 or any(name.startswith(f"{known}3") for known in ("python",))
             )
             return [] if declared else ["runs as root, and is not declared to"]
