@@ -192,21 +192,37 @@ def _clamped(one: ChangeRecord) -> str:
     return f" (the target uses {change_words.value(one.setting, one.read_back)})"
 
 
+SMALL = 1.2
+"""An interval within this factor of 1, either way, says that there is no gain to speak of; a wider one that includes 1
+says nothing. Our choice."""
+
+
 def _gain(variant: Variant, unit: str) -> str:
-    """ "4.2x at 256 jobs; none at 32"."""
-    at, none = variant.gain, [one.load for one in variant.by_load if not one.differs and one.load != variant.at]
-    gives = (
-        f"{times(at)} at {words.load(at.load, unit)}" if at.differs else f"no gain shown at {words.load(at.load, unit)}"
-    )
-    if not at.differs and (best := max(variant.by_load, key=lambda one: one.low)).differs and best.ratio > 1:
-        return f"{times(best)} at {words.load(best.load, unit)}; {gives}"
-    if not none or not at.differs:
-        return gives
-    return (
-        f"{gives}; none at {words.and_list([rounding.exact(load) for load in none])}"
-        if len(none) <= NAMED
-        else (f"{gives}; none at {len(none)} of the {len(variant.by_load)} loads")
-    )
+    """ "4.2x at 256 jobs; none at 32; cannot tell at 64"."""
+    at = variant.gain
+    others = [one for one in variant.by_load if not one.differs and one is not at]
+    none, open_ = ([one for one in others if _is_none(one) is wanted] for wanted in (True, False))
+    count = len(variant.by_load)
+    where = words.load(at.load, unit)
+    if at.differs:
+        told = [f"{times(at)} at {where}", _listed("none", none, count), _listed("cannot tell", open_, count)]
+    else:
+        best = max(variant.by_load, key=lambda one: one.low)
+        best_of = f"{times(best)} at {words.load(best.load, unit)}" if best.low > 1 else ""
+        told = [best_of, f"none at {where}" if _is_none(at) else f"cannot tell at {where}"]
+    return "; ".join(part for part in told if part)
+
+
+def _is_none(one: LoadGain) -> bool:
+    return one.low > 1 / SMALL and one.high < SMALL
+
+
+def _listed(what: str, gains: list[LoadGain], count: int) -> str:
+    """ "none at 8 and 16", "none at 5 of the 9 loads"; "" without any."""
+    if not gains:
+        return ""
+    loads = words.and_list([rounding.exact(one.load) for one in gains])
+    return f"{what} at {loads}" if len(gains) <= NAMED else f"{what} at {len(gains)} of the {count} loads"
 
 
 def times(gain: LoadGain) -> str:
