@@ -164,6 +164,15 @@ def test_loads_at_which_it_makes_no_difference_stand_beside_the_gain(farm: Inves
     assert f"no gain shown at {equal[0]:g} active jobs" in answers.answer(replace(farm, variants=(none,)))
 
 
+def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(farm: Investigation) -> None:
+    (variant,) = farm.variants
+    worse = replace(variant.gain, after=0.5 * variant.gain.before, ratio=0.5, low=0.45, high=0.55)
+    rest = tuple(one for one in variant.by_load if one.load != variant.at)
+    best = max(rest, key=lambda one: one.low)
+    said = answers.answer(replace(farm, variants=(replace(variant, by_load=(*rest, worse)),)))
+    assert f"{answers.times(best)} at {best.load:g} active jobs; 0.50x at 320 active jobs" in said, said
+
+
 def test_the_page_shows_the_gain_at_its_load_and_the_peaks_beside_it(farm: Investigation) -> None:
     page = " ".join(render_page(farm).split())
     assert '<a href="#changes">2.5×</a>' in page

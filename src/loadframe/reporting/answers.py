@@ -219,7 +219,7 @@ def _gain(variant: Variant, unit: str) -> str:
     gives = (
         f"{times(at)} at {words.load(at.load, unit)}" if at.differs else f"no gain shown at {words.load(at.load, unit)}"
     )
-    if not at.differs and (best := max(variant.by_load, key=lambda one: one.low)).differs and best.ratio > 1:
+    if at.low <= 1 and (best := max(variant.by_load, key=lambda one: one.low)).low > 1:
         return f"{times(best)} at {words.load(best.load, unit)}; {gives}"
     if not none or not at.differs:
         return gives
