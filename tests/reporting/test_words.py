@@ -164,7 +164,9 @@ def test_loads_at_which_it_makes_no_difference_stand_beside_the_gain(farm: Inves
     assert f"no gain shown at {equal[0]:g} active jobs" in answers.answer(replace(farm, variants=(none,)))
 
 
-def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(farm: Investigation) -> None:
+def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(
+    farm: Investigation,
+) -> None:
     (variant,) = farm.variants
     worse = replace(variant.gain, after=0.5 * variant.gain.before, ratio=0.5, low=0.45, high=0.55)
     rest = tuple(one for one in variant.by_load if one.load != variant.at)
