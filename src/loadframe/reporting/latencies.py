@@ -80,7 +80,7 @@ def note(inv: Investigation) -> str:
     """What the curves are made of, and what they do not tell."""
     drawn = [one for _, _, one in _states(inv)]
     parts = [
-        "All requests that were done in the windows at this level, merged by their counts; the dot is the longest one."
+        "All requests of the windows at this level, merged by their counts; the dot is the longest one."
     ]
     if left_out := sum(one.left_out for one in drawn):
         parts.append(f"{rounding.exact(left_out)} more failed, and are not among them: an error is no response time.")
