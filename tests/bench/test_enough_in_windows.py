@@ -113,3 +113,19 @@ def test_no_response_time_is_shown_where_it_is_not_known_and_the_curve_says_so(
     assert [point.latency_p95_ms is None for point in curve.points] == [False, False, False, True]
     (said,) = (words for words in curve.warnings if words.startswith("out-of-balance"))
     assert "at 32 " in said and "no response time is shown" in said
+
+
+def test_a_level_at_which_requests_piled_up_misses_the_objective_of_a_curve(
+    simulated: Simulated, make_step: StepMaker
+) -> None:
+    """Its response time is not known for it grew without end; without the level the capacity would be "16 or more"."""
+    study = simulated(flat, "objective.within.latency_p95_ms=1000").bench.study
+    steps = [
+        make_step(level, 10.0 * level, treatment="A", block=block, flags=(OUT_OF_BALANCE,) if level == 32 else ())
+        for level in (4, 8, 16, 32)
+        for block in (1, 2)
+    ]
+    curve = curve_of(steps, study, "A")
+    assert curve.capacity is not None and curve.capacity.load == 16
+    assert not any("still meets" in words for words in curve.warnings), curve.warnings
+    assert curve.points[-1].latency_p95_ms is None
