@@ -12,8 +12,9 @@ from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.errors import TooFewRequests
+from loadframe.experiments import within
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.model import OUT_OF_BALANCE, TOO_FEW, Step, TargetState
+from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]
@@ -129,3 +130,7 @@ def test_a_level_at_which_requests_piled_up_misses_the_objective_of_a_curve(
     assert curve.capacity is not None and curve.capacity.load == 16
     assert not any("still meets" in words for words in curve.warnings), curve.warnings
     assert curve.points[-1].latency_p95_ms is None
+    asked = CapacityObjective(latency_p95_ms=1000.0)
+    one_known = [replace(steps[-1], flags=()), steps[-1], steps[-1]]
+    assert within.side(asked, one_known, 32).latency_p95_ms == steps[-1].latency.p95_ms
+    assert not within.side(asked, one_known, 32).met and within.side(asked, steps, 32).latency_p95_ms == 0
