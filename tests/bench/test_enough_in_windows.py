@@ -12,8 +12,9 @@ from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.errors import TooFewRequests
+from loadframe.experiments import within
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.model import OUT_OF_BALANCE, TOO_FEW, Step, TargetState
+from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]
@@ -113,3 +114,23 @@ def test_no_response_time_is_shown_where_it_is_not_known_and_the_curve_says_so(
     assert [point.latency_p95_ms is None for point in curve.points] == [False, False, False, True]
     (said,) = (words for words in curve.warnings if words.startswith("out-of-balance"))
     assert "at 32 " in said and "no response time is shown" in said
+
+
+def test_a_level_at_which_requests_piled_up_misses_the_objective_of_a_curve(
+    simulated: Simulated, make_step: StepMaker
+) -> None:
+    """Its response time is not known for it grew without end; without the level the capacity would be "16 or more"."""
+    study = simulated(flat, "objective.within.latency_p95_ms=1000").bench.study
+    steps = [
+        make_step(level, 10.0 * level, treatment="A", block=block, flags=(OUT_OF_BALANCE,) if level == 32 else ())
+        for level in (4, 8, 16, 32)
+        for block in (1, 2)
+    ]
+    curve = curve_of(steps, study, "A")
+    assert curve.capacity is not None and curve.capacity.load == 16
+    assert not any("still meets" in words for words in curve.warnings), curve.warnings
+    assert curve.points[-1].latency_p95_ms is None
+    asked = CapacityObjective(latency_p95_ms=1000.0)
+    one_known = [replace(steps[-1], flags=()), steps[-1], steps[-1]]
+    assert within.side(asked, one_known, 32).latency_p95_ms == steps[-1].latency.p95_ms
+    assert not within.side(asked, one_known, 32).met and within.side(asked, steps, 32).latency_p95_ms == 0

@@ -6,8 +6,9 @@ import pytest
 
 from loadframe.kinds.mysql_options import parse_options
 from loadframe.kinds.registry import KINDS, kind_named
-from loadframe.kinds.settings_file import written
+from loadframe.kinds.settings_file import to_copy, written
 from loadframe.kinds.tunable import Tunable
+from loadframe.model import ChangeRecord
 
 ROWS = [(kind, row) for kind, known in KINDS.own.items() for row in known.tunables]
 
@@ -52,8 +53,26 @@ def test_sizes_of_postgres_have_their_unit() -> None:
         kind_named("postgres"), {"shared_buffers": 1 << 27, "wal_buffers": -1, "jit": False, "wal_compression": "on"}
     )
     assert text.splitlines() == [
-        "shared_buffers = '134217728B'",
-        "wal_buffers = -1",
-        "jit = off",
-        "wal_compression = 'on'",
+        "ALTER SYSTEM SET shared_buffers = '134217728B';",
+        "ALTER SYSTEM SET wal_buffers = -1;",
+        "ALTER SYSTEM SET jit = off;",
+        "ALTER SYSTEM SET wal_compression = 'on';",
     ]
+
+
+def test_what_is_copied_is_a_line_each_in_the_language_of_its_file() -> None:
+    """psql takes a line that begins with # for a statement."""
+    buffers = ChangeRecord("shared_buffers", 1 << 27, 1 << 28)
+    files = ChangeRecord("RLIMIT_NOFILE", 1024, 4096, layer="process")
+    assert to_copy(kind_named("postgres"), [buffers, files]) == (
+        "ALTER SYSTEM SET shared_buffers = '268435456B';",
+        "LimitNOFILE=4096   # of systemd; in a shell: ulimit -n 4096",
+        "-- takes effect at a restart: shared_buffers",
+    )
+    pool = ChangeRecord("innodb_log_file_size", 1, 1 << 27)
+    memory = ChangeRecord("memory.max", 1, 1 << 29, layer="process")
+    assert to_copy(kind_named("mariadb"), [pool, memory])[:3] == (
+        "[mariadbd]",
+        "innodb_log_file_size = 134217728",
+        "MemoryMax=536870912   # of systemd",
+    )

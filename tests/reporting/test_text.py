@@ -41,6 +41,26 @@ def test_it_fits_a_screen_and_has_no_control_characters(investigation: Investiga
     assert "--details" in render_text(investigation) and investigation.report in render_text(investigation)
 
 
+def test_settings_to_copy_are_a_block_for_each_variant_and_the_safe_one_comes_first(queue: Investigation) -> None:
+    told = [line.strip().removeprefix("To copy").strip() for line in render_text(queue).splitlines()]
+    begin = told.index("Safe:")
+    assert told[begin : begin + 5] == [
+        "Safe:",
+        "PRAGMA journal_mode = WAL;",
+        "But the last commits may be lost when the machine loses power:",
+        "PRAGMA journal_mode = WAL;",
+        "PRAGMA synchronous = NORMAL;",
+    ]
+
+
+def test_the_details_have_all_that_a_screen_has_and_each_number_once(queue: Investigation) -> None:
+    screen, details = render_text(queue), render_text(queue, details=True)
+    labels = {line.split()[0] for line in screen.splitlines()[4:] if line[:1].strip()} - {"More", "loses"}
+    assert labels - {"Evidence"} <= {line.split()[0] for line in details.splitlines() if line[:1].strip()}
+    for said in ("4.9x (4.1 to 5.7) at 1 worker", "A peak 29 times as high", "0.903 to 1.11 times"):
+        assert details.count(said) == 1, said
+
+
 def test_what_requests_took_is_told_of_the_change_that_it_belongs_to(queue: Investigation) -> None:
     took = (OperationTimes(8.0, "submit", 9.1, 1.2),)
     rounds = tuple(

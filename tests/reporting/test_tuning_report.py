@@ -275,6 +275,11 @@ def objective(after: ObjectiveSide | None) -> TuningObjective:
     return TuningObjective(CapacityObjective(latency_p95_ms=50.0), (ObjectiveLevel(8.0, before, after),))
 
 
+def test_a_response_time_that_is_not_known_is_no_short_one() -> None:
+    unknown = replace(FOUND, objective=objective(ObjectiveSide(0.0, 0.0, met=False)))
+    assert "with the best settings no response time (missed)." in render_tuning(unknown)
+
+
 def test_what_became_of_the_objective_is_said() -> None:
     kept = replace(FOUND, objective=objective(ObjectiveSide(30.0, 0.0, met=True)))
     text = render_tuning(kept)

@@ -167,6 +167,17 @@ def test_loads_at_which_it_makes_no_difference_stand_beside_the_gain(farm: Inves
     assert f"2.5x at 320 active jobs; cannot tell at {equal[0]:g}." in answers.answer(replace(farm, variants=(wide,)))
 
 
+def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(
+    farm: Investigation,
+) -> None:
+    (variant,) = farm.variants
+    worse = replace(variant.gain, after=0.5 * variant.gain.before, ratio=0.5, low=0.45, high=0.55)
+    rest = tuple(one for one in variant.by_load if one.load != variant.at)
+    best = max(rest, key=lambda one: one.low)
+    said = answers.answer(replace(farm, variants=(replace(variant, by_load=(*rest, worse)),)))
+    assert f"{answers.times(best)} at {best.load:g} active jobs; 0.50x at 320 active jobs" in said, said
+
+
 def test_the_page_shows_the_gain_at_its_load_and_the_peaks_beside_it(farm: Investigation) -> None:
     page = " ".join(render_page(farm).split())
     assert '<a href="#changes">2.5×</a>' in page
@@ -175,6 +186,51 @@ def test_the_page_shows_the_gain_at_its_load_and_the_peaks_beside_it(farm: Inves
     assert page.count("2,050/s before, 2,110/s after") == 1  # beside the number it stands below, as Before and After
     assert "At equal loads (20, 40 and 80 active jobs), block by block: 2.9 times" in page
     assert "table_open_cache = 2000" in page
+
+
+def ended(farm: Investigation, kind: OutcomeKind, *, found: bool) -> Investigation:
+    """The farm's first state alone, with what is suspected there or nothing, and with the limit that comes of it."""
+    first = farm.rounds[0]
+    tried = tuple(replace(trial, kept=False) for trial in first.tried) if kind == "no-proven-gain" else ()
+    suspected = tuple(replace(finding, status="suspected") for finding in first.findings) if found else ()
+    rounds = (replace(first, findings=suspected, tried=tried),)
+    return replace(
+        farm, rounds=rounds, gain=None, variants=(), outcome=replace(farm.outcome, kind=kind),
+        next_limit=conclusion.next_limit(rounds),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["no-proven-gain", "limit-without-remedy"])
+def test_what_limits_is_said_once_and_then_what_moves_it(farm: Investigation, kind: OutcomeKind) -> None:
+    inv = ended(farm, kind, found=True)
+    assert answers.answer(inv).lower().count("the table cache is full") == 1
+    found = replace(inv.rounds[0].findings[0], id="disk.fsync", title="every commit waits for the disk")
+    rounds = (replace(inv.rounds[0], findings=(found,)),)
+    disk = replace(inv, rounds=rounds, next_limit=conclusion.next_limit(rounds))
+    assert answers.lines(disk)[1].startswith("To get more, use a faster disk")
+    unexplained = ended(farm, kind, found=False)
+    assert answers.next_line(unexplained) == "Next: the limit mariadb.table_open_cache, at about 12.8 active jobs."
+    assert "table_open_cache" not in " ".join(answers.lines(unexplained))
+
+
+@pytest.mark.parametrize("kind", ["driver-limited", "link-full"])
+def test_where_the_target_was_not_reached_nothing_is_said_of_its_limits(farm: Investigation, kind: OutcomeKind) -> None:
+    inv = ended(farm, kind, found=True)
+    assert "table cache" not in answers.answer(inv).lower()
+    assert answers.lines(inv)[1].startswith("Give the ")
+
+
+def test_a_last_curve_that_bends_has_a_limit_in_sight_and_one_that_stayed_is_told_so(farm: Investigation) -> None:
+    *before, last = farm.rounds
+    unexplained = replace(last, findings=(), limits=())
+    bending = replace(farm, next_limit=None, rounds=(*before, replace(unexplained, curve=farm.rounds[0].curve)))
+    assert answers.next_line(bending).startswith("Next: not known. Throughput falls to 35 % between 12 and 20 active")
+    straight = replace(last.curve, shape="linear", knee=None, cliff=None)
+    growing = replace(bending, rounds=(*before, replace(unexplained, curve=straight)))
+    assert answers.next_line(growing) == "Next: no limit in sight up to 320 active jobs."
+    cause = farm.rounds[0].findings[0]
+    again = NextLimit(cause.id, None, cause.title, cause.explanation)
+    assert answers.next_line(replace(farm, next_limit=again)).endswith("for every job, as before.")
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:

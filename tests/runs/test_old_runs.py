@@ -112,3 +112,12 @@ def test_it_is_compared_with_another_one(old: Path) -> None:
     verdict = loadframe.compare_runs(loadframe.open_run(old), loadframe.open_run(RECORDED / "investigation")).verdict
     assert verdict.levels == (1, 2, 4)
     assert verdict.low < 1 < verdict.high, "the same queue on the same machine"
+
+
+def test_a_finished_run_is_shown_though_its_study_has_a_key_that_is_gone(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(RECORDED / "job-queue", tmp_path / "run"))
+    study = json.loads((run / "study.json").read_text())
+    (run / "study.json").write_text(json.dumps({**study, "of_long_ago": {"key": 1}}))
+    found = loadframe.conclude(loadframe.open_run(run))
+    assert [variant.gives_up != "" for variant in found.variants] == [False, True]
+    assert not any(variant.to_copy for variant in found.variants), "what is typed in depends on the study"

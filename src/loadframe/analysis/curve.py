@@ -37,7 +37,8 @@ FEW_BLOCKS = 3
 
 @dataclass(frozen=True, slots=True)
 class LevelSample:
-    """What was measured at one level: throughputs (1/s) and p95 latencies, one per block."""
+    """What was measured at one level: throughputs (1/s) and p95 latencies, one per block; inf where requests waited
+    longer and longer."""
 
     load: float
     throughputs: tuple[float, ...]
@@ -282,12 +283,13 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
     """
     if limit_ms is None:
         return None, []
-    levels = [sample for sample in samples if _latencies(sample) or max(sample.throughputs) <= 0]
+    told = {one.load: [each for each in one.latencies_p95_ms if not math.isnan(each)] for one in samples}
+    levels = [sample for sample in samples if told[sample.load] or max(sample.throughputs) <= 0]
     if not levels:
         return None, ["No latency was measured, so the capacity under the objective is unknown."]
     loads = [sample.load for sample in levels]
     # A level at which nothing succeeded misses any objective.
-    rows = [_latencies(sample) if max(sample.throughputs) > 0 else (math.inf,) for sample in levels]
+    rows = [told[sample.load] if max(sample.throughputs) > 0 else [math.inf] for sample in levels]
     middle = _crossing(loads, [float(np.median(row)) for row in rows], limit_ms)
     if middle is None:
         return None, [f"Even the lowest level, {loads[0]:g}, misses the objective of {limit_ms:g} ms; start lower."]

@@ -34,8 +34,7 @@ def conclude(run: RunFolder) -> Investigation:
     not a single finished step."""
     _check_steps(run, run.steps())
     if (found := run.investigation()) is not None:
-        found = found if found.variants else renewed(found, run.declared())
-        return with_latencies(run, found)
+        return with_latencies(run, found if found.variants else renewed(run, found))
     return write_down(run, partial(run), interrupted=not run.closed())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import mean
@@ -37,7 +38,9 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
             load=level,
             throughputs=tuple(step.throughput for step in counting if step.level == level),
             latencies_p95_ms=tuple(
-                step.latency.p95_ms for step in counting if step.level == level and step.latency_known
+                math.inf if OUT_OF_BALANCE in step.flags else step.latency.p95_ms
+                for step in counting
+                if step.level == level and (step.latency_known or OUT_OF_BALANCE in step.flags)
             ),
         )
         for level in sorted({step.level for step in counting})

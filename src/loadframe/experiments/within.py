@@ -65,7 +65,7 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
     """What steps of one state show at a level."""
     mine = [step for step in steps if step.level == level]
     return ObjectiveSide(
-        latency_p95_ms=median(step.latency.p95_ms for step in mine),
+        latency_p95_ms=median([step.latency.p95_ms for step in mine if step.latency_known] or [0.0]),
         lost_share=median(objectives.lost_share(step) for step in mine),
         met=median(objectives.use(objective, step) for step in mine) <= 1,
     )

@@ -11,7 +11,7 @@ from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.sight import blind_counters
-from loadframe.errors import RecordingError, RunError
+from loadframe.errors import RecordingError, RunError, StudyError
 from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine
 from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
@@ -96,19 +96,26 @@ def write_down(
     return investigation
 
 
-def renewed(found: Investigation, study: Study) -> Investigation:
+def renewed(run: RunFolder, found: Investigation) -> Investigation:
     """An investigation that an earlier version wrote down, with what this one concludes from its rounds."""
+    try:
+        study = run.declared()
+    except StudyError:  # as that version took it: what was measured is shown all the same
+        study = None
     limit = conclusion.next_limit(found.rounds) if found.rounds and found.next_limit is not None else found.next_limit
     return replace(found, variants=variants_of(found.rounds, study), next_limit=limit)
 
 
-def variants_of(rounds: Sequence[Round], study: Study) -> tuple[Variant, ...]:
-    """What can be done, as it is typed in; of a kind that is not available here, without that."""
-    row = registry.of_study(study) if study.target.kind in registry.KINDS else None
-    found = conclusion.variants(rounds, study.objective.at)
-    if row is None:
+def variants_of(rounds: Sequence[Round], study: Study | None) -> tuple[Variant, ...]:
+    """What can be done, as it is typed in where the study and its kind are known here and have a form for it."""
+    found = conclusion.variants(rounds, None if study is None else study.objective.at)
+    if study is None:
         return found
-    return tuple(replace(one, to_copy=settings_file.to_copy(row, one.changes)) for one in found)
+    try:
+        row = registry.of_study(study)
+        return tuple(replace(one, to_copy=settings_file.to_copy(row, one.changes)) for one in found)
+    except StudyError:
+        return found
 
 
 def write_report(run: RunFolder, investigation: Investigation) -> None:

@@ -29,10 +29,13 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
 OTHER_LAYERS = {
     "RLIMIT_NOFILE": "LimitNOFILE={1}   # of systemd; in a shell: ulimit -n {1}",
     "RLIMIT_NPROC": "LimitNPROC={1}   # of systemd; in a shell: ulimit -u {1}",
+    "memory.max": "MemoryMax={1}   # of systemd",
+    "pids.max": "TasksMax={1}   # of systemd",
     "process": "# of the process: {0} = {1}",
     "host": "sysctl -w {0}={1}",
 }
-"""How what is not in the target's own file is typed in, its name and value: systemd.exec(5), sysctl(8)."""
+"""How what is not in the target's own file is typed in, its name and value: systemd.exec(5),
+systemd.resource-control(5), sysctl(8)."""
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
@@ -48,7 +51,8 @@ def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ..
         if one.layer in ("process", "host"):
             lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS[one.layer]).format(one.setting, one.after))
     restarts = [name for name in own if row.catalogue.needs_restart(name)]
-    return (*lines, *([f"# takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
+    comment = "--" if row.file is not None and row.file.file.endswith(".sql") else "#"
+    return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
 
 
 def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:

@@ -17,7 +17,7 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """The latencies of the requests that were done in the windows of some steps: of one treatment, at one level. Steps
+    """The latencies of the requests of the windows of some steps: of one treatment, at one level. Steps
     are merged by their counts.
 
     requests: how many there are. left_out: how many failed, which are not among them: an error that comes at once is no

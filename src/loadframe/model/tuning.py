@@ -72,7 +72,8 @@ class TunedSetting:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveSide:
-    """What a state used of an objective at a level, the medians of its blocks. lost_share: of its requests (0..1)."""
+    """What a state used of an objective at a level, the medians of its blocks. latency_p95_ms: of those in which it is
+    known; 0 where it is in none. lost_share: of its requests (0..1)."""
 
     latency_p95_ms: float
     lost_share: float

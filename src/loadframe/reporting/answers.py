@@ -7,14 +7,16 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.model import OTHERS, ChangeRecord, Finding, Investigation, LoadGain, LoadInterval, Variant
+from loadframe.model import OTHERS, ChangeRecord, Curve, Finding, Investigation, LoadGain, LoadInterval, Variant
 from loadframe.progress import counted
 from loadframe.reporting import alternatives, change_words, facts, latencies, reaching, rounding, verdict_words, words
-from loadframe.reporting.next_step import next_limit_words, next_step
+from loadframe.reporting.next_step import MORE_CPU, next_limit_words, next_step, what_moves, without_limit
 from loadframe.units import show
 
 NAMED = 2
 """Settings that the answer names; of more the last, which the others are for."""
+NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
+"""Outcomes that leave open what limits the target."""
 
 
 def answer(inv: Investigation) -> str:
@@ -34,31 +36,41 @@ def lines(inv: Investigation) -> list[str]:
     compared = alternatives.lead(inv)
     if not compared:
         return found
-    if inv.outcome.kind in ("driver-limited", "link-full", "stopped-answering", "interrupted"):
+    if inv.outcome.kind in NOT_OF_THE_TARGET:
         return [*found, compared]
     return [compared, f"Of {inv.study.target_kind}: {found[0]}", *found[1:]]
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: one writer holds the lock (suspected), at 2 workers."; "" where what to do is all there is."""
-    if inv.outcome.kind != "gained":
+    """ "Next: one writer holds the lock, at 2 workers."; "" where the lines before say it already, or cannot know."""
+    limit, gained = inv.next_limit, inv.outcome.kind == "gained"
+    if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
-    limit, unit = inv.next_limit, words.axis_unit(inv)
     if limit is None:
-        highest = max((point.load for point in inv.rounds[-1].curve.points), default=0.0)
-        return f"Next: no limit in sight up to {words.load(highest, unit)}." if highest else ""
-    return f"Next: {next_limit_words(inv, limit)}."
+        return _none_in_sight(inv.rounds[-1].curve, words.axis_unit(inv))
+    before = limit.id in {finding.id for finding in facts.main_findings(inv)[:1]}
+    if before and not gained:
+        return ""
+    return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}."
+
+
+def _none_in_sight(last: Curve, unit: str) -> str:
+    if conclusion.stops_growing(last) is not None:
+        phrase = words.curve_phrase(last, unit)
+        return f"Next: not known. Throughput {phrase}, and nothing that is seen is exhausted there."
+    highest = max((point.load for point in last.points), default=0.0)
+    return f"Next: no limit in sight up to {words.load(highest, unit)}." if highest else ""
 
 
 def _lines(inv: Investigation) -> list[str]:
-    action = next_step(inv).action
+    action = _action(inv)
     match inv.outcome.kind:
         case "gained" if inv.variants:
             return [_limit(inv), *_what_to_do(inv)]
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            return [f"The CPUs are the limit{_where_it_bends(inv)}.", action, _untouched(inv)]
+            return [f"The CPUs are the limit{_where_it_bends(inv)}.", words.sentence(MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
             return [f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target.", action]
@@ -157,6 +169,15 @@ def _not_seen(inv: Investigation) -> str:
 # --- what to do, and what it gives ------------------------------------------------------------------------------------
 
 
+def _action(inv: Investigation) -> str:
+    """What to do where no change was kept. What limits stands before it, another limit in the next line."""
+    step = next_step(inv)
+    if not step.limit or inv.next_limit is None:
+        return step.action
+    moves, kind = "" if next_line(inv) else what_moves(inv, inv.next_limit), inv.outcome.kind
+    return moves or ("" if kind == "no-proven-gain" else without_limit(inv).action)
+
+
 def _what_to_do(inv: Investigation) -> list[str]:
     """A line for each variant, that which gives nothing up first; of a single one its price is a line, too."""
     if not inv.variants:
@@ -204,12 +225,12 @@ def _gain(variant: Variant, unit: str) -> str:
     none, open_ = ([one for one in others if _is_none(one) is wanted] for wanted in (True, False))
     count = len(variant.by_load)
     where = words.load(at.load, unit)
-    if at.differs:
-        told = [f"{times(at)} at {where}", _listed("none", none, count), _listed("cannot tell", open_, count)]
+    here = f"{times(at)} at {where}" if at.differs else f"{'none' if _is_none(at) else 'cannot tell'} at {where}"
+    best = max(variant.by_load, key=lambda one: one.low)
+    if at.low > 1:
+        told = [here, _listed("none", none, count), _listed("cannot tell", open_, count)]
     else:
-        best = max(variant.by_load, key=lambda one: one.low)
-        best_of = f"{times(best)} at {words.load(best.load, unit)}" if best.low > 1 else ""
-        told = [best_of, f"none at {where}" if _is_none(at) else f"cannot tell at {where}"]
+        told = [f"{times(best)} at {words.load(best.load, unit)}" if best.low > 1 else "", here]
     return "; ".join(part for part in told if part)
 
 

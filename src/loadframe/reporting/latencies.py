@@ -79,9 +79,7 @@ def slower(inv: Investigation) -> str:
 def note(inv: Investigation) -> str:
     """What the curves are made of, and what they do not tell."""
     drawn = [one for _, _, one in _states(inv)]
-    parts = [
-        "All requests that were done in the windows at this level, merged by their counts; the dot is the longest one."
-    ]
+    parts = ["All requests of the windows at this level, merged by their counts; the dot is the longest one."]
     if left_out := sum(one.left_out for one in drawn):
         parts.append(f"{rounding.exact(left_out)} more failed, and are not among them: an error is no response time.")
     if failed := sum(one.failed for one in drawn):

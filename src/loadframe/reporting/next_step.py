@@ -65,12 +65,15 @@ def next_step(inv: Investigation) -> NextStep:
             "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
             "alone, to see whether it stops there again."
         )
+    if inv.outcome.kind in ("driver-limited", "link-full"):
+        return without_limit(inv)
     if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
         return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
-    return _next_limit(inv, inv.next_limit) if inv.next_limit else _without_limit(inv)
+    return _next_limit(inv, inv.next_limit) if inv.next_limit else without_limit(inv)
 
 
-def _without_limit(inv: Investigation) -> NextStep:
+def without_limit(inv: Investigation) -> NextStep:
+    """What to do next as far as the outcome says it."""
     match inv.outcome.kind:
         case "interrupted":
             return NextStep(f"Run it again to finish it; the finished steps are kept in {inv.run}.")
@@ -194,14 +197,23 @@ def _first_id(inv: Investigation) -> str:
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
     """What limits next, at which load, and what moves it: an action of ACTIONS, or what its finding advises."""
-    found = next((one for one in inv.rounds[-1].findings if one.id == limit.id), None) if inv.rounds else None
-    move = ACTIONS.get(limit.id)
-    advice = found.advice if found is not None else ""
+    found = _finding(inv, limit)
     first = words.sentence(next_limit_words(inv, limit))
     unproved = " Suspected, not proved." if found is not None and found.status == "suspected" else ""
-    to_do = words.sentence(f"To get more, {move}") if move else advice
     why = words.sentence(limit.because) if limit.because else ""
-    return NextStep(f"{first}{unproved} {to_do}".strip(), why, limit=True)
+    return NextStep(f"{first}{unproved} {what_moves(inv, limit)}".strip(), why, limit=True)
+
+
+def what_moves(inv: Investigation, limit: NextLimit) -> str:
+    """ "To get more, use a faster disk, ...", or what its finding advises; "" where neither is known."""
+    if move := ACTIONS.get(limit.id):
+        return words.sentence(f"To get more, {move}")
+    found = _finding(inv, limit)
+    return found.advice if found is not None else ""
+
+
+def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
+    return next((one for one in inv.rounds[-1].findings if one.id == limit.id), None) if inv.rounds else None
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:

@@ -17,6 +17,7 @@ from loadframe.model import (
     RuledOut,
     RunQuality,
     Trial,
+    Variant,
     Verdict,
 )
 from loadframe.reporting import (
@@ -72,15 +73,10 @@ def _brief(inv: Investigation) -> list[Part]:
     """What the answer rests on, the most important first: what has no room on a screen is left to the details."""
     unit, work = words.axis_unit(inv), words.work_unit(inv)
     findings = facts.main_findings(inv)[:1]
-    reach = reaching.of(inv)
     return [
-        (
-            "Gain",
-            [f"{verdict_words.variant_name(one)}: {verdict_words.by_load(one, unit)}" for one in inv.variants],
-        ),
-        ("Peak", [words.sentence(reaching.height(reach, unit))] if reach is not None else []),
-        *(_states(inv)[:1] if reach is None else []),
-        ("To copy", list(inv.variants[-1].to_copy) if inv.variants else []),
+        *_gains(inv),
+        *(_states(inv)[:1] if reaching.of(inv) is None else []),
+        ("To copy", _to_copy(inv)),
         ("Proof", [verdict_words.proof_sentence(inv.gain, unit)] if inv.gain else []),
         *(("Versus", alternatives.sentences(inv, one)[:2]) for one in inv.alternatives),
         ("Drivers", [drivers_sentence(inv.drivers)] if inv.drivers is not None else []),
@@ -90,9 +86,29 @@ def _brief(inv: Investigation) -> list[Part]:
     ]
 
 
+def _gains(inv: Investigation) -> list[Part]:
+    """What each variant gives at each load, and peak against peak."""
+    unit, reach = words.axis_unit(inv), reaching.of(inv)
+    by_load = [f"{verdict_words.variant_name(one)}: {verdict_words.by_load(one, unit)}" for one in inv.variants]
+    return [("Gain", by_load), ("Peak", [words.sentence(reaching.height(reach, unit))] if reach is not None else [])]
+
+
+def _to_copy(inv: Investigation) -> list[str]:
+    """The settings of each variant, the one that gives nothing up first."""
+    blocks = [one for one in inv.variants if one.to_copy]
+    if len(blocks) < 2:
+        return [line for one in blocks for line in one.to_copy]
+    return [line for one in blocks for line in (_head(one), *one.to_copy)]
+
+
+def _head(variant: Variant) -> str:
+    return f"But {words.strip(variant.gives_up.partition(';')[0])}:" if variant.gives_up else "Safe:"
+
+
 def _details(inv: Investigation) -> list[Part]:
     return [
         ("Asked", [inv.study.question]),
+        *_gains(inv),
         *_states(inv),
         (
             "Forecast",
@@ -110,7 +126,7 @@ def _details(inv: Investigation) -> list[Part]:
         ("Answers", compared_answers.sentences(inv.answers)),
         ("Time", profiles.summary(inv)),
         ("Next", [next_step(inv).text]),
-        ("To copy", list(inv.variants[-1].to_copy) if inv.variants else []),
+        ("To copy", _to_copy(inv)),
         *_trust(inv),
         ("Report", [inv.report]),
     ]
@@ -142,9 +158,7 @@ def _states(inv: Investigation) -> list[Part]:
     if len(told) == 1 and told[0]:
         parts.append(("Proof", [words.sentence(f"the gain is {told[0]}")]))
     if inv.gain:
-        parts.append(("Gain", [verdict_words.proof_sentence(inv.gain, unit)]))
-    if inv.gain and inv.gain.floor:
-        parts.append(("Noise", [_noise(inv.gain)]))
+        parts.append(("Proof", [verdict_words.proof_sentence(inv.gain, unit)]))
     return parts
 
 

@@ -127,7 +127,8 @@ def _blocks(found: Tuning) -> str:
 
 def _side(side: ObjectiveSide) -> str:
     lost = f", {100 * side.lost_share:.2g} % lost" if side.lost_share else ""
-    return f"{words.milliseconds(side.latency_p95_ms)}{lost} ({'met' if side.met else 'missed'})"
+    latency = words.milliseconds(side.latency_p95_ms) if side.latency_p95_ms else "no response time"
+    return f"{latency}{lost} ({'met' if side.met else 'missed'})"
 
 
 def other_proofs(found: Tuning) -> list[TuningProof]:
