@@ -15,6 +15,7 @@ import pytest
 from loadframe.cli import ndb
 from loadframe.cli.continuous import Continuous
 from loadframe.errors import UserError
+from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.own_user import free_user
 from loadframe.reporting import figures, page
@@ -105,6 +106,14 @@ def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path)
     for write in (writes, appends, draws, configures):
         write(place / "figures" / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_requests_of_a_log_are_not_read_through_a_link_of_another_user(place: Path, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text("only root may read this\n")
+    with pytest.raises(OSError, match="link of"):
+        list(access_log.lines(planted(place / "access.log", log)))
+    assert list(access_log.lines(log)) == ["only root may read this\n"]
 
 
 @pytest.mark.parametrize("below", ["", "new"])
