@@ -21,14 +21,14 @@ SHORTEST = 8
 BETWEEN = "\0"
 """Between the words of a list, as in /proc/PID/cmdline: a word ends there and nowhere else."""
 _NAME = re.compile(
-    r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)"
+    r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)|(.*_)?pw"
     r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*"
 )
 _NO_NAME = re.compile(
-    r"(old)?pwd|.*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
+    r".*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
     r"|.*(public|primary|foreign|sort|ssl|tls|cache|index|partition)_keys?"
 )
-_WORD = re.compile(r"pass|pwd|secret")
+_WORD = re.compile(r"pass|pwd?|secret")
 """In the name of a value that is a secret also where it is a number."""
 _OF_STUDY = re.compile(r"([a-z_]+\.)*key")
 """`key` in a study, and in errors about it, is a name in a file."""
@@ -124,6 +124,8 @@ def is_value_of(name: str, value: str) -> bool:
     """Whether a value is a secret for its name: a number only of what is called a password or so."""
     if not value or _PLACE.fullmatch(value) or not is_secret(name):
         return False
+    if name.upper() in ("PWD", "OLDPWD") and value.startswith("/"):  # a shell's; in a connection string, a password
+        return False
     return not value.isdigit() or _WORD.search(name.lower()) is not None
 
 
@@ -167,7 +169,8 @@ def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int
     name = name or option
     if name[0] == "-" and not quote:
         flag = next((flag for begins, flag in _FLAGS.items() if program.startswith(begins)), "") if program else ""
-        if flag == "-p" != name and name.startswith(flag):
+        glued = name != flag or (around.isspace() and text.startswith(("'", '"'), head.start("option") + len(flag)))
+        if flag == "-p" and name.startswith(flag) and glued:
             return _secret("password", text, _value(text, head.start() + len(flag), around))
         if option and not head["apart"]:
             return None
