@@ -51,6 +51,9 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
         "https://{}@host/x",
         "sending to https://me:{}@host/x?mail=me@host",
         "DBPASS={}",
+        "DB_PW={}",
+        "Server=h;Uid=u;Pwd={};Database=d",
+        "mysql -u root -p'{}' shop",
         "JWT={}",
         "GITHUB_PAT={}",
         "auth={}",
@@ -189,7 +192,7 @@ def test_what_is_hidden_once_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a=", "a:", '"', "password='", 'password="\\', "a://a:", "-u", "mysql -p", "=a:b@", "[key="]
+    "piece", ["a=", "a:", '"', "password='", 'password="\\', "a://a:", "-u", "mysql -p", "=a:b@", "[key=", '\\"pass=x ']
 )
 def test_a_long_text_costs_in_proportion_to_its_length(piece: str) -> None:
     """It takes minutes if each head looks through all that follows it."""

@@ -21,14 +21,14 @@ SHORTEST = 8
 BETWEEN = "\0"
 """Between the words of a list, as in /proc/PID/cmdline: a word ends there and nowhere else."""
 _NAME = re.compile(
-    r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)"
+    r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)|(.*_)?pw"
     r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*"
 )
 _NO_NAME = re.compile(
-    r"(old)?pwd|.*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
+    r".*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
     r"|.*(public|primary|foreign|sort|ssl|tls|cache|index|partition)_keys?"
 )
-_WORD = re.compile(r"pass|pwd|secret")
+_WORD = re.compile(r"pass|pwd?|secret")
 """In the name of a value that is a secret also where it is a number."""
 _OF_STUDY = re.compile(r"([a-z_]+\.)*key")
 """`key` in a study, and in errors about it, is a name in a file."""
@@ -57,6 +57,7 @@ _LINE = re.compile(r"[^\r\n\0]*")
 _UNTIL = {
     BETWEEN: re.compile(r"[^\0]*(?=\0)"),
     **{mark: re.compile(rf"[^{mark}\\]*+(?:\\.[^{mark}\\]*+)*+(?={mark})", re.S) for mark in "\"'"},
+    **{f"\\{mark}": re.compile(rf"[^{mark}]*(?={mark})") for mark in "\"'"},
 }
 _ACCOUNT = re.compile(r"(?P<mark>[\"']?)(?!\d+:)[^\s:\"'\0]{1,100}:(?!//)")
 _PORT = re.compile(r"(?:\d{1,5}|\{\w+\}|\$\w+)(?:[/?#,\s\"']|$)")
@@ -123,6 +124,8 @@ def is_value_of(name: str, value: str) -> bool:
     """Whether a value is a secret for its name: a number only of what is called a password or so."""
     if not value or _PLACE.fullmatch(value) or not is_secret(name):
         return False
+    if name.upper() in ("PWD", "OLDPWD") and value.startswith("/"):  # a shell's; in a connection string, a password
+        return False
     return not value.isdigit() or _WORD.search(name.lower()) is not None
 
 
@@ -161,10 +164,13 @@ def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int
     """Where the secret behind the name of a variable or an option begins and ends, and its own name, if it has one."""
     name, quote, option, sign = head.group("name", "quote", "option", "sign")
     at, around = head.end(), "" if quote else text[head.start() - 1 : head.start()]
+    if around in ("'", '"') and text.endswith("\\", 0, head.start() - 1):
+        around = f"\\{around}"
     name = name or option
     if name[0] == "-" and not quote:
         flag = next((flag for begins, flag in _FLAGS.items() if program.startswith(begins)), "") if program else ""
-        if flag == "-p" != name and name.startswith(flag):
+        glued = name != flag or (around.isspace() and text.startswith(("'", '"'), head.start("option") + len(flag)))
+        if flag == "-p" and name.startswith(flag) and glued:
             return _secret("password", text, _value(text, head.start() + len(flag), around))
         if option and not head["apart"]:
             return None
@@ -211,13 +217,13 @@ def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str]
 
 
 def _value(text: str, at: int, around: str, plain: re.Pattern[str] = _PLAIN) -> tuple[int, int]:
-    """From where to where a value goes. around: the mark directly before its head, up to which it goes. plain: a value
-    without marks."""
+    """From where to where a value goes. around: the mark directly before its head, up to the next of which it goes;
+    behind an escaped one the next may be escaped, too. plain: a value without marks."""
     if around != BETWEEN and text.startswith(("'", '"'), at):
         closed = _UNTIL[text[at]].match(text, at + 1) or _LINE.match(text, at + 1)
         return closed.span() if closed else (at, at)
     if around in _UNTIL and (closed := _UNTIL[around].match(text, at)) and "\n" not in closed[0]:
-        return closed.span()
+        return at, at + len(closed[0].rstrip("\\") if around[0] == "\\" else closed[0])
     found = plain.match(text, at)
     value = found[0] if found else ""
     place = _PLACE.match(value)

@@ -15,9 +15,11 @@ import pytest
 from loadframe.cli import ndb
 from loadframe.cli.continuous import Continuous
 from loadframe.errors import UserError
+from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.own_user import free_user
 from loadframe.reporting import figures, page
+from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
 PRECIOUS = b"only root may change this\n"
@@ -104,6 +106,26 @@ def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path)
     for write in (writes, appends, draws, configures):
         write(place / "figures" / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_requests_of_a_log_are_not_read_through_a_link_of_another_user(place: Path, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text("only root may read this\n")
+    with pytest.raises(OSError, match="link of"):
+        list(access_log.lines(planted(place / "access.log", log)))
+    assert list(access_log.lines(log)) == ["only root may read this\n"]
+
+
+@pytest.mark.parametrize("below", ["", "new"])
+def test_a_run_is_neither_made_nor_read_through_a_link_of_another_user(place: Path, tmp_path: Path, below: str) -> None:
+    runs = planted(place / "runs", tmp_path)
+    with pytest.raises(UserError, match="link of"):
+        RunFolder.create(runs / below, "study")
+    assert list(tmp_path.iterdir()) == []
+    run = RunFolder.create(tmp_path / below, "study").path
+    with pytest.raises(UserError, match="link of"):
+        RunFolder.open(runs / run.relative_to(tmp_path))
+    RunFolder.open(run)
 
 
 def test_links_of_ours_behind_a_link_of_another_user_are_not_followed(

@@ -21,7 +21,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from loadframe.connections.http_words import wrong_path
-from loadframe.system.files import regular_file
+from loadframe.formats.named_files import regular
 
 LONGEST_LINE = 64 << 10
 """Bytes; a longer line is skipped, and counted as one that is not read."""
@@ -109,7 +109,7 @@ def _path(target: str) -> str | None:
 def lines(path: Path) -> Iterator[str | None]:
     """The lines of a log, unpacked where it is packed by gzip; None for one that is longer than LONGEST_LINE. OSError
     where it cannot be read or is damaged."""
-    with os.fdopen(regular_file(path, links=True), "rb") as raw:
+    with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw
         try:

@@ -42,6 +42,15 @@ def read_up_to(path: Path, most: int) -> bytes:
         os.close(descriptor)
 
 
+def regular(path: Path) -> int:
+    """A regular file that is reached as by `read_up_to`, open for reading; the caller closes it. OSError."""
+    descriptor = _opened(path)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file")
+
+
 def _opened(path: Path) -> int:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     if os.geteuid() != 0:

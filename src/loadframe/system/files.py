@@ -53,7 +53,8 @@ class Whose(Enum):
     OURS = auto()
     """Only we and root, on the whole way to it, else it is refused. What is acted on is kept in such a one."""
     NAMED = auto()
-    """The user named it. Links on the way to it are followed, as the user meant them; in it a stranger may write."""
+    """The user named it. Links on the way to it are followed, as the user meant them; by root, none of another
+    user's. In it a stranger may write."""
     ANOTHERS = auto()
     """Another user may write there, or on the way to it: no link of that user's is followed."""
 
@@ -89,10 +90,10 @@ class Folder:
                 ) from error
 
     def _opened(self) -> int:
+        if self.whose is Whose.ANOTHERS or (self.whose is Whose.NAMED and os.geteuid() == 0):
+            return self._walked()
         if self.whose is Whose.NAMED:
             return os.open(self.path, _FOLDER)
-        if self.whose is Whose.ANOTHERS:
-            return self._walked()
         weak = weak_point(self.path) or ("it is a link" if self.path.is_symlink() else None)
         if weak is None:
             descriptor = os.open(self.path, _FOLDER | os.O_NOFOLLOW)
@@ -136,8 +137,7 @@ class Folder:
     def make(self, mode: int = FOLDER_MODE) -> None:
         """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
         self._check_text()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        parent = os.open(self.path.parent, _FOLDER)
+        parent = self._made_above()
         try:
             os.mkdir(self.path.name, mode, dir_fd=parent)
             self._hold(os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
@@ -150,6 +150,23 @@ class Folder:
                 f"{self.path} was replaced by another folder while it was made",
                 remedy="Choose a place that only you can write.",
             )
+
+    def _made_above(self) -> int:
+        """The folder that it is in, reached in the same way, and made where there is none, with those above it."""
+        path, missing = self.path.absolute().parent, deque[str]()
+        while not os.path.lexists(path):
+            missing.appendleft(path.name)
+            path = path.parent
+        at = Folder(path, self.whose, self._refusal)._opened()
+        for name in missing:
+            try:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=at)
+                below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+            finally:
+                os.close(at)
+            at = below
+        return at
 
     def make_private(self, ours: Callable[[str], bool]) -> None:
         """Hold a folder of OURS that is closed to all others, made where there is none, with those above it. One that
