@@ -50,6 +50,34 @@ def test_a_command_becomes_a_study_that_is_checked_with_one_short_step(loadframe
     assert (run / "steps.jsonl").read_text(), "what was measured is kept"
 
 
+SLOW = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Slow(BaseHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(2)
+        self.send_response(200)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"ok\\n")
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
+"""
+
+
+@pytest.mark.server
+def test_a_service_that_takes_long_to_answer_gets_windows_in_which_that_is_enough(
+    loadframe: Command, tmp_path: Path
+) -> None:
+    (program := tmp_path / "slow.py").write_text(SLOW)
+    done = loadframe("init", "--command", f"python3 {readable(program)} {{port}}", "--name", "slow")
+    assert done.code == 0, done.err
+    measure = tomllib.loads((tmp_path / "slow.toml").read_text())["measure"]
+    assert 10 <= int(measure["window"].removesuffix("s")) <= 20, "5 response times"
+    assert 60 * int(measure["budget"].removesuffix("m")) >= 60 * int(measure["window"].removesuffix("s"))
+    assert f"measure.window is {measure['window']}" in done.out and "Checked" not in done.out
+    assert loadframe("study", "check", "slow.toml").code == 0
+
+
 def test_what_is_suggested_can_be_declared_by_removing_the_comment_signs(loadframe: Command, tmp_path: Path) -> None:
     assert loadframe("init", "--command", f"POOL=2 {starts('--port', '8000')}", "--no-check").code == 0
     file = tmp_path / "serving.toml"

@@ -13,6 +13,7 @@ import pytest
 from loadframe.live.heading import Heading
 from loadframe.live.listing import Listing
 from loadframe.live.places import Places
+from loadframe.live.plot import points_of
 from loadframe.live.view import RunView
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
@@ -45,6 +46,21 @@ def test_each_step_is_told_once_when_it_has_ended(run: RunFolder, make_step: Cal
     add(run, make_step(4.0, 180.0))
     assert [step["throughput"] for step in view.refresh()["steps"]] == [180.0]
     assert view.refresh() == {}
+
+
+def test_a_window_with_too_little_in_it_and_what_warmed_is_in_no_curve(
+    run: RunFolder, make_step: Callable[..., Step]
+) -> None:
+    for step in (
+        make_step(2.0, 100.0),
+        make_step(4.0, 0.0, flags=("too-few",)),
+        make_step(4.0, 9.0, purpose="warming"),
+    ):
+        add(run, step)
+    view = RunView(run, "0/x")
+    view.refresh()
+    assert points_of(view.steps) == {"A": [(2.0, 100.0)]}
+    assert len(view.steps) == 3
 
 
 def test_read_at_once_it_is_what_was_told_bit_by_bit(run: RunFolder, make_step: Callable[..., Step]) -> None:

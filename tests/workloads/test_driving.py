@@ -77,6 +77,8 @@ def test_a_closed_loop_is_waited_for_as_long_as_its_load_took(tmp_path: Path) ->
     over_s = time.monotonic() - 2 * GRACE_S
     driver = ProcessDriver("dummy", [process], logs=[], printed=[], end_s=over_s, duration_s=1000.0)
     assert driver.running()
+    driver.duration_s, driver.one_each, driver.logs = 1.0, True, [tmp_path / "log"]
+    assert driver.running(), "not one of its requests has ended"
     driver.arrivals = np.array([over_s])
     assert not driver.running(), "an open loop has as many in flight as it fell behind"
 

@@ -13,10 +13,13 @@ import typer
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, command, measured
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, TooFewRequests
 
-SHORT = ("load.levels=[1]", "measure.window=500ms", "measure.budget=1m", "measure.profile=off")
-"""The step by which a new study is checked: one client."""
+SHORT = (
+    "load.levels=[1]", "measure.window=500ms", "measure.blocks.min=2", "measure.blocks.max=2", "measure.budget=5s",
+    "measure.profile=off",
+)  # fmt: skip
+"""The steps by which a new study is checked: one client."""
 MOST_LISTED = 12
 """Of the services that listen here, where none is named."""
 
@@ -58,7 +61,14 @@ def init(
             say(sentence)
         say(f"Wrote {written}.")
         study = loadframe.load_study(written, SHORT if check else ())
-        found = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress)) if check else None
+        found = None
+        try:
+            if check:
+                found = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
+        except TooFewRequests as error:
+            beginning = beginning.slower(error)
+            written.unlink()
+            _write(written, beginning.toml)
         point = found.curve.points[0] if found is not None else None
         if as_json:
             emit(

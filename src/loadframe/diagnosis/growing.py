@@ -142,7 +142,10 @@ def _share(share: float) -> str:
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:
     """Of the lowest level, where no request waits for another: its last response time against its first."""
-    lowest = [step.latency.mean_ms for step in steps if step.level == min(each.level for each in steps)]
+    level = min(step.level for step in steps)
+    lowest = [step.latency.mean_ms for step in steps if step.level == level and step.latency_known]
+    if not lowest:
+        return []
     half = max(1, len(lowest) // 2)
     first, last = fmean(lowest[:half]), fmean(lowest[-half:])
     if last <= first:

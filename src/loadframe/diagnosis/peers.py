@@ -144,8 +144,8 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
         or not any(times[0])
     ):
         return None
-    response_ms = fmean(step.latency.mean_ms for step in high)
-    share = min(1.0, fmean(times[1]) / response_ms) if response_ms > 0 else 0.0
+    responses_ms = [step.latency.mean_ms for step in high if step.latency_known]
+    share = min(1.0, fmean(times[1]) / fmean(responses_ms)) if any(responses_ms) else 0.0
     if share < SHARE:
         return None
     awaited = fmean(step.metrics[metric] for step in high)

@@ -3,18 +3,20 @@ is found at its port. Nothing is started and nothing is asked of the service her
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path, PurePath
 from typing import Any
 
 import tomli_w
 
+from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.connections.host_port import joined
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, TooFewRequests
 from loadframe.experiments.choosing import Chosen, choose, company
 from loadframe.experiments.limits_now import limits
 from loadframe.experiments.suggesting import Suggestion, suggested
@@ -32,6 +34,9 @@ from loadframe.study.declaration import NAME
 from loadframe.units import show
 
 LEVELS = (1, 2, 4, 8, 16)
+MEASURE = {"window": "1s", "budget": "2m"}
+RESPONSES, WINDOWS = 6, 60
+"""Of a slow service: the response times of one client in a window, and the windows in a budget."""
 GROWTH = (1, 2, 4, 8)
 """A declared knob may have these multiples of its value."""
 OF_OURS = (
@@ -61,6 +66,16 @@ class Beginning:
     found: tuple[str, ...]
     hints: tuple[str, ...]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def slower(self, shown: TooFewRequests) -> Beginning:
+        """With windows that have enough in them, of a service that took too long for one client's short step."""
+        response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
+        window_s = math.ceil(RESPONSES * response_s)
+        measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
+        said = " and ".join(f"measure.{name} is {value}" for name, value in measure.items())
+        hint = f"One client waits {show(response_s, 's')} for an answer, so {said}."
+        toml = self.toml.replace(_table("measure", MEASURE), _table("measure", measure))
+        return replace(self, toml=toml, hints=(hint, *self.hints))
 
 
 def begin(
@@ -242,7 +257,7 @@ def _toml(
             *(_settings(varied) if varied else [_commented(other) if command else AS_IT_RUNS]),
             _table("workload", {"kind": "http"}, note="status and about the size of answers are checked"),
             _table("load", {"axis": "concurrency", "levels": list(LEVELS)}, note="clients at once"),
-            _table("measure", {"window": "1s", "budget": "2m"}),
+            _table("measure", MEASURE),
         )
     )
 

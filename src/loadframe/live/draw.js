@@ -32,7 +32,7 @@ const median = (values) => {
 export function series(steps, key) {
   const found = new Map();
   for (const step of steps) {
-    if (step.purpose === "warming" || step[key] === null) continue;
+    if (!step.counts || step[key] === null) continue;
     const levels = found.get(step.treatment) ?? found.set(step.treatment, new Map()).get(step.treatment);
     levels.set(step.level, [...(levels.get(step.level) ?? []), step[key]]);
   }

@@ -172,7 +172,7 @@ function curves() {
   }));
 }
 function limits() {
-  const counting = run.steps.filter((step) => step.purpose !== "warming"), last = counting.at(-1);
+  const counting = run.steps.filter((step) => step.counts), last = counting.at(-1);
   const uses = Object.entries(last?.uses ?? {}).sort((a, b) => b[1][0] - a[1][0]).slice(0, 9);
   parts.which.textContent = last ? `In the last step: ${at(last.level)}, state ${last.treatment}. The small line: over all loads of this state.` : "They appear with the first step.";
   const old = new Map([...parts.limits.children].map((item) => [item.dataset.id, item]));

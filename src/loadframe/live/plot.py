@@ -24,10 +24,10 @@ Points = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """By treatment, each level with the median of its throughputs; steps that only warmed are left out."""
+    """By treatment, each level with the median of its throughputs; steps that do not count are left out."""
     found: dict[str, dict[float, list[float]]] = {}
     for step in steps:
-        if step["purpose"] != "warming":
+        if step["counts"]:
             found.setdefault(step["treatment"], {}).setdefault(step["level"], []).append(step["throughput"])
     return {name: [(level, median(all_)) for level, all_ in sorted(of.items())] for name, of in found.items()}
 

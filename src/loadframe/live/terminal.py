@@ -98,7 +98,7 @@ class LiveView(App[None]):
         place = self.query_one("#curve", Static)
         axis = heading["unit"] or heading["axis"]
         place.update(curve(points_of(view.steps), place.size.width, place.size.height, axis=axis))
-        counting = [step for step in view.steps if step["purpose"] != "warming"]
+        counting = [step for step in view.steps if step["counts"]]
         room = self.query_one("#limits", Static)
         uses = counting[-1]["uses"] if counting else {}
         room.update(bars(uses, view.limits, room.size.width, max(1, room.size.height // 3)))

@@ -145,6 +145,7 @@ class RunView:
             "level": step.level,
             "block": step.block,
             "purpose": step.purpose,
+            "counts": step.counts,
             "throughput": step.throughput,
             "p95_ms": step.latency.p95_ms if step.latency_known else None,
             "errors": step.errors,

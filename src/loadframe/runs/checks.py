@@ -23,7 +23,7 @@ def check_steps(steps: Sequence[tuple[Step, str]]) -> None:
         seen.add(step.number)
 
 
-ROW = ("step", "level", "throughput", "latency_p95_ms", "errors")
+ROW = ("step", "level", "throughput", "errors")
 """What every row of a footprint has (record.footprint)."""
 
 

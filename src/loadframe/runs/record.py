@@ -64,8 +64,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """One row per step: level, block where it is of one, throughput, p95 latency, p99.9 where a request lies beyond it,
-    and these metrics where they were measured; all of the stages of a pipeline."""
+    """One row per step: level, block where it is of one, throughput, p95 latency where it is known, p99.9 where a
+    request lies beyond it, and these metrics where they were measured; all of the stages of a pipeline."""
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *_of_pipelines(steps)]))
     return tuple(
         {
@@ -73,7 +73,7 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
             "level": step.level,
             **({} if step.block is None else {"block": float(step.block)}),
             "throughput": step.throughput,
-            "latency_p95_ms": step.latency.p95_ms,
+            **({"latency_p95_ms": step.latency.p95_ms} if step.latency_known else {}),
             "errors": float(step.errors),
             **_p999(step),
             **{name: step.metrics[name] for name in wanted if name in step.metrics},

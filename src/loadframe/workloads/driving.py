@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 GRACE_S = 2.0
 """How long after its time a driver may still work on its last requests before it is ended; in a closed loop for as long
 as its load took where that is more: a request that takes longer than a short step is waited for."""
+SILENT_S = 10.0
+"""The same where not one request has ended yet: how long one takes says how long a step would have to be."""
 PAUSE_S = 0.1
 """A user whose last request ended this much before the load's end has another one in flight: users back off for less,
 and logs are flushed as often."""
@@ -79,14 +81,17 @@ class ProcessDriver:
             return False
         if self._failed is not None:
             self._end()
-        elif self.end_s is not None and time.monotonic() > self.end_s + self._grace_s:
+        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self._late():
             self._stopped = told(self.pids())
             self.kill()
         return bool(self.pids())
 
-    @property
-    def _grace_s(self) -> float:
-        return GRACE_S if self.arrivals is not None else max(GRACE_S, self.duration_s or 0.0)
+    def _late(self) -> bool:
+        """Whether it is not waited for any longer, GRACE_S after its time."""
+        if self.arrivals is not None or self.duration_s is None or self.end_s is None:
+            return True
+        silent = self.one_each and not any(step_files.size(log) for log in self.logs)
+        return time.monotonic() > self.end_s + max(self.duration_s, SILENT_S if silent else 0.0)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end of all processes, at most timeout_s; True if they have ended."""

@@ -28,7 +28,7 @@ from loadframe.workloads.arrivals import (
     open_loop,
     replay,
 )
-from loadframe.workloads.driving import GRACE_S, ProcessDriver
+from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,7 +108,7 @@ def start(
     for path in (*logs, *sizes, folder / "ended"):
         path.unlink(missing_ok=True)
     # All seconds are the script's business; wrk's own are the end of one that hangs.
-    grace_s = max(GRACE_S, duration_s)
+    grace_s = max(GRACE_S, SILENT_S, duration_s)
     most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + beginning.longest_s() + duration_s + grace_s)
     # wrk has room for three descriptors per connection (ae.c; events of others are lost without a word), and a thread
     # of ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
