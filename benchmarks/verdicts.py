@@ -152,7 +152,7 @@ class Judged:
 def loadframe_rule(noise: Numbers, effect: float, random: np.random.Generator, *, plan: Plan = PLAN) -> Judged:
     """As experiments/proof.py measures: the order in a block drawn, but for the third, which is the first one reversed;
     a look after each block of the plan, the end at the first decision, as `loadframe compare` ends. The interval is
-    that of `half_width`; the bootstrap that is taken into the shipped one is wider in one series of a hundred.
+    that of `half_width`.
 
     noise: shape (count, 2 plan.last), in time order.
     """
@@ -327,7 +327,7 @@ def sample_tables(series: int) -> bool:
     def rows(arrangement: str) -> Iterable[tuple[str, Sequence[str]]]:
         for name, (generate, rival) in SESSION_NOISES.items():
             for length in LENGTHS:
-                found = _found(generate, rival, length, series, apart=arrangement == "apart")
+                found = called_different(generate, rival, length, series, apart=arrangement == "apart")
                 wrong, rival_wrong = (share(flags) for flags in found[0])
                 where = f"{arrangement}, {name}, n = {length}"
                 if wrong > 5 + doubt(series):
@@ -361,7 +361,9 @@ def sample_tables(series: int) -> bool:
 CELLS = [(loudness, effect) for loudness in LOUDNESS for effect in EFFECTS]
 
 
-def _found(generate: Generate, rival: Rival, length: int, series: int, *, apart: bool) -> list[tuple[Flags, Flags]]:
+def called_different(
+    generate: Generate, rival: Rival, length: int, series: int, *, apart: bool
+) -> list[tuple[Flags, Flags]]:
     """What is called different by us and by the rival: of equal samples (the rival at 5 %), then of each of CELLS."""
     random = np.random.default_rng(10)
     if apart:

@@ -70,13 +70,13 @@ def test_what_sessions_differ_by_is_learnt_from_equal_ones(spread: float, decisi
 def test_equal_sessions_are_not_called_different_more_often_than_promised(memory: float) -> None:
     """Five values of AR(1) noise do not show it; the sessions before them do."""
     random, wrong = np.random.default_rng(32), 0
-    for _ in range(200):
+    for _ in range(100):
         noise = random.normal(0, 0.1, (22, 5))
         for i in range(1, 5):
             noise[:, i] = memory * noise[:, i - 1] + math.sqrt(1 - memory**2) * noise[:, i]
         sides = [list(np.exp(values)) for values in noise]
         wrong += unpaired(*sides[:2], between=learnt(sides[2:])).decision != "no-proven-difference"
-    assert wrong <= 0.05 * 200 + 2 * math.sqrt(0.05 * 0.95 * 200)
+    assert wrong <= 0.05 * 100 + 2 * math.sqrt(0.05 * 0.95 * 100)
 
 
 @pytest.mark.parametrize("count", [20, 25, 30])

@@ -109,10 +109,13 @@ def learnt(
         return prior
     logs, _ = logarithms(equal)
     try:
-        pairs = [
-            _ends(logs[one], logs[two], by, 0.05, fitted, grains(equal[one], equal[two]))
-            for one, two in combinations(range(len(equal)), 2)
-        ]
+        if by in quantity.QUANTILES:
+            pairs = [_quantiles(one, two, by, 0.05) for one, two in combinations(map(np.exp, logs), 2)]
+        else:
+            every = [value for values in equal for value in values]
+            reduced = [batched(pseudo_values(side, by)) for side in logs]
+            known = grains(every, every)
+            pairs = [_of_means(one, two, by, 0.05, fitted, known) for one, two in combinations(reduced, 2)]
     except TooFewError:
         return prior
     centre = np.array([pair[0] for pair in pairs])
@@ -191,7 +194,15 @@ def _ends(
     """Log ratio with the ends of its interval. known: to what share of itself a value is."""
     if by in quantity.QUANTILES:
         return _quantiles(np.exp(first), np.exp(second), by, alpha)
-    sides = means(*(batched(pseudo_values(side, by)) for side in (first, second)), fitted=fitted)
+    one, two = (batched(pseudo_values(side, by)) for side in (first, second))
+    return _of_means(one, two, by, alpha, fitted, known)
+
+
+def _of_means(
+    first: Numbers, second: Numbers, by: str, alpha: float, fitted: int, known: tuple[float, float]
+) -> tuple[float, float, float]:
+    """The same from pseudo-values."""
+    sides = means(first, second, fitted=fitted)
     one, two = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
     centre, half = (float(value) for value in difference(one, two, alpha))
     observed = float(second.max() - first.max()) if by == "max" else centre
