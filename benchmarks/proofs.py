@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.mechanism import TRACES
 from loadframe.model import Evidence, Finding, Price, Remedy, Step
@@ -159,7 +159,7 @@ def _judged(cause: str, form: str, sides: Sequence[list[Step]]) -> Drawn:
 def _settled(findings: Sequence[Finding], sides: Sequence[list[Step]], *, fell: bool) -> Drawn:
     before, after = ({CLIENTS: [step.throughput for step in side]} for side in sides)
     remedy = Remedy("change", "change", tuple(one.id for one in findings), (), Price())
-    proved = verdict(before, after)
+    proved = verdict_at_end(before, after)
     settled = judge(findings, remedy, proved, *sides)
     return Drawn(proved.decision == "better", fell, tuple(one.id for one in settled if one.status == "confirmed"))
 

@@ -155,16 +155,20 @@ def long_bursts(random: np.random.Generator, count: int, length: int) -> noises.
 
 
 def of_samples(arrangement: str, length: int, series: int) -> Figure:
-    """False positives of samples of unknown order in bursts of twenty, beside Mann-Whitney's."""
-    random = np.random.default_rng(2)
+    """False positives of samples of unknown order in bursts of twenty, on a machine that has equal sessions behind it,
+    beside Mann-Whitney's."""
+    random, drawn = np.random.default_rng(2), min(series, 1000)
+    sessions = drawn * noises.EQUAL_SESSIONS
     if arrangement == "apart":
-        before, after = long_bursts(random, series, length), long_bursts(random, series, length)
+        before, after = long_bursts(random, drawn, length), long_bursts(random, drawn, length)
+        equal = long_bursts(random, sessions, length)
     else:
-        noise = long_bursts(random, series, 2 * length)
+        noise = long_bursts(random, drawn, 2 * length)
         before, after = noise[:, :length], noise[:, length:]
-    wrong = int(noises.unpaired_rule(before, after).sum())
-    rival = noises.share(noises.benchstat(before, after) if length <= 20 else noises.mann_whitney(before, after))
-    return rate(wrong, series, rival=f"Mann-Whitney {rival:.0f}")
+        equal = long_bursts(random, sessions // 2, 2 * length)
+    width = noises.sessions_width(equal.reshape(drawn, noises.EQUAL_SESSIONS, length))
+    wrong = int(noises.apart_rule(before, after, width).sum())
+    return rate(wrong, drawn, rival=f"Mann-Whitney {noises.share(noises.rank_test(before, after) < noises.ALPHA):.0f}")
 
 
 for _length in (5, 10, 20, 40, 100):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.analysis.comparison import at_each_level, combine, shares, verdict, verdict_at_end
+from loadframe.analysis.sequential import Plan
 from loadframe.model import Verdict
 
 
@@ -25,34 +26,21 @@ def paired(
 
 def test_identical_systems_are_rarely_called_different() -> None:
     random = np.random.default_rng(1)
-    wrong = sum(verdict(*paired(random, 5, 1.0, 0.1)).decision != "no-proven-difference" for _ in range(400))
+    wrong = sum(verdict_at_end(*paired(random, 5, 1.0, 0.1)).decision != "no-proven-difference" for _ in range(400))
     assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
-
-
-def test_looking_again_and_again_does_not_make_a_difference_of_noise() -> None:
-    random = np.random.default_rng(2)
-    wrong = 0
-    for _ in range(200):
-        before, after = paired(random, 10, 1.0, 0.1, (1.0,))
-        for look, blocks in enumerate(range(3, 11), start=1):
-            found = verdict({1.0: before[1.0][:blocks]}, {1.0: after[1.0][:blocks]}, looks=look)
-            if found.decision != "no-proven-difference":
-                wrong += 1
-                break
-    assert wrong <= 0.05 * 200 + 2 * math.sqrt(0.05 * 0.95 * 200)
 
 
 @pytest.mark.parametrize(("factor", "decision"), [(1.3, "better"), (1 / 1.3, "worse")])
 def test_a_factor_of_1_3_is_found_in_six_blocks_that_differ_by_as_much(factor: float, decision: str) -> None:
     random = np.random.default_rng(3)
-    found = [verdict(*paired(random, 6, factor, 0.05)) for _ in range(100)]
+    found = [verdict_at_end(*paired(random, 6, factor, 0.05)) for _ in range(100)]
     assert sum(each.decision == decision for each in found) >= 95
     assert sum(each.low <= factor <= each.high for each in found) >= 90
 
 
 def test_blocks_without_scatter_prove_nothing() -> None:
     """24 requests in each window of one side, 25 of the other: what is between them was rounded away."""
-    found = verdict({1: [24] * 3}, {1: [25] * 3})
+    found = verdict_at_end({1: [24] * 3}, {1: [25] * 3})
     assert (found.decision, found.low) == ("no-proven-difference", 1.0)
     assert found.high > 25 / 24
 
@@ -68,29 +56,23 @@ def test_two_blocks_of_counted_requests_err_as_rarely_as_promised(requests: int)
 
 
 def test_one_block_proves_nothing_and_shows_what_was_seen() -> None:
-    found = verdict({1.0: [100], 2.0: [100]}, {1.0: [200], 2.0: [400]})
+    found = verdict_at_end({1.0: [100], 2.0: [100]}, {1.0: [200], 2.0: [400]})
     assert found.decision == "no-proven-difference"
     assert [found.low, found.high] == pytest.approx([2, 4])
     assert found.ratio == pytest.approx(math.sqrt(8))
 
 
-def test_later_looks_have_wider_intervals() -> None:
-    before, after = paired(np.random.default_rng(4), 5, 1.2, 0.05)
-    first, third = verdict(before, after, looks=1), verdict(before, after, looks=3)
-    assert third.low < first.low <= first.high < third.high
-
-
 def test_only_common_levels_and_complete_blocks_count() -> None:
-    found = verdict({1.0: [10, 10, 10], 2.0: [10, 10], 9.0: [1]}, {1.0: [20, 20, 20], 2.0: [20, 20, 20]})
+    found = verdict_at_end({1.0: [10, 10, 10], 2.0: [10, 10], 9.0: [1]}, {1.0: [20, 20, 20], 2.0: [20, 20, 20]})
     assert (found.levels, found.blocks) == ((1.0, 2.0), 2)
 
 
 def test_a_level_that_failed_before_is_a_gain_and_one_that_fails_after_a_loss() -> None:
-    gain = verdict({1.0: [0, 0, 0]}, {1.0: [100, 101, 99]})
-    loss = verdict({1.0: [100, 101, 99]}, {1.0: [0, 0, 0]})
+    gain = verdict_at_end({1.0: [0, 0, 0]}, {1.0: [100, 101, 99]})
+    loss = verdict_at_end({1.0: [100, 101, 99]}, {1.0: [0, 0, 0]})
     assert (gain.decision, loss.decision) == ("better", "worse")
     assert "zero" in gain.method
-    assert verdict({1.0: [0, 0]}, {1.0: [0, 0]}).ratio == 1
+    assert verdict_at_end({1.0: [0, 0]}, {1.0: [0, 0]}).ratio == 1
 
 
 @pytest.mark.parametrize(
@@ -98,16 +80,16 @@ def test_a_level_that_failed_before_is_a_gain_and_one_that_fails_after_a_loss() 
 )
 def test_what_cannot_be_compared_is_refused(before: dict[float, list[float]], after: dict[float, list[float]]) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        verdict(before, after)
+        verdict_at_end(before, after)
 
 
 positive = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False)
 
 
-@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=6), st.integers(1, 5))
-def test_swapping_the_treatments_gives_the_reciprocal(pairs: list[tuple[float, float]], looks: int) -> None:
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=6))
+def test_swapping_the_treatments_gives_the_reciprocal(pairs: list[tuple[float, float]]) -> None:
     before, after = {1.0: [pair[0] for pair in pairs]}, {1.0: [pair[1] for pair in pairs]}
-    forth, back = verdict(before, after, looks=looks), verdict(after, before, looks=looks)
+    forth, back = verdict_at_end(before, after), verdict_at_end(after, before)
     for one, other in [(forth.ratio, back.ratio), (forth.low, back.high), (forth.high, back.low)]:
         assert math.isfinite(one)
         assert math.log(one) == pytest.approx(-math.log(other), abs=1e-6)
@@ -203,7 +185,8 @@ def test_who_looks_once_at_the_end_errs_as_often_as_promised_and_has_the_narrowe
     found = [verdict_at_end(*pair) for pair in pairs]
     wrong = sum(one.decision != "no-proven-difference" for one in found)
     assert wrong <= 0.05 * 400 + 2 * math.sqrt(0.05 * 0.95 * 400)
-    assert found[0].high / found[0].low < verdict(*pairs[0]).high / verdict(*pairs[0]).low
+    sooner = verdict(*pairs[0], plan=Plan(2, 6))
+    assert found[0].high / found[0].low < sooner.high / sooner.low
     assert "one look, at the end" in found[0].method
 
 
@@ -211,11 +194,11 @@ def test_the_noise_floor_is_that_of_each_side_against_itself() -> None:
     random = np.random.default_rng(31)
     held = 0
     for _ in range(200):
-        found = verdict(*paired(random, 6, 3.0, 0.05))
+        found = verdict_at_end(*paired(random, 6, 3.0, 0.05))
         assert found.floor is not None
         held += found.floor[0] <= 1 <= found.floor[1]
     assert held >= 180
-    assert verdict({1.0: [10.0]}, {1.0: [20.0]}).floor is None
+    assert verdict_at_end({1.0: [10.0]}, {1.0: [20.0]}).floor is None
 
 
 def test_shares_have_intervals_that_hold() -> None:
@@ -232,14 +215,16 @@ def test_shares_have_intervals_that_hold() -> None:
 def test_blocks_without_scatter_prove_what_their_counts_are_fine_enough_for() -> None:
     """Every request takes exactly 20 ms: each block counts the same; 196 requests are known to a few."""
     known = {1.0: (4 / 196, 26 / 1274)}
-    found = verdict({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}, grain=known)
+    found = verdict_at_end({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}, grain=known)
     assert found.decision == "better"
     assert 6.3 < found.low < found.ratio < found.high < 6.7
     assert found.floor is None, "equal counts say nothing of the noise"
-    assert verdict({1.0: [196.0] * 3}, {1.0: [200.0] * 3}, grain=known).decision == "no-proven-difference"
-    assert verdict({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}).decision == "no-proven-difference", "how fine is not known"
+    assert verdict_at_end({1.0: [196.0] * 3}, {1.0: [200.0] * 3}, grain=known).decision == "no-proven-difference"
+    assert verdict_at_end({1.0: [196.0] * 3}, {1.0: [1274.0] * 3}).decision == "no-proven-difference", (
+        "how fine is not known"
+    )
 
 
 def test_a_coarse_count_never_widens_what_the_values_show() -> None:
     noisy = {1.0: [100.0, 101.0, 99.5, 100.4]}, {1.0: [150.0, 151.0, 149.0, 150.6]}
-    assert verdict(*noisy, grain={1.0: (0.5, 0.5)}).low == verdict(*noisy).low
+    assert verdict_at_end(*noisy, grain={1.0: (0.5, 0.5)}).low == verdict_at_end(*noisy).low

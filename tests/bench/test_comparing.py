@@ -133,14 +133,31 @@ def a_run(opened: Callable[[Study], RunFolder], make_step: Callable[..., Step]) 
     return make
 
 
-@pytest.mark.parametrize(("factor", "decision"), [(1.5, "better"), (0.6, "worse"), (1.15, "no-proven-difference")])
-def test_runs_are_compared_at_their_common_levels(
+@pytest.mark.parametrize(("factor", "decision"), [(1.15, "better"), (0.6, "worse"), (1.03, "no-proven-difference")])
+def test_runs_are_compared_at_common_levels_near_capacity(
     a_run: Callable[..., RunFolder], factor: float, decision: str
 ) -> None:
     found = runs(a_run("one", 1.0), a_run("two", factor, levels=(2, 4, 8)))
-    assert found.verdict.levels == (2, 4)
+    assert found.verdict.levels == (4,)
+    assert [row.load for row in found.levels] == [2, 4]
+    assert "near capacity" in found.notes[0]
     assert found.verdict.decision == decision
     assert found.verdict.low < factor < found.verdict.high
+
+
+def test_what_runs_differ_by_is_learnt_from_equal_runs_next_to_them(a_run: Callable[..., RunFolder]) -> None:
+    """The factor of each run is its session's; a run of another study tells nothing of them."""
+    one, two = a_run("one", 1.0), a_run("two", 1.08)
+    calm = [a_run(f"calm-{number}", 1.0) for number in range(10)]
+    found = runs(one, two)
+    assert (found.verdict.decision, found.verdict.sessions and found.verdict.sessions.learnt_from) == ("better", 11)
+    for number, run in enumerate(calm):
+        factor = 1.2 if number % 2 else 1 / 1.2
+        lines = [replace(step, throughput=factor * step.throughput) for step in run.steps()]
+        (run.path / "steps.jsonl").unlink()
+        for step in lines:
+            run.append_line("steps.jsonl", "step", step)
+    assert runs(one, two).verdict.decision == "no-proven-difference"
 
 
 def test_steps_that_only_warm_a_server_are_no_measurements_of_a_run(a_run: Callable[..., RunFolder]) -> None:

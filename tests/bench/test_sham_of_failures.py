@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.experiments.controls import of_failures
 from loadframe.model import Step
 
@@ -30,5 +30,5 @@ def test_a_restart_alone_ends_failures_or_not_or_cannot_be_told(
         [make_step(4, 900.0, block=block, requests=900, errors=failed) for block, failed in enumerate(each, 1)]
         for each in (before, after)
     )
-    told, why = of_failures(verdict({4: [900.0] * 3}, {4: [900.0] * 3}), one, two)
+    told, why = of_failures(verdict_at_end({4: [900.0] * 3}, {4: [900.0] * 3}), one, two)
     assert (told, because in why) == (holds, True), why

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.diagnosis import conclusion
 from loadframe.model import (
     Change,
@@ -43,7 +43,7 @@ def finding(name: str, *, score: float = 0.6, metric: str = "system.disk.flushes
 
 def trial(name: str, factor: float, *, gives_up: str | None = None) -> Trial:
     before = {1.0: [100.0, 101.0, 99.0, 100.5]}
-    found = verdict(before, {1.0: [factor * value for value in before[1.0]]})
+    found = verdict_at_end(before, {1.0: [factor * value for value in before[1.0]]})
     remedy = Remedy(name, name, ("disk.fsync",), (), Price(gives_up))
     return Trial(remedy, found, found.decision == "better", (), {})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.diagnosis.judging import cures_failures, judge
 from loadframe.diagnosis.mechanism import TRACES, moved, trace_of
 from loadframe.diagnosis.operational import OPERATIONAL, served_at_once
@@ -34,7 +34,7 @@ def finding(name: str, *metrics: str) -> Finding:
 
 def gain(factor: float) -> Verdict:
     before = {4.0: [100.0, 101.0, 99.0]}
-    return verdict(before, {4.0: [factor * value for value in before[4.0]]})
+    return verdict_at_end(before, {4.0: [factor * value for value in before[4.0]]})
 
 
 def side(make_step: StepMaker, throughput: float, *metrics: Metrics, treatment: str = "A") -> list[Step]:

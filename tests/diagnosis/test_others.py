@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
@@ -272,7 +272,7 @@ def judged(
             )
             for step in after
         ]  # fmt: skip
-    found = verdict({4.0: [100.0, 101.0, 99.0]}, {4.0: [factor * value for value in (100.0, 101.0, 99.0)]})
+    found = verdict_at_end({4.0: [100.0, 101.0, 99.0]}, {4.0: [factor * value for value in (100.0, 101.0, 99.0)]})
     (finding,) = judge([cause], Remedy("wal", "wal", ("disk.fsync",), (), Price()), found, before, after)
     return finding
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.analysis.comparison import verdict
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
@@ -149,7 +149,7 @@ def test_it_is_confirmed_only_where_more_than_the_former_ceiling_was_in_use(make
         if one.id == "service.pool"
     ]
     remedy = Remedy("raise", "raise", ("service.pool",), (), Price())
-    gain = verdict({8.0: [100.0, 101.0, 99.0]}, {8.0: [200.0, 202.0, 198.0]})
+    gain = verdict_at_end({8.0: [100.0, 101.0, 99.0]}, {8.0: [200.0, 202.0, 198.0]})
 
     def judged(after: float) -> str:
         made = [

@@ -38,7 +38,7 @@ def test_spellings_of_the_same_sample(text: str) -> None:
 def test_blocks_are_kept_with_all_their_values() -> None:
     sample = parse_sample("block,value\n2,10\n1,3\n1,5\n1,100\n", "x")
     assert sample.blocks == ("2", "1", "1", "1")
-    assert sample.by_block() == {"2": (10,), "1": (3, 5, 100)}
+    assert sample.by(sample.blocks) == {"2": (10,), "1": (3, 5, 100)}
 
 
 def test_values_with_times_are_put_in_order() -> None:

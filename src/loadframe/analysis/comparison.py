@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.analysis.sequential import Plan, open_ended_level, planned_level
+from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, LadderStep, Verdict
 
 Numbers = NDArray[np.float64]
 
 Grains = Mapping[float, tuple[float, float]]
 """By level: to what share of itself a throughput of either side is known, going by how it was counted."""
-
-RESAMPLES = 2000
 
 ZERO_COUNTS_AS = 0.01
 """A throughput of zero counts as this share of the smallest positive one of its level, on either side."""
@@ -64,40 +62,35 @@ def verdict(
     before: Mapping[float, Sequence[float]],
     after: Mapping[float, Sequence[float]],
     *,
+    plan: Plan,
     confidence: float = 0.95,
-    looks: int = 1,
-    plan: Plan | None = None,
-    seed: int = 0,
     grain: Grains | None = None,
 ) -> Verdict:
     """Ratio after / before over the levels that both have, from their throughputs (1/s) per block.
 
     Index i of a level is block i on both sides; blocks are those complete on every level. Per block the log ratio is
     averaged over the levels; ratio = exp(mean over the blocks): the mean, because the interval below is centred on it.
-    The interval is the wider, at each end, of the paired t-interval on the block log ratios and their bootstrap: with
-    few blocks the bootstrap is too narrow (it resamples n - 1 degrees of freedom as if they were n), with many the t
-    trusts symmetry too much; below FEW_ORDERS blocks it is at least UNPAIRED of that of the two sides unpaired. A
-    throughput is known to the smallest spacing of all those of its level only, or to `grain` where that is finer, which
-    adds to the variance; where no side scatters at all and no grain is known, nothing is proven. With a `plan` (from
-    which block to which one the caller looks) the intervals of all its looks hold at once with the given confidence.
-    Without one, `looks` counts how often the caller has looked so far, this time included, and the sum over all looks
-    stays below 1 - confidence however often one looks; that costs more.
+    The interval is the paired t-interval on the block log ratios; below FEW_ORDERS blocks it is at least UNPAIRED of
+    that of the two sides unpaired. A throughput is known to the smallest spacing of all those of its level only, or to
+    `grain` where that is finer, which adds to the variance; where no side scatters at all and no grain is known,
+    nothing is proven. plan: from which block to which one the caller looks; the intervals of all its looks hold at once
+    with the given confidence.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together; where both sides are zero the ratio is 1. A change that makes a level fail thus cannot look better.
     With fewer than two blocks: no proven difference, low and high are the extremes of the single levels' ratios.
     Raises ValueError where there is no common level, no complete block or a value is negative or not finite.
     """
-    if not 0 < confidence < 1 or looks < 1:
-        raise ValueError(f"confidence {confidence} must be between 0 and 1, looks {looks} at least 1")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence {confidence} must be between 0 and 1")
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
-    alpha = planned_level(plan, blocks, 1 - confidence) if plan else open_ended_level(looks, 1 - confidence)
+    alpha = planned_level(plan, blocks, 1 - confidence)
     if blocks < FEWEST_BLOCKS:
         low, high = float(sides.ratios.min()), float(sides.ratios.max())
     else:
-        low, high = _interval(sides, alpha, seed)
-    told = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan or looks, sum(sides.zeros)))
+        low, high = _interval(sides, alpha)
+    told = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
     return replace(told, floor=_floor(sides))
 
 
@@ -255,18 +248,6 @@ def half_width(before: Numbers, after: Numbers, alpha: float, *, rounding: float
     return np.asarray(half)
 
 
-def bootstrap_ends(samples: Sequence[Numbers], alpha: float, seed: int) -> tuple[float, float]:
-    """Ends of the percentile bootstrap of a mean, or of the difference second - first of two means, at 1 - alpha."""
-    random = np.random.default_rng(seed)
-    signs = (1,) if len(samples) == 1 else (-1, 1)
-    drawn = sum(
-        sign * each[random.integers(0, len(each), size=(RESAMPLES, len(each)))].mean(axis=1)
-        for sign, each in zip(signs, samples, strict=True)
-    )
-    low, high = np.quantile(drawn, [alpha / 2, 1 - alpha / 2])
-    return float(low), float(high)
-
-
 @dataclass(frozen=True, slots=True)
 class _Sides:
     """The levels that both treatments have, rising, with the log throughputs of the blocks that are complete on every
@@ -381,16 +362,14 @@ def _told(
     )
 
 
-def _interval(sides: _Sides, alpha: float, seed: int) -> tuple[float, float]:
-    """The wider, at each end, of `half_width` around the mean and the bootstrap of the mean, at level 1 - alpha."""
-    by_block, levels = sides.ratios.mean(axis=0), len(sides.levels)
-    centre = float(by_block.mean())
+def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
+    """`half_width` around the mean, at level 1 - alpha."""
+    levels, centre = len(sides.levels), float(sides.ratios.mean())
     if sides.still:
         return min(0.0, 2 * centre), max(0.0, 2 * centre)
     rounding = float(sides.rounding.sum()) / levels**2
     half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
-    low, high = bootstrap_ends([by_block], alpha, seed)
-    return min(centre - half, low), max(centre + half, high)
+    return centre - half, centre + half
 
 
 def decide(low: float, high: float) -> Decision:
@@ -407,17 +386,12 @@ def exp_in_range(value: float) -> float:
     return math.exp(min(max(value, -700.0), 700.0))
 
 
-def _method(blocks: int, alpha: float, looked: Plan | int, zeros: int) -> str:
+def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:
     if blocks < FEWEST_BLOCKS:
         return "one block: extremes of the levels' ratios, no interval" + zeros_words(zeros)
-    if isinstance(looked, int):
-        when = f"look {looked}"
-    elif looked.first == looked.last:
-        when = "one look, at the end"
-    else:
-        when = f"looks after blocks {looked.first} to {looked.last}"
-    level = f"{100 * (1 - alpha):.4g} %"
-    return f"paired blocks, mean log ratio, wider of t and block bootstrap at {level} ({when})" + zeros_words(zeros)
+    once = plan.first == plan.last
+    when = "one look, at the end" if once else f"looks after blocks {plan.first} to {plan.last}"
+    return f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})" + zeros_words(zeros)
 
 
 def zeros_words(zeros: int) -> str:

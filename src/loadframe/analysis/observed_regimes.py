@@ -4,7 +4,7 @@ Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over BATCHES stretch
 compared at equal load: in each of BINS bins of the load the mean logarithms of both sides, weighted by what both have
 of it, as in a stratified comparison (Cochran 1954, Biometrics 10). A moment counts where the sides differ by more than
 LEAST_CHANGE and by THRESHOLD standard errors. These carry the correlation of neighbouring stretches as its upper bound
-(`dependence`), by the residuals *within* the two sides: the change itself does not hide it, and a daily cycle is a
+(`series`), by the residuals *within* the two sides: the change itself does not hide it, and a daily cycle is a
 correlation and no change.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis import dependence
+from loadframe.analysis import series
 from loadframe.analysis.observed_blocks import MAD, Floats, Whole, reference
 from loadframe.model import RegimeChange
 
@@ -99,7 +99,7 @@ def _strength_at_the_end(before: _Sums, after: _Sums) -> float:
     left = _residuals(before)
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON or len(left) < SHORTEST:
         return 0.0
-    (mean,) = dependence.means(left)
+    (mean,) = series.means(left, surely=True)
     worth = max(1.0, len(after.number) * float(mean.worth) / len(left))
     error = float(np.sqrt((mean.variance + mean.variance * mean.worth / worth) / common))
     return abs(difference) / error if error > 0 else float("inf")
@@ -179,7 +179,7 @@ def _strength(before: _Sums, after: _Sums) -> float:
     left = [_residuals(side) for side in (before, after)]
     if min(len(each) for each in left) < SHORTEST:
         return 0.0
-    one, two = dependence.means(*left)
+    one, two = series.means(*left, surely=True)
     error = float(np.sqrt((one.variance + two.variance) / common))
     return abs(difference) / error if error > 0 else float("inf")
 

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.analysis.dependence import Mean, means
+from loadframe.analysis.series import Mean, Numbers, batched, means
 from loadframe.progress import counted
-
-Numbers = NDArray[np.float64]
 
 TYPICAL = "typical"
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
-"""typical: the mean logarithm of the medians of batches, which single outliers hardly move."""
-
-REDUCED: Mapping[str, Callable[..., Numbers]] = {"mean": np.mean, "max": np.max}
+"""typical: the location of the logarithms that single outliers hardly move (`located`)."""
 
 SHOWN = ("mean", "p50", "p99", "p99.9", "max")
 """Beside the one that decides."""
 
-MOST_BATCHES = 20
-"""The number of batches that a long sample is cut into (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough
-for any interval, and the longer a batch, the less it resembles its neighbour)."""
-
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not tell where it is."""
+
+OUTLYING = 1.345
+"""Standard deviations from which on a value counts as if it were there: in normal noise the mean is 5 % more exact
+(Huber 1981, Robust Statistics)."""
+LEAST_SCALE = 0.7
+"""The scale is the median deviation, but at least this share of the standard deviation: that of five values is often
+far too small. Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
+ROUNDS = 10
 
 
 class TooFewError(ValueError):
@@ -52,21 +50,31 @@ def of(values: Sequence[float], quantity: str) -> float:
     return float(max(values) if quantity == "max" else np.quantile(values, share))
 
 
-def batched(values: Numbers, reduced: str = TYPICAL) -> Numbers:
-    """Medians (means, largest) of at most MOST_BATCHES batches of as equal length as possible, (..., n) -> (...,
-    batches)."""
-    length = values.shape[-1]
-    if length <= MOST_BATCHES:
-        return values
-    edges = np.linspace(0, length, MOST_BATCHES + 1).astype(int)
-    parts = [values[..., start:end] for start, end in pairwise(edges)]
-    return np.stack([REDUCED.get(reduced, np.median)(part, axis=-1) for part in parts], axis=-1)
+def pseudo_values(logs: Numbers, by: str) -> Numbers:
+    """Values (..., n) whose mean is the logarithm of a quantity (mean, max or typical) of the values with these
+    logarithms, and which scatter as it does."""
+    if by == "mean":
+        values = np.exp(logs)
+        mean = values.mean(axis=-1, keepdims=True)
+        return np.asarray(np.log(mean) + values / mean - 1)  # the delta method
+    return batched(logs, np.max) if by == "max" else located(logs)
 
 
-def linear(values: Numbers) -> Numbers:
-    """Values whose mean is the logarithm of the mean of the given ones, and which scatter as it does (delta method)."""
-    mean = float(values.mean())
-    return math.log(mean) + values / mean - 1
+def located(values: Numbers) -> Numbers:
+    """Pseudo-values of Huber's location: what each value contributes to it."""
+    centre = np.median(values, axis=-1, keepdims=True)
+    scale = np.maximum(
+        1.4826 * np.median(np.abs(values - centre), axis=-1, keepdims=True),
+        LEAST_SCALE * values.std(axis=-1, keepdims=True, ddof=1),
+    )
+    scale = np.where(scale > 0, scale, 1.0)
+    for _ in range(ROUNDS):
+        away = (values - centre) / scale
+        inside = np.maximum((np.abs(away) < OUTLYING).mean(axis=-1, keepdims=True), 0.4)
+        pulls = np.clip(away, -OUTLYING, OUTLYING) * scale / inside
+        told = centre + pulls
+        centre = told.mean(axis=-1, keepdims=True)
+    return np.asarray(told)
 
 
 def quantile_ends(
@@ -74,7 +82,7 @@ def quantile_ends(
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """A quantile of each of two samples in time order with the ends of its interval at level 1 - alpha.
 
-    The share of the values above it has an interval as any mean has, whatever the values resemble (`dependence`); the
+    The share of the values above it has an interval as any mean has, whatever the values resemble (`series`); the
     quantiles at its ends are those of the quantile (Woodruff 1952, JASA 47); beyond the largest value it is infinite.
     TooFewError where fewer than FEWEST_BEYOND values lie beyond the quantile.
     """
@@ -83,13 +91,12 @@ def quantile_ends(
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:
         needed = math.ceil(FEWEST_BEYOND / min(share, 1 - share) - 1e-9)
         raise TooFewError(f"{counted(fewest, 'value')} cannot tell the {quantity}; {needed} of each side are needed")
-    beyond = [batched((side > np.quantile(side, share)).astype(np.float64), "mean") for side in (before, after)]
-    one, two = means(*beyond)
+    one, two = means(*(batched((side > np.quantile(side, share)).astype(np.float64)) for side in (before, after)))
     return _ends(before, share, one, alpha), _ends(after, share, two, alpha)
 
 
 def _ends(values: Numbers, share: float, beyond: Mean, alpha: float) -> tuple[float, float, float]:
     freedom = max(float(beyond.worth) - 1, 1.0)
-    half = float(student.quantile(1 - alpha / 2, freedom) * np.sqrt(beyond.variance)) + float(beyond.drift) / 2
+    half = float(student.quantile(1 - alpha / 2, freedom) * np.sqrt(beyond.variance))
     middle, low, high = (float(np.quantile(values, min(max(end, 0), 1))) for end in (share, share - half, share + half))
     return middle, low if share > half else 0.0, high if share + half < 1 else math.inf

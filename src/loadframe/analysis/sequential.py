@@ -58,13 +58,6 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
 
 
-def open_ended_level(look: int, alpha: float) -> float:
-    """The level of the i-th look where it is not known how many will follow: alpha 6 / (pi^2 i^2).
-
-    All of them together stay below alpha, as sum 1/i^2 = pi^2/6 (Bonferroni)."""
-    return alpha * 6 / (math.pi * look) ** 2
-
-
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
     """What is left of the error that tests on fresh data may make together, one after the other, where what is tested

@@ -12,7 +12,7 @@ import typer
 
 import loadframe
 from loadframe.analysis import comparison as verdicts
-from loadframe.analysis import quantity
+from loadframe.analysis import quantity, samples
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened
 from loadframe.cli.continuous import asked
 from loadframe.cli.terminal import emit
@@ -22,8 +22,8 @@ from loadframe.formats.sampled import arrange
 from loadframe.formats.samples import read_sample
 from loadframe.model import Comparison, Margin, Verdict
 
-FAILED = 3
-"""Exit code of a verdict that the user asked to fail on."""
+FAILED, CANNOT_TELL = 3, 4
+"""Exit codes of a verdict that the user asked to fail on, and of data that do not show whether it does."""
 
 
 def compare(
@@ -33,7 +33,10 @@ def compare(
     ] = None,
     fail_if_worse: Annotated[
         str | None,
-        typer.Option(metavar="PERCENT", help="Exit 3 where B is proven to be worse than A by more than this."),
+        typer.Option(
+            metavar="PERCENT",
+            help="Exit 3 where B is proven to be worse than A by more than this, 4 where the data cannot tell.",
+        ),
     ] = None,
     lower_is_better: Annotated[
         bool,
@@ -79,8 +82,11 @@ def compare(
         else:
             wanted.tell("\n\n".join(loadframe.render_comparison(each) for each in found), found[0].run)
         wanted.leave(found)
-        if any(each.margin is not None and each.margin.answer == "proven-worse" for each in found):
+        answers = {each.margin.answer for each in found if each.margin is not None}
+        if "proven-worse" in answers:
             raise typer.Exit(FAILED)
+        if "cannot-tell" in answers:
+            raise typer.Exit(CANNOT_TELL)
 
 
 def _alternatives(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
@@ -128,10 +134,15 @@ def _csv(first: str, second: str, *, lower_is_better: bool, by: str | None) -> C
 
 
 def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
+    """With what was asked for, and with what it would take where the data cannot tell that."""
+    what = "blocks" if found.verdict.block_ratios else "values" if found.by else "steps"
     if allowed is None:
-        return found
+        undecided = found.verdict.decision == "no-proven-difference"
+        return replace(found, needed=samples.needed(found.verdict, what)) if undecided else found
     answer = verdicts.margin(found.verdict, allowed, lower_is_better=found.lower_is_better)
-    return replace(found, margin=Margin(allowed, answer))
+    edge = 1 + allowed if found.lower_is_better else 1 - allowed
+    needed = samples.needed(found.verdict, what, edge=edge) if answer == "cannot-tell" else None
+    return replace(found, margin=Margin(allowed, answer), needed=needed)
 
 
 def _refuse_direction(lower_is_better: bool, by: str | None) -> None:

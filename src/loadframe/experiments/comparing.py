@@ -11,14 +11,19 @@ from statistics import geometric_mean
 from loadframe.analysis import samples
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import decided, prove_side_by_side
 from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
+from loadframe.system.files import Folder, Whose
 
 ERROR = 0.05
 """Over all alternatives of a study together."""
+NEAR_CAPACITY = 0.9
+"""Of the highest throughput."""
+MOST_RUNS = 1000
+"""Folders in the folder of a run that are looked at for equal ones."""
 NEAR = 2.0
 """A ratio that is less than this many half-widths of its interval from 1 was only just decided."""
 
@@ -54,10 +59,11 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Two runs, from the throughputs of their steps at the levels that both have.
+    """Two runs, from the throughputs of their steps at those levels that both have and that are near capacity.
 
     They were measured one after the other, so nothing cancels: each throughput is divided by what both runs together
-    reach at its level, and the two series, in the order in which they were measured, are compared as samples are.
+    reach at its level, and the two series, in the order in which they were measured, are compared as samples are. What
+    two runs differ by without any change is learnt from the runs of the same study next to the first one.
     RunError where a run lacks the treatment or they have no level in common.
     """
     one, two = (_steps(run, name) for run, name in zip((before, after), treatments, strict=True))
@@ -74,28 +80,82 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             remedy="Measure both at the same levels (--set load.levels=...).",
         )
     pairs = [_level_ratio(one, two, level) for level in levels]
-    middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in pairs}
-    first, second = (
-        [step.throughput / middle[step.level] for step in each if step.level in middle] for each in (one, two)
-    )
+    near = [pair for pair in pairs if _near_capacity(pair, pairs)]
+    middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
+    series = [
+        [step.throughput / middle[step.level] for step in each if step.level in middle]
+        for each in (one, two, *_equal_runs(before, after, treatments[0]))
+    ]
+    fitted = len(near) - 1
     try:
-        verdict = samples.unpaired(first, second, fitted=len(levels) - 1)
+        between = samples.learnt([series[0], *series[2:]], fitted=fitted)
+        verdict = samples.unpaired(series[0], series[1], fitted=fitted, between=between)
     except ValueError as error:
         raise RunError(f"{before.path} and {after.path}: {error}", remedy="Measure more blocks.") from error
     return Comparison(
         before=str(before.path),
         after=str(after.path),
-        verdict=replace(verdict, levels=tuple(levels)),
+        verdict=replace(verdict, levels=tuple(middle)),
         levels=tuple(pairs),
-        notes=(*_unlike(before, after), *_flag_notes([*one, *two]), ONE_AFTER_THE_OTHER),
+        notes=(
+            *_left_out(pairs, near),
+            *_unlike(before, after),
+            *_flag_notes([*one, *two]),
+            ONE_AFTER_THE_OTHER,
+        ),
         axis_unit=before.axis_unit(),
         work_unit=before.work_unit(),
     )
 
 
+def _near_capacity(pair: LevelRatio, pairs: Sequence[LevelRatio]) -> bool:
+    """Whether either run does NEAR_CAPACITY of its most at this level."""
+    most = max(each.before for each in pairs), max(each.after for each in pairs)
+    return pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]
+
+
+def _left_out(pairs: Sequence[LevelRatio], near: Sequence[LevelRatio]) -> tuple[str, ...]:
+    """That not all levels decide."""
+    if len(near) == len(pairs):
+        return ()
+    return (
+        f"Only levels near capacity decide, where a run does {100 * NEAR_CAPACITY:.0f} % of its most or more: below, "
+        "the load decides how much is done.",
+    )
+
+
+def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[list[Step]]:
+    """The steps of the runs in the folder of `before` that measured the same study on the same host, the oldest first;
+    the newest of them, and neither `before` nor `after`."""
+    place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
+    others = {before.path.resolve().name, after.path.resolve().name}
+    found: list[list[Step]] = []
+    try:
+        place.open()
+        names = sorted(place.folders(MOST_RUNS))
+    except UserError:
+        return []
+    for name in reversed(names):
+        if name in others or len(found) == samples.MOST_SESSIONS:
+            continue
+        try:
+            run = RunFolder.below(place, name)
+            if run.host() == before.host() and _measured(run) == _measured(before):
+                found.append(_steps(run, treatment))
+        except UserError:  # no run, or one that was stopped before it had any steps
+            continue
+    return found[::-1]
+
+
+def _measured(run: RunFolder) -> list[object]:
+    """What a run measured, and how; not its budget."""
+    study = run.study()
+    return [study.get(table) for table in ("target", "cage", "workload", "load", "host")]
+
+
 ONE_AFTER_THE_OTHER = (
-    "The runs were measured one after the other: whatever else changed on the machine between them counts as a "
-    "difference. A study with alternatives measures both side by side."
+    "The runs were measured one after the other: what else changed on the machine between them counts as a difference "
+    "where it is larger than what two runs differ by. A study with alternatives measures both side by side."
 )
 
 

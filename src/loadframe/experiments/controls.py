@@ -104,8 +104,10 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
 
 
 def _verdict(taken: Sequence[Step], before: str, after: str, plan: Plan | None = None) -> Verdict:
-    sides = by_level(taken, before), by_level(taken, after)
-    return comparison.verdict(*sides, plan=plan, grain=grains(taken, before, after))
+    sides, known = (by_level(taken, before), by_level(taken, after)), grains(taken, before, after)
+    if plan is None:
+        return comparison.verdict_at_end(*sides, grain=known)
+    return comparison.verdict(*sides, plan=plan, grain=known)
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:

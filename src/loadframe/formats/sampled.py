@@ -12,10 +12,13 @@ from loadframe.formats.samples import Sample
 from loadframe.model import Quantity, Verdict
 from loadframe.progress import counted
 
-APART = "Without blocks or times, a change of the machine between the two samples counts as a difference."
+APART = (
+    "Without blocks or times, a change of the machine between the two samples counts as a difference where it is "
+    "larger than what two sessions differ by."
+)
 NOT_IN_TURNS = (
     "By their times the two samples were not taken in turns: a change of the machine between them counts as a "
-    "difference."
+    "difference where it is larger than what two sessions differ by."
 )
 
 
@@ -33,10 +36,15 @@ class Arranged:
         """The verdict by a quantity. ValueError where the samples cannot be compared, TooFewError where they say too
         little of it."""
         if self.pairs is None:
-            return samples.unpaired(self.before.values, self.after.values, by=by)
+            return samples.unpaired(self.before.values, self.after.values, by=by, between=self._between(by))
         reduce = partial(quantity.of, quantity=by)
         sides = [[reduce(pair[side]) for pair in self.pairs] for side in (0, 1)]
         return samples.paired(*sides, by=by)
+
+    def _between(self, by: str) -> samples.Between:
+        """What two sessions differ by: learnt from those of the sample that has more of them."""
+        sides = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
+        return samples.learnt(max(sides, key=len), by=by, sides=(len(sides[0]), len(sides[1])))
 
     def table(self, but: str) -> tuple[Quantity, ...]:
         """The quantities shown next to the one that decides."""
@@ -70,7 +78,7 @@ def arrange(before: Sample, after: Sample) -> Arranged:
 
 
 def _by_blocks(before: Sample, after: Sample) -> Arranged:
-    one, two = before.by_block(), after.by_block()
+    one, two = before.by(before.blocks), after.by(after.blocks)
     common: Sequence[str] = [block for block in one if block in two]
     if not common:
         raise ValueError("they have no block in common")

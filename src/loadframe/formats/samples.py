@@ -1,12 +1,15 @@
 """CSV samples, as other tools and people write them: a column `value` in time order, and perhaps a column `block`, or
-`time` on a clock that both samples share."""
+`time` on a clock that both samples share, or `session`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadframe.errors import SampleError
 from loadframe.formats.csv_text import Row, beginning, header, name_of, number, read_text, rows
+
+COLUMNS = ("value", "block", "time", "session")
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Beyond these, squares and ratios leave what a double can hold."""
@@ -14,19 +17,21 @@ SMALLEST, LARGEST = 1e-100, 1e100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order; the block of each, and its time, or None where the file has no such column."""
+    """Values (0 or more) in time order; the block, the time and the session of each, or None where the file has no such
+    column."""
 
     name: str
     values: tuple[float, ...]
     blocks: tuple[str, ...] | None
     times: tuple[float, ...] | None = None
+    sessions: tuple[str, ...] | None = None
 
-    def by_block(self) -> dict[str, tuple[float, ...]]:
-        """The values of each block, in the order in which the blocks appear."""
+    def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
+        """The values of each block or session, in the order in which these appear; without labels those of all."""
         found: dict[str, list[float]] = {}
-        for block, value in zip(self.blocks or (), self.values, strict=True):
-            found.setdefault(block, []).append(value)
-        return {block: tuple(values) for block, values in found.items()}
+        for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
+            found.setdefault(label, []).append(value)
+        return {label: tuple(values) for label, values in found.items()}
 
 
 def read_sample(place: str) -> Sample:
@@ -35,33 +40,37 @@ def read_sample(place: str) -> Sample:
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; columns other than `value`, `block` and `time`, and empty lines, are passed over."""
+    """The sample in CSV text; other columns than those of COLUMNS, and empty lines, are passed over."""
     lines = rows(text, name)
     names = header(lines)
-    if names.count("value") != 1 or names.count("block") > 1 or names.count("time") > 1:
+    if names.count("value") != 1 or any(names.count(column) > 1 for column in COLUMNS):
         raise SampleError(
             f"{name} has no first line that names one column `value`; it begins with {beginning(names)}",
             remedy="Write `value` (and `block`, if there are blocks) above the numbers.",
         )
-    at, block_at = names.index("value"), names.index("block") if "block" in names else None
     body = lines[1:]
     if not body:
         raise SampleError(f"{name} has no values below its first line", remedy="Measure something first.")
-    values = tuple(_value(row, at) for row in body)
-    blocks = tuple(_cell(row, block_at) for row in body) if block_at is not None else None
-    if blocks is not None and "" in blocks:
-        raise SampleError(f"{body[blocks.index('')].where} has no block", remedy="Give every value its block, or none.")
-    if "time" not in names:
-        return Sample(name, values, blocks)
-    when = names.index("time")
-    times = tuple(number(_cell(row, when), row.where) for row in body)
-    order = sorted(range(len(times)), key=lambda row: times[row])
+    if "time" in names:
+        when = names.index("time")
+        body = sorted(body, key=lambda row: number(_cell(row, when), row.where))
     return Sample(
         name,
-        tuple(values[row] for row in order),
-        tuple(blocks[row] for row in order) if blocks is not None else None,
-        tuple(times[row] for row in order),
+        tuple(_value(row, names.index("value")) for row in body),
+        _labels(body, names, "block"),
+        tuple(number(_cell(row, when), row.where) for row in body) if "time" in names else None,
+        _labels(body, names, "session"),
     )
+
+
+def _labels(body: Sequence[Row], names: Sequence[str], column: str) -> tuple[str, ...] | None:
+    if column not in names:
+        return None
+    labels = tuple(_cell(row, names.index(column)) for row in body)
+    if "" in labels:
+        where = body[labels.index("")].where
+        raise SampleError(f"{where} has no {column}", remedy=f"Give every value its {column}, or none.")
+    return labels
 
 
 def _cell(row: Row, at: int) -> str:

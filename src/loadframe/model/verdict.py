@@ -11,6 +11,20 @@ Decision = Literal["better", "worse", "no-proven-difference"]
 
 
 @dataclass(frozen=True, slots=True)
+class Sessions:
+    """What two sessions of one machine differ by though nothing was changed, beside what their values show.
+
+    share: of a value, at most (95 %). learnt_from: how many equal sessions it was learnt from; 0: a stated prior. low,
+    high: the interval of the values by themselves, which the verdict's own one is wider than by that.
+    """
+
+    share: float
+    learnt_from: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The statistical answer on two treatments: ratio after / before with its interval, and the decision.
 
@@ -21,7 +35,8 @@ class Verdict:
     without scatter. may_overstate: its blocks are those that decided that the change is kept, or that no more are
     measured, and what is kept because it looked good looks better than it is. unsettled_at: levels at which a warm-up
     had not ended, where there are no others: then nothing is decided, or it was the better side's, whose throughput
-    still rose.
+    still rose. sessions: where the sides were measured at different times, what low and high hold beyond the values;
+    None for blocks. Of such samples `blocks` is the number of values of the shorter one.
     """
 
     ratio: float
@@ -36,6 +51,7 @@ class Verdict:
     floor: tuple[float, float] | None = None
     may_overstate: bool = False
     unsettled_at: tuple[float, ...] = ()
+    sessions: Sessions | None = None
 
     @property
     def exceeds_noise(self) -> bool:
@@ -81,6 +97,15 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True)
+class Needed:
+    """How many values, blocks or steps (`what`) of each side would decide, if they go on like these. count: None where
+    no number would: equal sessions differ by more than what was to be told."""
+
+    count: int | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """One quantity of the values of both sides (name: "mean", "p99", ...), and the verdict on it. verdict: None where
     the values say too little of it; `because` says what is missing."""
@@ -99,7 +124,7 @@ class Comparison:
     lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
     reader must know to trust it, in sentences. run: the run folder that was made for it; "" where none was. by: the
     quantity of the values that decides; "" where they are throughputs of steps. quantities: the others beside it.
-    work_unit: what throughput counts.
+    work_unit: what throughput counts. needed: where the data cannot tell.
     """
 
     before: str
@@ -115,3 +140,4 @@ class Comparison:
     by: str = ""
     quantities: tuple[Quantity, ...] = ()
     work_unit: str = WORK
+    needed: Needed | None = None

@@ -1,5 +1,6 @@
 """Verdicts for systems of continuous integration: a job summary and annotations for GitHub Actions, JUnit XML for the
 rest. What fails is what `compare` ends with exit code 3 for: a side that is proven to be worse by more than allowed.
+What cannot be told (exit code 4) is a warning, and skipped.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def _level(one: Comparison) -> str:
 
 def _sentence(one: Comparison) -> str:
     allowed = "" if one.margin is None else f" {verdict_words.margin_sentence(one.margin)}"
-    return verdict_words.comparison_sentence(one) + allowed
+    needed = "" if one.needed is None else f" {verdict_words.needed_sentence(one.needed, one.verdict.sessions)}"
+    return verdict_words.comparison_sentence(one) + allowed + needed
 
 
 def _data(text: str) -> str:

@@ -253,11 +253,14 @@ def _trust(inv: Investigation) -> list[Part]:
 
 def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
+    sessions = comparison.verdict.sessions
     ratios = [verdict_words.level_ratio(each, comparison.axis_unit, comparison.work_unit) for each in comparison.levels]
     parts: list[Part] = [
         ("Levels", [f"- {each}" for each in ratios] if len(ratios) > 1 else []),
         ("Also", [f"- {_quantity(each)}" for each in comparison.quantities]),
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else []),
+        ("To tell", [verdict_words.needed_sentence(comparison.needed, sessions)] if comparison.needed else []),
+        ("Sessions", [verdict_words.sessions_sentence(sessions)] if sessions else []),
         ("Noise", [_noise(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from loadframe.model import (
@@ -13,6 +14,8 @@ from loadframe.model import (
     LevelRatio,
     LoadGain,
     Margin,
+    Needed,
+    Sessions,
     Variant,
     Verdict,
 )
@@ -45,7 +48,7 @@ DECISIONS: Mapping[Decision, str] = {
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",
-    "cannot-tell": "these data do not show whether it is worse by more than that; measure more",
+    "cannot-tell": "these data do not show whether it is worse by more than that",
 }
 
 
@@ -117,6 +120,32 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
 def margin_sentence(margin: Margin) -> str:
     """What is known of the loss that was allowed."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
+
+
+def sessions_sentence(sessions: Sessions) -> str:
+    """ "Two sessions of this machine differ by up to 5 % (a prior: no equal sessions are known); the values by
+    themselves give 0.78 to 0.82 times."."""
+    share = rounding.percent(sessions.share)
+    source = (
+        f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
+    )
+    alone = rounding.with_interval(math.sqrt(sessions.low * sessions.high), sessions.low, sessions.high)[1:]
+    return (
+        f"Two sessions of this machine differ by up to {share} ({source}), which is in the interval; the values by "
+        f"themselves give {' to '.join(alone)} times."
+    )
+
+
+def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
+    """What it would take to tell."""
+    if needed.count is not None:
+        return f"To tell, about {needed.count:,} {needed.what} of each side are needed, if they go on like these."
+    if sessions is None:
+        return f"No number of such {needed.what} would tell."
+    return (
+        f"No number of {needed.what} would tell: two sessions differ by as much. Measure both sides in turns, in "
+        "blocks, or each in several sessions."
+    )
 
 
 def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:

@@ -1,0 +1,110 @@
+"""What neighbouring values that resemble one another do to the certainty of a mean.
+
+Arrays have the series in time order along their last axis; everything before it is a collection of series, so that a
+benchmark can ask about thousands at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+MOST_BATCHES = 20
+"""The number of batches that a long sample is cut into (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough
+for any interval, and the longer a batch, the less it resembles its neighbour)."""
+
+SEEN = 1.28
+"""The number of standard errors of white noise from which on a correlation counts as seen (one-sided 10 %)."""
+
+SEEN_TREND = 3.0
+"""The number of standard errors of white noise from which on a trend counts as seen: one series in 400 shows one that
+has none."""
+
+BOUND = 1.645
+"""Where a correlation has to be surely high enough: its one-sided 95 % bound, which is raised in series shorter than
+FULL_LENGTH, as these hardly show theirs."""
+
+FULL_LENGTH = 14
+
+HIGHEST = 0.99
+"""A series that resembles itself even more is a walk; it has no mean to speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Mean of a series, the variance of that mean, how many independent values it is worth, and its `drift`; shape
+    (...) each."""
+
+    value: Numbers
+    variance: Numbers
+    worth: Numbers
+    drift: Numbers
+
+
+def batched(values: Numbers, reduced: Callable[..., Numbers] = np.mean) -> Numbers:
+    """Means (or another reduction) of at most MOST_BATCHES batches of as equal length as possible, (..., n) -> (...,
+    batches)."""
+    length = values.shape[-1]
+    if length <= MOST_BATCHES:
+        return values
+    edges = np.linspace(0, length, MOST_BATCHES + 1).astype(int)
+    return np.stack([reduced(values[..., start:end], axis=-1) for start, end in pairwise(edges)], axis=-1)
+
+
+def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
+    """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: how many values beyond the
+    means themselves were estimated from them before. surely: as in `correlation`.
+
+    With r the correlation of neighbours, f = 1 + 2 sum_k (1 - k/n) r^k values are worth one; the mean's variance is
+    s^2 f / n, where s^2 = sum of squares / (n - f), since correlated values scatter less around their own mean
+    (Bayley and Hammersley 1946, JRSS Suppl. 8(2); batch means are corrected so by Tafazzoli and Wilson 2011, IIE
+    Transactions 43(2)).
+    """
+    residuals = [each - each.mean(axis=-1, keepdims=True) for each in series]
+    r = correlation(residuals, surely=surely)
+    degrees = sum(each.shape[-1] - 1 for each in series)
+    lost = degrees / max(degrees - fitted, 1)
+    return tuple(_mean(each, left, r, lost) for each, left in zip(series, residuals, strict=True))
+
+
+def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
+    """Of neighbours, pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`: its
+    upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
+    Biometrika 41)."""
+    products = np.asarray(sum((each[..., 1:] * each[..., :-1]).sum(axis=-1) for each in residuals))
+    squares = np.asarray(sum((each**2).sum(axis=-1) for each in residuals))
+    total = sum(each.shape[-1] for each in residuals)
+    r = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
+    if not surely:
+        return np.where(r > SEEN / np.sqrt(total), np.minimum(r, HIGHEST), 0.0)
+    length = total / len(residuals)
+    r = r + (1 + 3 * r) / length
+    r = r + BOUND * max(1.0, FULL_LENGTH / length) * np.sqrt(np.maximum(1 - r**2, 0.0) / total)
+    return np.asarray(np.clip(r, 0.0, HIGHEST))
+
+
+def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
+    length = values.shape[-1]
+    k = np.arange(1, length)
+    f = 1 + 2 * ((1 - k / length) * r[..., None] ** k).sum(axis=-1)
+    squares = (residuals**2).sum(axis=-1) * lost
+    return Mean(values.mean(axis=-1), squares / (length - f) * f / length, length / f, drift(values))
+
+
+def drift(values: Numbers) -> Numbers:
+    """How far the level of a series (..., n) can have moved from its beginning to its end: its straight trend and two
+    standard errors of it; 0 where no trend is seen."""
+    length = values.shape[-1]
+    time = np.arange(length) - (length - 1) / 2
+    spread = time @ time
+    residuals = values - values.mean(axis=-1, keepdims=True)
+    slope = np.abs(residuals @ time) / spread
+    left = np.maximum((residuals**2).sum(axis=-1) - slope**2 * spread, 0.0) / max(length - 2, 1)
+    error = np.sqrt(left / spread)
+    return np.where(slope > SEEN_TREND * error, (slope + 2 * error) * length, 0.0)
