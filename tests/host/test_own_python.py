@@ -135,6 +135,16 @@ def test_a_home_that_is_searched_for_modules_is_not_shown(closed: Path, monkeypa
     assert _said([python, "-P", "-c", program]) == (0, "['loadframe']\n")
 
 
+def test_a_home_that_is_a_virtual_environment_is_not_shown(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python, home = _in_closed(closed, monkeypatch), closed / "home"
+    (home / "lib").mkdir(parents=True)
+    (home / "secret").write_text("of root's")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(sys, "prefix", str(home))
+    program = f"import os; print(sorted(os.listdir({str(home)!r})))"
+    assert _said([python, "-P", "-c", program]) == (0, "['lib']\n")
+
+
 def test_packages_of_our_user_are_found_with_another_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, site.getusersitepackages()])
     assert own_python.user_packages() == {"PYTHONUSERBASE": site.getuserbase()}

@@ -13,20 +13,23 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
+INSTALLED = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
 def places() -> tuple[Path, ...]:
     """What our Python and all that it imports lie in. Not the folder of the script, which `python -m` makes the working
     folder: a child of ours does not look there, either (environment.python). Of a search path that is a whole home, or
-    has one in it, Loadframe alone."""
+    has one in it, Loadframe alone; of such a prefix, what an installation or a virtual environment puts there."""
     imported = sys.path if sys.flags.safe_path else sys.path[1:]
-    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
+    prefixes = [Path(one) for one in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
     searched = [Path(entry) for entry in (str(PACKAGE.parent), *imported) if entry]
     homes = [Path(os.path.realpath(os.path.expanduser(home))) for home in ("~", "~root")]  # noqa: PTH111 - may be none
-    whole = {entry for entry in searched for home in homes if home.is_relative_to(os.path.realpath(entry))}
+    known = [*searched, *prefixes]
+    whole = {entry for entry in known for home in homes if home.is_relative_to(os.path.realpath(entry))}
     ours = [PACKAGE] if PACKAGE.parent in whole else []
-    needed = (entry for entry in searched if entry not in whole)
-    return tuple(dict.fromkeys((*ours, *needed, *map(Path, (sys.executable, *prefixes)))))
+    needed = (entry for entry in known if entry not in whole)
+    installed = (prefix / name for prefix in prefixes if prefix in whole for name in INSTALLED)
+    return tuple(dict.fromkeys((*ours, *needed, *installed, Path(sys.executable))))
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
