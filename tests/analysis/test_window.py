@@ -195,9 +195,10 @@ def of_times(times: list[tuple[float, float]], cut_s: float, until_s: float, unf
     zeros = np.zeros(len(times), dtype=np.uint32)
     outcome = zeros.copy()
     outcome[len(times) - unfinished :] = UNFINISHED
+    kind = (outcome == 0).astype(np.uint32)
     return summarise(
-        end_s, (1000 * (end_s - begin_s)).astype(np.float32), zeros.astype(np.float32), zeros, outcome,
-        operations=("ask",), judged=("ask",), planned_s=until_s, floor_s=cut_s, fixed_warmup_s=cut_s,
+        end_s, (1000 * (end_s - begin_s)).astype(np.float32), zeros.astype(np.float32), kind, outcome,
+        operations=("other", "ask"), judged=("ask",), planned_s=until_s, floor_s=cut_s, fixed_warmup_s=cut_s,
     )  # fmt: skip
 
 

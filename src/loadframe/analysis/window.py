@@ -125,8 +125,9 @@ def summarise(
     floor_s: the least that is cut off as warm-up; fixed_warmup_s: cut exactly this instead of detecting it. What had
     not ended (outcome UNFINISHED) counts with the age that it had.
     """
-    chosen = np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
     begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
+    # Of which kind a request is that had not ended its driver does not know.
+    chosen = ~ended | np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
     started_s = float(begin_s.min())
     if planned_s is None:
         if not chosen.any():
