@@ -6,6 +6,7 @@ benchmark can ask about thousands at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -108,3 +109,16 @@ def drift(values: Numbers) -> Numbers:
     left = np.maximum((residuals**2).sum(axis=-1) - slope**2 * spread, 0.0) / max(length - 2, 1)
     error = np.sqrt(left / spread)
     return np.where(slope > SEEN_TREND * error, (slope + 2 * error) * length, 0.0)
+
+
+def rows_alike(left: Numbers) -> float:
+    """How many rows of a series (n,) are worth one independent row, surely not fewer, by the variance of its batches:
+    what lasts for hours may stand behind noise from row to row. left: what a fit leaves of each row, in time order. At
+    least 1; infinite where the rows cannot tell, as the series may wander.
+
+    A day may be all that there is: benchmarks/watch_intervals.py has how often intervals hold."""
+    power = float(left.var())
+    if len(left) < 8 or power <= 0:
+        return 1.0
+    (mean,) = means(batched(left), surely=True)
+    return max(1.0, len(left) * float(mean.variance) / power) if mean.worth >= 2 else math.inf

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.alike import rows_alike
 from loadframe.analysis.exhaustion import CONFIDENCE, crossing_of_alike, exhausted_at
+from loadframe.analysis.series import rows_alike
 from loadframe.analysis.use_in_a_curve import PROVEN, full_in_a_curve, square_term
 from loadframe.model import REACHED, LoadInterval
 
