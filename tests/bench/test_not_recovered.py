@@ -117,7 +117,7 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
     assert [step.number for step in flagged] == [found.stop.step] == [steps[-1].number]
     assert flagged[0].level == 4 and found.quality.flags[NOT_RECOVERED] == 1
     assert run.closed(), "it ended as it should"
-    text_, page = (" ".join(said.split()) for said in (loadframe.render_text(found), render_page(found)))
+    text_, page = (" ".join(said.split()) for said in (loadframe.render_text(found, details=True), render_page(found)))
     for said in (text_, page):
         assert "The service stopped answering after the step at 4 " in said
         assert "answered / with status 503 for" in said and "no proved cause" in said

@@ -46,7 +46,7 @@ def was_kept_from_proving(found: Investigation) -> bool:
     if has_gained(found):
         return False
     assert mostly_disturbed(found), "nothing was proved on a machine that was quiet"
-    assert "disturbed from outside" in " ".join(loadframe.render_text(found).split())
+    assert "disturbed from outside" in " ".join(loadframe.render_text(found, details=True).split())
     return True
 
 
@@ -117,7 +117,7 @@ def test_a_silent_cut_is_told_with_both_values(tmp_path: Path) -> None:
     assert str(effective) in said
     limit = next(limit for limit in found.rounds[0].limits if limit.id == "mariadb.table_open_cache")
     assert (limit.configured, limit.effective) == (2000, effective)
-    assert str(effective) in loadframe.render_text(found)
+    assert str(effective) in loadframe.render_text(found, details=True)
     again = loadframe.case("render-farm").study(profile="quick", overrides=[*overrides, "load.levels=[4]"])
     assert loadframe.measure(again, tmp_path).clamped == found.rounds[0].clamped
 

@@ -56,7 +56,7 @@ def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> N
     if "disk.fsync" in {finding.id for finding in found.rounds[0].findings}:
         flushes = next(one for one in wal.witnesses if one.metric == "system.disk.flushes_per_request")
         assert flushes.target > flushes.alternative
-    text, page = loadframe.render_text(found), Path(found.report).read_text()
+    text, page = loadframe.render_text(found, details=True), Path(found.report).read_text()
     assert "wal against sqlite: " in " ".join(text.split())
     assert "sqlite and wal side by side" in page
     assert 'id="chart-side-by-side-1"' in page
@@ -114,11 +114,11 @@ def test_caches_warm_and_cold_and_what_they_keep_when_they_are_ended(
         ("nginx-cache", "a clean stop"): (16, 16),
         ("nginx-cache", "SIGKILL"): (16, 16),
     }
-    assert "After SIGKILL nginx-cache still had 16 of 16 objects." in " ".join(loadframe.render_text(found).split())
+    assert "After SIGKILL nginx-cache still had 16 of 16 objects." in " ".join(loadframe.render_text(found, details=True).split())
     assert "Warm restart" in Path(found.report).read_text()
     (nginx,) = found.alternatives
     assert [verdict.levels for verdict in nginx.cold] == [(1.0,), (2.0,)]
-    assert "With nothing cached: " in " ".join(loadframe.render_text(found).split())
+    assert "With nothing cached: " in " ".join(loadframe.render_text(found, details=True).split())
     assert "<h3>With nothing cached</h3>" in Path(found.report).read_text()
     run = loadframe.open_run(Path(found.run))
     cold = {treatment.name for treatment in run.treatments().values() if treatment.cold_of}

@@ -21,7 +21,8 @@ Settings = Mapping[str, SettingValue]
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
     """The server's own settings file. file: its name. head: its first lines. line: with {name} and {value} in it.
-    quotes: around a word. size: after a number of bytes. words: for false and true."""
+    quotes: around a word. size: after a number of bytes. words: for false and true. statement: as line, of the SQL that
+    a running server is told it with; "" where there is none."""
 
     file: str
     line: str
@@ -29,6 +30,7 @@ class SettingsFile:
     quotes: str = ""
     size: str = ""
     words: tuple[str, str] = ("off", "on")
+    statement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,11 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
             raise StudyError(
                 f"{word!a} does not belong in a line of {form.file}", remedy="Give it without such characters."
             )
-    lines = (form.line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items())
-    return form.file, form.head + "".join(f"{line}\n" for line in lines)
+    return form.file, form.head + "".join(f"{line}\n" for line in _lines(row, form, form.line, settings))
+
+
+def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[str, SettingValue]) -> list[str]:
+    return [line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items()]
 
 
 OTHER_LAYERS = {
@@ -44,14 +47,17 @@ def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ..
     own = {
         one.setting: one.after for one in changes if one.layer in ("server", "application") and one.after is not None
     }
-    lines = (
-        written(row, own)[1].splitlines() if own and row.file is not None else [f"{name} = {own[name]}" for name in own]
-    )
+    form = row.file
+    if own and form is not None:
+        lines = written(row, own)[1].splitlines()
+        lines = _lines(row, form, form.statement, own) if form.statement else lines
+    else:
+        lines = [f"{name} = {value}" for name, value in own.items()]
     for one in changes:
         if one.layer in ("process", "host"):
             lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS[one.layer]).format(one.setting, one.after))
     restarts = [name for name in own if row.catalogue.needs_restart(name)]
-    comment = "--" if row.file is not None and row.file.file.endswith(".sql") else "#"
+    comment = "--" if form is not None and (form.statement or form.file.endswith(".sql")) else "#"
     return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
 
 

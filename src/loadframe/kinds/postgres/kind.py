@@ -9,7 +9,9 @@ from loadframe.kinds.postgres.settings import CATALOGUE, TUNABLES
 from loadframe.kinds.postgres.shards import PostgresShards
 from loadframe.kinds.postgres.target import PostgresTarget, check_settings
 
-FILE = SettingsFile("tuned.sql", "ALTER SYSTEM SET {name} = {value};", quotes="'", size="B")
+FILE = SettingsFile(
+    "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
+)
 """It reads a bare number of shared_buffers in pages, of max_wal_size in megabytes: bytes need their B
 (https://www.postgresql.org/docs/current/config-setting.html)."""
 KINDS = (
