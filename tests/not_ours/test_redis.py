@@ -110,6 +110,12 @@ def killed_amid_its_load(port: int, folder: Path) -> None:
     finally:
         process.kill()
         process.wait()
+    await_that(lambda: _clients(port) == 1, "the end of the driver, which outlives the command by a moment")
+
+
+def _clients(port: int) -> int:
+    with _asking(f"127.0.0.1:{port}") as ask:
+        return len(str(ask("CLIENT", "LIST", "TYPE", "normal")).strip().splitlines())
 
 
 def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loadframe, tmp_path: Path) -> None:

@@ -184,8 +184,10 @@ def _asking(address: str) -> Iterator[Any]:
     """A connection: a function that sends a command and has its answer. TargetError where it refuses or is no Redis."""
     host, port = parted(address, PORT)
     try:
-        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
-            answers = connection.makefile("rb")
+        with (
+            socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection,
+            connection.makefile("rb") as answers,
+        ):
 
             def ask(*command: str) -> Any:
                 parts = [part.encode("utf-8", "surrogateescape") for part in command]
