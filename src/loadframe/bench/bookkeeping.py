@@ -15,7 +15,7 @@ from loadframe.bench.budget import Budget
 from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
 from loadframe.model import DISTURBED, TOO_FEW, Purpose, Remedy, Step, TargetState
-from loadframe.progress import Progress, counted
+from loadframe.progress import Progress
 from loadframe.runs.progress_log import Told
 from loadframe.units import show
 
@@ -161,8 +161,8 @@ class Bookkeeping:
                 return step
             self._windows_s[level] = longer_s
             self.progress.say(
-                f"at {level:g}, {counted(step.requests + step.errors, 'request')} ended in the window: measuring again "
-                f"with one of {show(longer_s, 's')}"
+                f"at {level:g}, the window had fewer than 20 requests or 5 response times: measuring again with one "
+                f"of {show(longer_s, 's')}"
             )
         raise AssertionError
 
