@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loadframe.analysis import disturbance
 from loadframe.analysis.latency_modes import DELAYED_ACK_MS, band
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
@@ -38,17 +39,6 @@ from loadframe.study.cage_tables import ComponentCage
 
 TICK_S = 0.1
 """How often the recorder looks."""
-STEAL = 0.10
-"""netdata's warning level for stolen CPU time."""
-STRANGER = 0.20
-"""A fifth of the CPU used by another program changes what two cores can do."""
-
-FREQUENCY_DROP = 0.10
-"""What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
-DISK_STALL = 0.10
-"""Of the window: as for the speed of the CPUs."""
-DRIVER_LAG = 0.20
-"""A fifth of the latency was the driver waiting for a CPU, not the target."""
 FEWEST_WORKING = 0.5
 """Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
@@ -232,20 +222,20 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
     that it decides, however little was done."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
-    slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
+    exceeded = disturbance.exceeded(metrics, length_s)
     seen = {
         UNSETTLED: not summary.settled,
         TOO_FEW: summary.needed_s > 0 and not ended_early,
         "errors": summary.errors > 0,
         "driver-limited": is_driver_limited(metrics),
         "driver-beside": is_driver_beside(metrics),
-        "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
-        "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
-        "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
+        "driver-lag": "driver-lag" in exceeded and not machine_busy,
+        "steal": "steal" in exceeded,
+        "stranger": "stranger" in exceeded,
         "clock-step": metrics.get("system.clock.step", 0.0) > 0,
         PART_LOST: metrics.get("target.parts_lost", 0.0) > 0,
-        "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
-        "disk-stalled": metrics.get("system.disk.stall_ms", 0.0) >= DISK_STALL * 1000 * length_s,
+        "frequency": "frequency" in exceeded or metrics.get("system.cpu.throttles", 0.0) > 0,
+        "disk-stalled": "disk-stalled" in exceeded,
         "recorder-late": late,
         "ended-early": ended_early,
     }

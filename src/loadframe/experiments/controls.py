@@ -21,7 +21,7 @@ from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
-from loadframe.experiments.proof import by_level, grains
+from loadframe.experiments.proof import compared
 from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Change, Control, ControlKind, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
@@ -104,8 +104,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
 
 
 def _verdict(taken: Sequence[Step], before: str, after: str, plan: Plan | None = None) -> Verdict:
-    sides = by_level(taken, before), by_level(taken, after)
-    return comparison.verdict(*sides, plan=plan, grain=grains(taken, before, after))
+    return compared(taken, before, after, partial(comparison.verdict, plan=plan))
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:

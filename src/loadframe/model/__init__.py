@@ -34,7 +34,6 @@ from loadframe.model.verdict import *
 
 __all__ = [
     "CLIENT_AXES",
-    "DISTURBED",
     "DRIVER_BESIDE",
     "FLAGS",
     "KEPT_FIRST",
@@ -98,6 +97,8 @@ __all__ = [
     "GrowthRefusal",
     "GrowthScored",
     "Host",
+    "Influence",
+    "InfluenceKind",
     "Interaction",
     "Investigation",
     "Knob",

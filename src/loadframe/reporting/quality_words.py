@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.model import FLAGS, Investigation, RunQuality, UnrevertedChange
+from loadframe.model import FLAGS, Influence, Investigation, RunQuality, UnrevertedChange
 from loadframe.reporting import facts, rounding, words
 from loadframe.units import show
 
@@ -23,8 +23,12 @@ def sentences(quality: RunQuality) -> list[str]:
         f"{one.because}"
         for one in quality.blind
     ]
+    told += [influence_sentence(one, quality.steps) for one in quality.influences]
+    judged = {one.flag for one in quality.influences}
     told += [
-        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in quality.flags.items() if count
+        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
+        for flag, count in quality.flags.items()
+        if count and flag not in judged
     ]
     if not any(quality.flags.values()):
         told.append("no step was flagged")
@@ -33,6 +37,32 @@ def sentences(quality: RunQuality) -> list[str]:
     if quality.ticks and math.isfinite(quality.recorder_cpu_share):
         told.append(f"Loadframe's own recorder used {cost}; {ticks}")
     return told
+
+
+QUANTITIES = {
+    "steal": "the hypervisor took {} of the CPUs",
+    "stranger": "processes outside the study used {} of the CPUs",
+    "frequency": "the CPUs ran up to {} slower",
+    "disk-stalled": "the disk ended no request for {} of the window",
+    "recorder-late": "no process ran for {} of the window",
+    "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
+}
+"""By flag, for steps of which the amount is known."""
+
+
+def influence_sentence(one: Influence, steps: int) -> str:
+    """What something took from steps besides the study, what it follows, and what that means for them."""
+    what = FLAGS[one.flag]
+    if one.low is not None and one.high is not None and one.flag in QUANTITIES:
+        low, high = rounding.percent(one.low), rounding.percent(one.high)
+        what = QUANTITIES[one.flag].format(high if low == high or one.flag == "frequency" else f"{low} to {high}")
+    where = ", ".join(f"{level:g}" for level in one.levels)
+    seen = f"{one.steps} of {steps} steps, at {where}: {what}"
+    if one.kind == "effect":
+        cost = "; I/O costs the hypervisor CPU time" if one.goes_with and one.flag == "steal" else ""
+        return f"{seen}. An effect: it follows the state and the load in every block{cost}. These steps count"
+    left = "all of them count" if not one.left_out else f"{one.steps - one.left_out} of them count"
+    return f"{seen}. A disturbance: it does not follow the state or the load; {left}"
 
 
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
