@@ -36,7 +36,7 @@ def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
     return [least_disturbed(_settled(each)) for each in taken.values()]
 
 
-def _settled(steps: Sequence[Step]) -> list[Step]:
+def _settled(steps: list[Step]) -> list[Step]:
     """Those with the longest warm-up of those in which enough was done and whose warm-up had ended; where none is that,
     all of them."""
     for flag in (TOO_FEW, UNSETTLED):

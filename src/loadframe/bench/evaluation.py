@@ -83,7 +83,9 @@ def evaluate(
         own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)
-    found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
+    found |= derived(
+        found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind), behind=loaded.components
+    )
     if not known:
         found.pop("workload.concurrency", None)
     if WHOLE_SECONDS in loaded.marks:  # what lies between two requests was drawn
@@ -120,10 +122,11 @@ def derived(
     embedded: bool,
     one_lock: bool,
     unknown: frozenset[str] = frozenset(),
+    behind: Sequence[str] = (),
 ) -> dict[str, float]:
     """The metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and
     of the workload. unknown: what is there and was not counted, so that no sum holds it; what is not here at all (a
-    target on another machine) adds nothing to a sum of this one."""
+    target on another machine) adds nothing to a sum of this one. behind: programs that it connects to."""
     length = summary.window_end_s - summary.window_start_s
     found = {
         "workload.errors": summary.errors / length,
@@ -137,7 +140,7 @@ def derived(
     found |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
         found |= _cpu_shares(study, metrics)
-    helpers = (f"{helper.name}.cpu.cores" for helper in study.target.with_)
+    helpers = (f"{name}.cpu.cores" for name in (*(helper.name for helper in study.target.with_), *behind))
     parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
     if used and "system.cpu.count" in metrics and not unknown.intersection(parts):

@@ -22,6 +22,7 @@ from loadframe.host.own_user import make_private
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
+from loadframe.kinds.behind import Components
 from loadframe.kinds.exposed import Reading
 from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec
 from loadframe.recording.control import Recorder
@@ -63,7 +64,8 @@ class Load:
 class Loaded:
     """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
     the answers in it, None where the driver does not count them. marks: why the driver's account should be read with
-    care (model.FLAGS)."""
+    care (model.FLAGS). components: the programs that the target connects to, by the names under which they were
+    recorded."""
 
     requests: Requests
     summary: Summary
@@ -71,6 +73,7 @@ class Loaded:
     moved_bytes: int | None
     ended_early: bool
     marks: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
@@ -107,6 +110,7 @@ class Loading:
         self._user = user
         self._noted: set[str] = set()
         self._stages = StageTail()
+        self._components = Components()
 
     @property
     def stage_specs(self) -> tuple[CounterSpec, ...]:
@@ -162,7 +166,7 @@ class Loading:
             marks = (*marks, TIME_UNIT)
         elif not summary.balanced and NO_LATENCIES not in marks:
             marks = (*marks, OUT_OF_BALANCE)
-        return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks)
+        return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names)
 
     def _check_latencies(self, marks: tuple[str, ...]) -> None:
         """WorkloadError where the study asks for latencies that no driver's account has."""
@@ -212,8 +216,13 @@ class Loading:
         ended_early_s: float | None = None
         with _explaining(rig):
             followed: dict[str, tuple[int, ...]] = {}
-            began = time.monotonic()
+            began, looks = time.monotonic(), [0.0, CONNECTING_S]
             while True:
+                if looks and time.monotonic() - began >= looks[0]:
+                    looks.pop(0)
+                    self._components.look(
+                        rig.target.pids(), ("target", "driver", rig.target.kind, *rig.target.processes())
+                    )
                 followed = self._follow(rig, driver, profiler, followed)
                 at = time.monotonic()
                 self._note_counters(rig, at)
@@ -236,7 +245,7 @@ class Loading:
         self, rig: Rig, driver: Driver, profiler: Profiler | None, followed: dict[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...]]:
         """Record, and sample, those that are there now; followed: those that are recorded so far."""
-        pids = _processes(rig, driver)
+        pids = _processes(rig, driver, self._components)
         if pids != followed:
             for component in pids:
                 self._recorder.follow(component, pids[component])
@@ -293,11 +302,12 @@ def _floor_s(measure: MeasureTable) -> float:
     return max(SHORTEST_WARMUP_S, WARMUP_SHARE * measure.window)
 
 
-def _processes(rig: Rig, driver: Driver) -> dict[str, tuple[int, ...]]:
+def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
     """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
-    return {**rig.target.processes(), "driver": driver.pids()}
+    own = {**rig.target.processes(), "driver": driver.pids()}
+    return {**components.processes({pid for pids in own.values() for pid in pids}), **own}
 
 
 @contextmanager
