@@ -13,6 +13,7 @@ own = local()
 
 class Asks(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 4096
 
     def do_GET(self) -> None:
         if not hasattr(own, "connection"):

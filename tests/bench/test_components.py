@@ -18,7 +18,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.behind import Components, component_of
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import OTHERS, TargetState
-from loadframe.reporting.text import render_text
+from loadframe.reporting.quality_words import beside_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
 from waiting import await_that
@@ -85,20 +85,21 @@ def test_the_database_of_a_service_is_named_and_nothing_asks_to_end_it(port: int
         assert strangers <= seen["system.cpu.busy_cores"] - 0.9 * seen["postgres.cpu.cores"], "it is none of them"
     if not any("stranger" in step.flags for step in RunFolder.open(Path(inv.run)).steps()):
         assert OTHERS not in {finding.id for round_ in inv.rounds for finding in round_.findings}
-    text = " ".join(render_text(inv).split())
-    print(render_text(inv))
-    assert "postgres, which the target connects to" in text
+    named = inv.quality.beside[0]
+    assert named.name == "postgres" and named.load == 4
+    assert "postgres, which the target connects to, used" in beside_sentence(named)
 
 
 SERVES = """
 import socket, time
 server = socket.create_server(("127.0.0.1", 0))
+server.settimeout(30)
 print(server.getsockname()[1], flush=True)
 taken = server.accept()
 print("taken", flush=True)
 time.sleep(60)
 """
-CALLS = "import socket, sys, time; taken = socket.create_connection(('', int(sys.argv[1]))); time.sleep(60)"
+CALLS = "import socket, sys, time; made = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
 
 
 def test_who_connects_to_the_target_is_no_component_of_it() -> None:

@@ -50,6 +50,10 @@ def told(inv: Investigation) -> dict[str, str]:
     return {one.kind: f"{one.steps} steps" for one in inv.quality.influences if one.flag == "steal"}
 
 
+def said(inv: Investigation) -> str:
+    return " ".join(render_text(inv, details=True).split())
+
+
 def is_concluded(inv: Investigation) -> None:
     """nginx serves three times as much at 400 objects, and the target's own cause comes first."""
     (nginx,) = inv.alternatives
@@ -58,7 +62,7 @@ def is_concluded(inv: Investigation) -> None:
     assert most.ratio >= 3
     assert OTHERS not in {finding.id for finding in inv.rounds[0].findings}
     assert inv.rounds[0].findings[0].id == "memory.mmap_page_faults"
-    text = " ".join(render_text(inv).split())
+    text = said(inv)
     assert "others take the CPU" not in text and "Work outside the study" not in text
 
 
@@ -66,7 +70,7 @@ def test_steal_that_follows_the_state_that_reads_from_the_disk_is_an_effect(tmp_
     inv = concluded(tmp_path)
     is_concluded(inv)
     assert told(inv) == {"effect": "10 steps"}
-    text = " ".join(render_text(inv).split())
+    text = said(inv)
     assert "10 of 30 steps, at 200, 400: the hypervisor took 11 % to 16 % of the CPUs. An effect" in text
     assert "I/O costs the hypervisor CPU time" in text
 
@@ -76,7 +80,7 @@ def test_steal_that_comes_and_goes_by_itself_is_a_disturbance(tmp_path: Path) ->
     inv = concluded(tmp_path, lambda step: 0.33 if step["started_s"] % 18 < 6 else 0.01)
     is_concluded(inv)
     assert set(told(inv)) == {"disturbance"}
-    assert "of the CPUs. A disturbance: it does not follow the state or the load" in " ".join(render_text(inv).split())
+    assert "of the CPUs. A disturbance: it does not follow the state or the load" in said(inv)
 
 
 def test_a_disturbance_widens_the_interval_by_what_it_can_have_cost(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.carryover import carried_over
+from loadframe.analysis.cpu_use import beside
 from loadframe.analysis.disturbance import influences
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
@@ -151,7 +152,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
         report=str(run.place(REPORT)),
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
         host=run.host(),
-        quality=replace(run.quality() or quality_from(steps), influences=influences(steps)),
+        quality=replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps)),
         warnings=(
             *unseen(study, _seen(steps)),
             *bench.notes,

@@ -56,6 +56,7 @@ __all__ = [
     "AnswersCompared",
     "Apart",
     "Bend",
+    "Beside",
     "Blind",
     "BlindCounter",
     "Calibration",

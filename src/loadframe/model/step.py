@@ -173,6 +173,17 @@ class Influence:
     goes_with: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A program that the target connects to, by its name: its CPU time (s/s) of all CPUs of the machine, at the highest
+    load of the first state."""
+
+    name: str
+    cores: float
+    of: float
+    load: float
+
+
 RATE_AXES = frozenset({"rate"})
 """Load axes that count the requests that are offered in a second."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.model import FLAGS, Influence, Investigation, RunQuality, UnrevertedChange
+from loadframe.model import FLAGS, Beside, Influence, Investigation, RunQuality, UnrevertedChange
 from loadframe.reporting import facts, rounding, words
 from loadframe.units import show
 
@@ -18,12 +18,13 @@ def sentences(quality: RunQuality) -> list[str]:
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
     ]
+    told += [beside_sentence(one) for one in quality.beside if one.cores >= TOLD * one.of]
+    told += [influence_sentence(one, quality.steps) for one in quality.influences]
     told += [
         f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"
         for one in quality.blind
     ]
-    told += [influence_sentence(one, quality.steps) for one in quality.influences]
     judged = {one.flag for one in quality.influences}
     told += [
         f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
@@ -48,6 +49,16 @@ QUANTITIES = {
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
 """By flag, for steps of which the amount is known."""
+
+
+TOLD = 0.1
+"""Of all CPUs: a program that works for the target and uses less is not named."""
+
+
+def beside_sentence(one: Beside) -> str:
+    """ "postgres, which the target connects to, used 1.57 of 2 CPUs at 4"."""
+    cores, of = rounding.plain(one.cores), rounding.exact(one.of)
+    return f"{one.name}, which the target connects to, used {cores} of {of} CPUs at {one.load:g}"
 
 
 def influence_sentence(one: Influence, steps: int) -> str:
