@@ -63,6 +63,7 @@ def is_concluded(inv: Investigation) -> None:
     assert OTHERS not in {finding.id for finding in inv.rounds[0].findings}
     assert inv.rounds[0].findings[0].id == "memory.mmap_page_faults"
     text = said(inv)
+    assert f"Nginx serves {most.ratio:.2g} times what varnish serves at 400 objects" in text
     assert "others take the CPU" not in text and "Work outside the study" not in text
 
 
