@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from loadframe.analysis.disturbance import influences
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
-from loadframe.model import OTHERS, Investigation, TargetState
+from loadframe.model import OTHERS, Investigation, Step, TargetState
 from loadframe.reporting import vega
 from loadframe.reporting.text import render_text
 from loadframe.runs.folder import RunFolder
@@ -129,3 +130,27 @@ def test_a_step_is_taken_again_for_what_its_state_does_not_show_at_its_load(
         assert book.repeated >= len(flagged) / 2 > 0
     else:
         assert 0 < book.repeated <= again < len(flagged) / 2
+
+
+def test_programs_outside_the_study_that_compete_with_it_are_a_disturbance_and_named(
+    make_step: Callable[..., Step],
+) -> None:
+    """They have the less of the CPUs the more the study uses: what works for it uses more."""
+
+    def run(*shares: float) -> list[Step]:
+        return [
+            make_step(
+                level, 100.0 * level,
+                {
+                    "system.cpu.foreign": share, "system.cpu.own": 0.3 * level, "system.cpu.utilization": 0.99,
+                    "stranger.cc1plus.cores": 2 * share,
+                },
+                block=block, flags=("stranger",) if share > 0.2 else (),
+            )
+            for block in range(4)
+            for level, share in zip((1, 2, 3, 4), shares, strict=True)
+        ]  # fmt: skip
+
+    (rival,), (helper,) = influences(run(0.51, 0.41, 0.3, 0.1)), influences(run(0.1, 0.3, 0.41, 0.51))
+    assert (rival.kind, rival.names) == ("disturbance", ("cc1plus",))
+    assert helper.kind == "effect"

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis.comparison import FEWEST_BLOCKS, decide
+from loadframe.metrics.families import stranger_of
 from loadframe.model import Influence, InfluenceKind, Step, Verdict
 
 Cell = tuple[str, float]
@@ -37,6 +38,7 @@ NEAR = 0.5
 MOST = 0.95
 """A share of the machine above this leaves nothing to extrapolate from."""
 ROUNDING = 1e-9
+MOST_NAMES = 3
 DISK = "system.disk.busy"
 ALONG = 0.8
 """A correlation of which two thirds of the squares are explained, our choice."""
@@ -224,7 +226,18 @@ def _influence(
         treatments=tuple(sorted({step.treatment for step in mine})),
         left_out=left_out,
         goes_with=goes_with,
+        names=_names(mine) if quantity.flag == "stranger" else (),
     )
+
+
+def _names(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The programs outside the study that used most in these steps together."""
+    used: dict[str, float] = {}
+    for step in steps:
+        for metric, cores in step.metrics.items():
+            if (program := stranger_of(metric)) is not None:
+                used[program] = used.get(program, 0.0) + cores
+    return tuple(sorted(used, key=lambda program: -used[program])[:MOST_NAMES])
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:

@@ -16,6 +16,7 @@ from loadframe.bench.rig import Rig
 from loadframe.bench.sharing import cpus_of_processes, shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.kinds import registry as targets
+from loadframe.kinds.behind import component_of
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
@@ -39,6 +40,8 @@ from loadframe.study.cage_tables import ComponentCage
 
 TICK_S = 0.1
 """How often the recorder looks."""
+NAMED, MOST_NAMED = 0.05, 3
+"""Of a CPU: a stranger that uses less is not named, nor more than so many."""
 FEWEST_WORKING = 0.5
 """Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
@@ -86,6 +89,9 @@ def evaluate(
     found |= derived(
         found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind), behind=loaded.components
     )
+    if "system.cpu.foreign" in found:
+        named = [one for one in loaded.strangers.items() if one[1] >= NAMED][:MOST_NAMED]
+        found |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
     if not known:
         found.pop("workload.concurrency", None)
     if WHOLE_SECONDS in loaded.marks:  # what lies between two requests was drawn

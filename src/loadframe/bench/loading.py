@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from loadframe.bench.rig import Rig
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
+from loadframe.host import busy
 from loadframe.host.own_user import make_private
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import bind, parse_cpus
@@ -65,7 +67,7 @@ class Loaded:
     """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
     the answers in it, None where the driver does not count them. marks: why the driver's account should be read with
     care (model.FLAGS). components: the programs that the target connects to, by the names under which they were
-    recorded."""
+    recorded. strangers: programs outside the study by the CPUs that they used (s/s), the busiest first."""
 
     requests: Requests
     summary: Summary
@@ -74,6 +76,7 @@ class Loaded:
     ended_early: bool
     marks: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
+    strangers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
@@ -135,6 +138,7 @@ class Loading:
             profiler.prepare()
         if isinstance(self.workload, ToldTheWarmUp):
             self.workload.expect(warmup_s)
+        spent, began_s = busy.spent(), time.monotonic()
         with _explaining(rig):
             driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
@@ -149,6 +153,8 @@ class Loading:
                 self._stages.watching(rig.target.stage_files(), printed),
             ):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
+            own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
+            strangers = busy.between(spent, busy.spent(), time.monotonic() - began_s, own)
             self._note_exposed(rig)
             with _explaining(rig):
                 requests = driver.requests()
@@ -166,7 +172,9 @@ class Loading:
             marks = (*marks, TIME_UNIT)
         elif not summary.balanced and NO_LATENCIES not in marks:
             marks = (*marks, OUT_OF_BALANCE)
-        return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names)
+        return Loaded(
+            requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names, strangers
+        )
 
     def _check_latencies(self, marks: tuple[str, ...]) -> None:
         """WorkloadError where the study asks for latencies that no driver's account has."""

@@ -159,7 +159,8 @@ class Influence:
     """What took something from steps besides the study, and what it follows (analysis/disturbance.py). flag: of the
     steps that have it; steps: how many. low, high: of the quantity in these, None where a flag is all there is;
     elsewhere: the most of it at all other states and loads, None where there are none. levels, treatments: where it
-    was. left_out: how many of the steps do not count for it. goes_with: the disk's metric that it goes along with."""
+    was. left_out: how many of the steps do not count for it. goes_with: the disk's metric that it goes along with.
+    names: the programs that use most of the CPUs, where these are what is taken."""
 
     flag: str
     kind: InfluenceKind
@@ -171,6 +172,7 @@ class Influence:
     treatments: tuple[str, ...]
     left_out: int = 0
     goes_with: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 def lead(inv: Investigation) -> str:
     """The comparison in a sentence or two: those that are proven to differ, each with its ratio at the highest load at
-    which it is proven, or else over all loads, and where the opposite is; then those that are not. Of many the fastest leads,
-    and the others are told shorter. Empty without alternatives."""
+    which it is proven, or else over all loads, and where the opposite is; then those that are not. Of many the fastest
+    leads, and the others are told shorter. Empty without alternatives."""
     target = inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
     if len(proven) > FULLY_TOLD:

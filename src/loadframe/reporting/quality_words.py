@@ -67,6 +67,7 @@ def influence_sentence(one: Influence, steps: int) -> str:
     if one.low is not None and one.high is not None and one.flag in QUANTITIES:
         low, high = rounding.percent(one.low), rounding.percent(one.high)
         what = QUANTITIES[one.flag].format(high if low == high or one.flag == "frequency" else f"{low} to {high}")
+    what = f"{what} ({', '.join(one.names)})" if one.names else what
     where = ", ".join(f"{level:g}" for level in one.levels)
     seen = f"{one.steps} of {steps} steps, at {where}: {what}"
     if one.kind == "effect":
