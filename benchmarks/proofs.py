@@ -13,17 +13,16 @@ from typing import Literal
 
 import numpy as np
 
-from loadframe.analysis.comparison import verdict_at_end
+from loadframe.analysis.disturbance import exceeded
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.mechanism import TRACES
+from loadframe.experiments.proof import compared
 from loadframe.model import Evidence, Finding, Price, Remedy, Step
 from simulated import step
 
 Random = np.random.Generator
 Truth = Literal["moved", "stays", "missing", "uncounted", "neighbour"]
 CLIENTS, BEFORE = 8.0, 1000.0
-QUIET = 6.0
-"""Times as much is done where no neighbour takes the CPU, with the change and without."""
 BLOCK_NOISE, OWN_NOISE, METRIC_NOISE = 0.05, 0.04, 0.08
 CAUSES = (
     "disk.fsync",
@@ -64,21 +63,25 @@ def draw(random: Random, truth: Truth) -> Drawn:
     """One proof. moved: the cause was the cause, and its evidence went as its model says. stays: something else gave
     the gain; the evidence is in its own unit what it was, so that its share, or what a request pays, may fall.
     missing: moved, and not measured in some block of a side. uncounted: nothing of it is counted. neighbour: others
-    take the CPU in many steps; the change gives something in these, nothing in quiet, and the evidence recedes."""
+    have a share of the CPUs in many steps, which costs the state before that share of its throughput and the one after
+    a part of it; in quiet the change gives nothing, and the evidence recedes."""
     cause = UNCOUNTED if truth == "uncounted" else str(random.choice(CAUSES))
     gain = random.uniform(1.3, 5.0)
     form = "share" if truth == "uncounted" else TRACES[cause].form
     before, after, gain = (_stays if truth == "stays" else _moved)(random, form, gain)
     blocks = int(random.integers(3, 7))
     together = random.normal(0, BLOCK_NOISE, blocks)
-    crowded = random.random((2, blocks)) < (random.uniform(0.4, 0.9) if truth == "neighbour" else 0.0)
+    crowded = random.random((2, blocks)) < (random.uniform(0.4, 1.0) if truth == "neighbour" else 0.0)
+    foreign = crowded * random.uniform(0.3, 0.9, (2, blocks))
+    bears = random.uniform(0.0, 0.5)
     sides: list[list[Step]] = []
     for which, side in enumerate((before, after)):
-        gains = np.where(crowded[which] if truth == "neighbour" else True, gain if which else 1.0, QUIET)
+        beside = (1 - foreign[which]) ** (bears if which else 1.0)
+        gains = beside if truth == "neighbour" else np.full(blocks, gain if which else 1.0)
         throughputs = BEFORE * gains * np.exp(together + random.normal(0, OWN_NOISE, blocks))
         steps = []
         for block, throughput in enumerate(throughputs, start=1):
-            metrics = _metrics(random, cause, form, side, throughput, busy=bool(crowded[which, block - 1]))
+            metrics = _metrics(random, cause, form, side, throughput, foreign=float(foreign[which, block - 1]))
             steps.append(_step(block, "AB"[which], throughput, metrics))
         sides.append(steps)
     if truth == "missing":
@@ -129,10 +132,12 @@ def _stays(random: Random, form: str, gain: float) -> tuple[Side, Side, float]:
     return Side(use, 1.0), Side(gain * use, 4.0), gain
 
 
-def _metrics(random: Random, cause: str, form: str, side: Side, throughput: float, *, busy: bool) -> dict[str, float]:
+def _metrics(
+    random: Random, cause: str, form: str, side: Side, throughput: float, *, foreign: float
+) -> dict[str, float]:
     found = {"workload.concurrency": CLIENTS}
-    if busy:
-        found |= {"system.cpu.foreign": random.uniform(0.3, 0.9), "workload.cpu_wait": random.uniform(0.3, 0.8)}
+    if foreign:
+        found |= {"system.cpu.foreign": foreign, "workload.cpu_wait": random.uniform(0.3, 0.8)}
     if cause == UNCOUNTED:
         return found | {"mariadb.tables_at_once": 64.0}
     trace = TRACES[cause]
@@ -157,9 +162,8 @@ def _judged(cause: str, form: str, sides: Sequence[list[Step]]) -> Drawn:
 
 
 def _settled(findings: Sequence[Finding], sides: Sequence[list[Step]], *, fell: bool) -> Drawn:
-    before, after = ({CLIENTS: [step.throughput for step in side]} for side in sides)
     remedy = Remedy("change", "change", tuple(one.id for one in findings), (), Price())
-    proved = verdict_at_end(before, after)
+    proved = compared([step for side in sides for step in side], "A", "B")
     settled = judge(findings, remedy, proved, *sides)
     return Drawn(proved.decision == "better", fell, tuple(one.id for one in settled if one.status == "confirmed"))
 
@@ -187,7 +191,8 @@ def _finding(cause: str) -> Finding:
 
 
 def _step(block: int, treatment: str, throughput: float, metrics: dict[str, float]) -> Step:
-    return step(CLIENTS, float(throughput), metrics, number=block, block=block, treatment=treatment)
+    flags = tuple(sorted(exceeded(metrics, 1.0)))
+    return step(CLIENTS, float(throughput), metrics, number=block, block=block, treatment=treatment, flags=flags)
 
 
 def _off(random: Random) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 import at_once  # noqa: F401 - its rows
 import causes  # noqa: F401 - its rows
 import decoys  # noqa: F401 - its rows
+import disturbances  # noqa: F401 - its rows
 import forecast_rows  # noqa: F401 - its rows
 import remedies  # noqa: F401 - its rows
 import steps  # noqa: F401 - its rows

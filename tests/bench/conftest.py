@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.analysis.disturbance import exceeded
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.errors import TargetError, WorkloadError
@@ -216,7 +217,12 @@ class SimulatedBench:
             purpose=purpose,
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
-            flags=(*self.flags, *(["not-settled"] if cold else []), *(["too-few"] if few else [])),
+            flags=(
+                *self.flags,
+                *exceeded(metrics, 1.0),
+                *(["not-settled"] if cold else []),
+                *(["too-few"] if few else []),
+            ),
             needed_s=needed_s if few else 0.0,
             ended_s=1.2 + warmup_s,
             window_start_s=0.2 + warmup_s,

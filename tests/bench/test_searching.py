@@ -11,7 +11,7 @@ import pytest
 from loadframe.analysis.capacity import Settings
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError, TargetError
-from loadframe.experiments.searching import MOST_REPEATS, find, objective_of, settings_of
+from loadframe.experiments.searching import find, objective_of, settings_of
 from loadframe.model import Capacity, LoadInterval, Step, TargetState
 from loadframe.study import parse
 
@@ -101,8 +101,9 @@ def test_a_disturbed_trial_that_met_counts_and_one_that_missed_is_made_again(sim
     assert all(trial.counted or not trial.met or "recover" in trial.note for trial in found.trials)
     again = [trial for trial in found.trials if "made again" in trial.note and not trial.counted]
     forced = [trial for trial in found.trials if trial.counted and not trial.met]
-    assert len(again) == MOST_REPEATS * len(forced) == book.repeated
-    assert any("disturbed each time" in warning for warning in found.warnings)
+    loads = [trial.load for trial in again]
+    assert sorted(loads) == sorted({trial.load for trial in forced}), "what a second trial has, too, the load has"
+    assert len(again) == book.repeated > 0
     assert found.low is not None and found.low <= CAPACITY
 
 

@@ -25,8 +25,9 @@ class Run:
 
 
 def ratio(steps: list[Step]) -> float:
-    before, after = _paired(steps, "A", "B")
-    return sum(map(sum, after.values())) / sum(map(sum, before.values()))
+    paired = _paired(steps, "A", "B")
+    before, after = ([step.throughput for step in paired if step.treatment == name] for name in "AB")
+    return sum(after) / sum(before)
 
 
 def test_what_is_measured_side_by_side_is_held_against_each_other_and_nothing_else(simulated: Simulated) -> None:

@@ -102,7 +102,7 @@ def test_it_carries_what_a_reader_needs(farm: Investigation) -> None:
         "table_open_cache from 64 to 2000",
         "the server uses 431",
         "152 MiB before, 261 MiB after",
-        "the hypervisor gave the CPU to other machines",
+        "the hypervisor used more than a tenth of the CPUs for other work",
         "at about 420 active jobs",
         "At 80 active jobs: dispatch 1.52 ms before, 0.61 ms after; list 41.2 s before, 12.3 s after",
         farm.report,

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.model import DISTURBED, Finding, Investigation
+from loadframe.model import Finding, Investigation
+from loadframe.reporting import facts
 
 CASES = Path(loadframe.__file__).parent / "cases"
 
@@ -38,7 +39,7 @@ def has_gained(found: Investigation) -> bool:
 
 def mostly_disturbed(found: Investigation) -> bool:
     """Whether others took part in most of the steps."""
-    return max((found.quality.flags.get(flag, 0) for flag in DISTURBED), default=0) > found.quality.steps / 2
+    return facts.disturbed_steps(found) > found.quality.steps / 2
 
 
 def was_kept_from_proving(found: Investigation) -> bool:

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from loadframe.metrics import METRICS
-from loadframe.model import CpuUse, StateUse, Step
+from loadframe.model import Beside, CpuUse, StateUse, Step
 
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
-OF_COMPONENT = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.cores")
+OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
 OF_KIND = re.compile(r"[a-z_]+\.(?P<name>\w+)_cpu")
 """What servers tell of their threads by what these do; its unit is s/s."""
 WHOLE = "target"
@@ -48,6 +48,24 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
         ),
         busy=median.get("system.cpu.utilization"),
         others=median.get("system.cpu.foreign"),
+    )
+
+
+def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
+    """The programs that work for the target and are no part of it, the busiest first: medians at the highest level of a
+    run's first state."""
+    counting = [step for step in steps if step.counts]
+    mine = [step for step in counting if step.treatment == min((one.treatment for one in counting), default="")]
+    level = max((step.level for step in mine), default=0.0)
+    mine = [step for step in mine if step.level == level]
+    cores = [_found(OF_COMPONENT, step.metrics) for step in mine]
+    names = sorted({name for each in cores for name in each if f"{name}.cpu.cores" not in METRICS})
+    of = statistics.median([step.metrics.get("system.cpu.count", 1.0) for step in mine] or [1.0])
+    used = {name: statistics.median(each.get(name, 0.0) for each in cores) for name in names}
+    return tuple(
+        Beside(name, value, of, level)
+        for name, value in sorted(used.items(), key=lambda one: -one[1])
+        if value >= LEAST
     )
 
 

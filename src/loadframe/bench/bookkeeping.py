@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, Required, TypedDict, Unpack
 
+from loadframe.analysis.disturbance import is_disturbed, least_disturbed
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
-from loadframe.model import DISTURBED, TOO_FEW, Purpose, Remedy, Step, TargetState
+from loadframe.model import TOO_FEW, Purpose, Remedy, Step, TargetState
 from loadframe.progress import Progress
 from loadframe.runs.progress_log import Told
 from loadframe.units import show
@@ -110,16 +111,16 @@ class Bookkeeping:
         return steps
 
     def take(self, **asked: Unpack[StepAsked]) -> Step:
-        """A step; once more where something outside the study disturbed it, and with a longer warm-up where that had
-        not ended. The one before stays in the run."""
+        """A step; once more where something disturbed it, and with a longer warm-up where that had not ended. The one
+        before stays in the run, and counts where the second was disturbed more."""
         level, started = asked["level"], self.budget.clock()
         self._wash_out(asked["treatment"], level, sizing=asked.get("purpose") == "sizing")
         asked["warmup_s"] = self.settling.warmup_s(level)
         step = self.once(self.budget.clock() - started, **asked)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
-        if DISTURBED.intersection(step.flags) and not often and self.budget.affords([level]):
+        if is_disturbed(step, self.steps) and not often and self.budget.affords([level]):
             self.repeated += 1
-            step = self.once(**asked)
+            step = least_disturbed([step, self.once(**asked)])
         for again in itertools.count():
             warmup_s = self.settling.longer_s(step, self.budget, again)
             if warmup_s is None:

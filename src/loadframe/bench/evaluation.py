@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loadframe.analysis import disturbance
 from loadframe.analysis.latency_modes import DELAYED_ACK_MS, band
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
@@ -15,6 +16,7 @@ from loadframe.bench.rig import Rig
 from loadframe.bench.sharing import cpus_of_processes, shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 from loadframe.kinds import registry as targets
+from loadframe.kinds.behind import component_of
 from loadframe.ledger.derived import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import told
@@ -38,17 +40,8 @@ from loadframe.study.cage_tables import ComponentCage
 
 TICK_S = 0.1
 """How often the recorder looks."""
-STEAL = 0.10
-"""netdata's warning level for stolen CPU time."""
-STRANGER = 0.20
-"""A fifth of the CPU used by another program changes what two cores can do."""
-
-FREQUENCY_DROP = 0.10
-"""What is bound by the CPU loses as much throughput as the CPU loses speed: a tenth hides what is to be found."""
-DISK_STALL = 0.10
-"""Of the window: as for the speed of the CPUs."""
-DRIVER_LAG = 0.20
-"""A fifth of the latency was the driver waiting for a CPU, not the target."""
+NAMED, MOST_NAMED = 0.05, 3
+"""Of a CPU: a stranger that uses less is not named, nor more than so many."""
 FEWEST_WORKING = 0.5
 """Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
@@ -93,7 +86,12 @@ def evaluate(
         own["workload.concurrency"] = summary.concurrency
     blind = contradictions({**found, **own})
     found = without(found, blind)
-    found |= derived(found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind))
+    found |= derived(
+        found, summary, study, embedded=embedded, one_lock=one_lock, unknown=names_of(blind), behind=loaded.components
+    )
+    if "system.cpu.foreign" in found:
+        named = [one for one in loaded.strangers.items() if one[1] >= NAMED][:MOST_NAMED]
+        found |= {f"stranger.{component_of(program)}.cores": cores for program, cores in named}
     if not known:
         found.pop("workload.concurrency", None)
     if WHOLE_SECONDS in loaded.marks:  # what lies between two requests was drawn
@@ -130,10 +128,11 @@ def derived(
     embedded: bool,
     one_lock: bool,
     unknown: frozenset[str] = frozenset(),
+    behind: Sequence[str] = (),
 ) -> dict[str, float]:
     """The metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and
     of the workload. unknown: what is there and was not counted, so that no sum holds it; what is not here at all (a
-    target on another machine) adds nothing to a sum of this one."""
+    target on another machine) adds nothing to a sum of this one. behind: programs that it connects to."""
     length = summary.window_end_s - summary.window_start_s
     found = {
         "workload.errors": summary.errors / length,
@@ -147,7 +146,7 @@ def derived(
     found |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
         found |= _cpu_shares(study, metrics)
-    helpers = (f"{helper.name}.cpu.cores" for helper in study.target.with_)
+    helpers = (f"{name}.cpu.cores" for name in (*(helper.name for helper in study.target.with_), *behind))
     parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
     if used and "system.cpu.count" in metrics and not unknown.intersection(parts):
@@ -232,20 +231,20 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
     that it decides, however little was done."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
-    slower = metrics.get("system.cpu.frequency_drop", 0.0) > FREQUENCY_DROP
+    exceeded = disturbance.exceeded(metrics, length_s)
     seen = {
         UNSETTLED: not summary.settled,
         TOO_FEW: summary.needed_s > 0 and not ended_early,
         "errors": summary.errors > 0,
         "driver-limited": is_driver_limited(metrics),
         "driver-beside": is_driver_beside(metrics),
-        "driver-lag": metrics.get("workload.driver_lag", 0.0) > DRIVER_LAG and not machine_busy,
-        "steal": metrics.get("system.cpu.steal", 0.0) > STEAL,
-        "stranger": metrics.get("system.cpu.foreign", 0.0) > STRANGER,
+        "driver-lag": "driver-lag" in exceeded and not machine_busy,
+        "steal": "steal" in exceeded,
+        "stranger": "stranger" in exceeded,
         "clock-step": metrics.get("system.clock.step", 0.0) > 0,
         PART_LOST: metrics.get("target.parts_lost", 0.0) > 0,
-        "frequency": slower or metrics.get("system.cpu.throttles", 0.0) > 0,
-        "disk-stalled": metrics.get("system.disk.stall_ms", 0.0) >= DISK_STALL * 1000 * length_s,
+        "frequency": "frequency" in exceeded or metrics.get("system.cpu.throttles", 0.0) > 0,
+        "disk-stalled": "disk-stalled" in exceeded,
         "recorder-late": late,
         "ended-early": ended_early,
     }

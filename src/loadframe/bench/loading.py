@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ from loadframe.bench.rig import Rig
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
+from loadframe.host import busy
 from loadframe.host.own_user import make_private
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.suspended import told
+from loadframe.kinds.behind import Components
 from loadframe.kinds.exposed import Reading
 from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec
 from loadframe.recording.control import Recorder
@@ -63,7 +66,8 @@ class Load:
 class Loaded:
     """A step's load. offered: requests that should have begun in the window, None in a closed loop. moved_bytes: of
     the answers in it, None where the driver does not count them. marks: why the driver's account should be read with
-    care (model.FLAGS)."""
+    care (model.FLAGS). components: the programs that the target connects to, by the names under which they were
+    recorded. strangers: programs outside the study by the CPUs that they used (s/s), the busiest first."""
 
     requests: Requests
     summary: Summary
@@ -71,6 +75,8 @@ class Loaded:
     moved_bytes: int | None
     ended_early: bool
     marks: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    strangers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def latencies_ms(self) -> NDArray[np.float32]:
@@ -107,6 +113,7 @@ class Loading:
         self._user = user
         self._noted: set[str] = set()
         self._stages = StageTail()
+        self._components = Components()
 
     @property
     def stage_specs(self) -> tuple[CounterSpec, ...]:
@@ -131,6 +138,7 @@ class Loading:
             profiler.prepare()
         if isinstance(self.workload, ToldTheWarmUp):
             self.workload.expect(warmup_s)
+        spent, began_s = busy.spent(), time.monotonic()
         with _explaining(rig):
             driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
@@ -145,6 +153,8 @@ class Loading:
                 self._stages.watching(rig.target.stage_files(), printed),
             ):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
+            own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
+            strangers = busy.between(spent, busy.spent(), time.monotonic() - began_s, own)
             self._note_exposed(rig)
             with _explaining(rig):
                 requests = driver.requests()
@@ -162,7 +172,9 @@ class Loading:
             marks = (*marks, TIME_UNIT)
         elif not summary.balanced and NO_LATENCIES not in marks:
             marks = (*marks, OUT_OF_BALANCE)
-        return Loaded(requests, summary, offered, moved, ended_early_s is not None, marks)
+        return Loaded(
+            requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names, strangers
+        )
 
     def _check_latencies(self, marks: tuple[str, ...]) -> None:
         """WorkloadError where the study asks for latencies that no driver's account has."""
@@ -212,8 +224,13 @@ class Loading:
         ended_early_s: float | None = None
         with _explaining(rig):
             followed: dict[str, tuple[int, ...]] = {}
-            began = time.monotonic()
+            began, looks = time.monotonic(), [0.0, CONNECTING_S]
             while True:
+                if looks and time.monotonic() - began >= looks[0]:
+                    looks.pop(0)
+                    self._components.look(
+                        rig.target.pids(), ("target", "driver", rig.target.kind, *rig.target.processes())
+                    )
                 followed = self._follow(rig, driver, profiler, followed)
                 at = time.monotonic()
                 self._note_counters(rig, at)
@@ -236,7 +253,7 @@ class Loading:
         self, rig: Rig, driver: Driver, profiler: Profiler | None, followed: dict[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...]]:
         """Record, and sample, those that are there now; followed: those that are recorded so far."""
-        pids = _processes(rig, driver)
+        pids = _processes(rig, driver, self._components)
         if pids != followed:
             for component in pids:
                 self._recorder.follow(component, pids[component])
@@ -293,11 +310,12 @@ def _floor_s(measure: MeasureTable) -> float:
     return max(SHORTEST_WARMUP_S, WARMUP_SHARE * measure.window)
 
 
-def _processes(rig: Rig, driver: Driver) -> dict[str, tuple[int, ...]]:
+def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
     """Whom to follow, by component; a server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
-    return {**rig.target.processes(), "driver": driver.pids()}
+    own = {**rig.target.processes(), "driver": driver.pids()}
+    return {**components.processes({pid for pids in own.values() for pid in pids}), **own}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ in series neither helps alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.numbers import is_another, other_reading
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, confirmed_title
-from loadframe.diagnosis.others import uncontrolled
+from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.waiting_limits import is_told_twice
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
@@ -86,14 +87,15 @@ def judge(
     if ended and not cured and verdict.decision != "better":
         return tuple(findings)
     if not cured and verdict.decision != "better":
-        refuted = refutes and not remedy.guessed and without_effect(verdict) and not uncontrolled(before, after, 0.0)
+        most = verdict.high * math.exp(cost(before, after).after)
+        refuted = refutes and not remedy.guessed and most < NO_EFFECT
         wrong = [each for each in aimed_at if refuted and not _stands(each)]
         return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     other = {each.id: is_another(each, remedy, before) for each in aimed_at}
     receded = [each for each in aimed_at if seen[each.id].mechanism.receded and not other[each.id]]
     first = min(receded, key=lambda one: seen[one.id].order, default=None)
-    why_not = doubt or uncontrolled(before, after, 0.0 if cured else NO_EFFECT)
+    why_not = doubt or _in_doubt(cost(before, after), verdict, cured=cured)
     if not cured and verdict.ratio < NO_EFFECT:
         why_not = "the gain is too small to confirm a cause"
     raised = {change.setting for change in remedy.changes}
@@ -102,6 +104,17 @@ def judge(
         for each in aimed_at
     }
     return tuple(_named(settled[each.id], raised) if each in aimed_at else each for each in findings)
+
+
+def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
+    """Why a gain, or the end of failures, may be of others who took the CPU; "" where it is not."""
+    if not others.words:
+        return ""
+    if cured:
+        return f"{others.words}, and requests may have failed for that"
+    least = verdict.low * math.exp(-others.before)
+    most = f"up to {math.exp(others.before):.2g} times"
+    return "" if least >= NO_EFFECT else f"{others.words}, which may have cost {most}: as much as it gained"
 
 
 def _named(finding: Finding, raised: Collection[str]) -> Finding:

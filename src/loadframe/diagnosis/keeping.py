@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadframe.model import DISTURBED, Step, Verdict
+from loadframe.analysis.disturbance import is_disturbed
+from loadframe.model import Step, Verdict
 
 NOT_AGAIN = "fresh blocks did not prove the gain again"
 IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
@@ -24,7 +25,7 @@ def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
     """Why fresh blocks, of these steps, do not keep a gain that others had proved, in words; "" where they do."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
-    disturbed = sum(bool(DISTURBED.intersection(step.flags)) for step in steps)
+    disturbed = sum(is_disturbed(step, steps) for step in steps)
     if fresh.decision != "worse" and disturbed >= OFTEN * len(steps):
         return f"{NOT_AGAIN}: {disturbed} of their {len(steps)} steps were disturbed, which says nothing of it"
     return NOT_AGAIN

@@ -4,23 +4,24 @@ tells of it.
 A cause of its own comes before the others where what it costs is known and is more than they can have cost.
 
 Both sides of a proof have the same neighbours, so the gain is proved; but of which cause it cured the target is not: it
-may only need less of what the neighbours leave. What confirms or refutes a cause is then held against a quiet control:
-the steps of the same proof in which no other process took the CPU.
+may only need less of what the neighbours leave. A cause is confirmed where the gain is more than they can have cost the
+state before, and refuted where no more than they can have cost the state after is missing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, variance
+from dataclasses import dataclass
+from statistics import fmean
 
-from loadframe.analysis import student
+from loadframe.analysis.disturbance import apart_from_effects
+from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis.signatures import PROGRAMS, is_crowded
 from loadframe.model import Evidence, Finding, Step
 
-FEWEST_QUIET = 2
-"""Quiet steps of each side at each level: one alone has no spread."""
-CONFIDENCE = 0.95
+MOST = 0.99
+"""Of the CPUs: a share above this leaves nothing to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
 GROWING = frozenset({"growth.requests", "growth.time"})
 AT_ONCE = frozenset({"service.parallelism", "service.serial"})
@@ -127,33 +128,31 @@ def waits_in_service(steps: Sequence[Step], served: float) -> float | None:
     return fmean(waits) / max(1.0, served) if waits else None
 
 
-def uncontrolled(before: Sequence[Step], after: Sequence[Step], least: float) -> str:
-    """Why a proof with these two sides confirms nothing; "" where it may: where no other process took the CPU, or where
-    enough undisturbed steps show that the throughput rises `least` times at each level (0: whatever it does)."""
-    crowded = sum(is_crowded(step.metrics) for step in (*before, *after))
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What others that took the CPU can have cost the two sides of a proof at most, in logarithms of throughput:
+    without a share a of the CPUs that they have it would have been up to 1 / (1 - a) times as high. words: in how many
+    of its steps they had them, "" where in none."""
+
+    before: float = 0.0
+    after: float = 0.0
+    words: str = ""
+
+
+def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
+    """Of the steps of both sides that count; what is an effect of the target's own work is no cost of others."""
+    run = [*before, *after]
+    sides = [[_taken_share(step) for step in apart_from_effects(undisturbed(side), run)] for side in (before, after)]
+    shares = [share for side in sides for share in side]
+    crowded = sum(map(bool, shares))
     if not crowded:
-        return ""
-    said = f"others took the CPU in {crowded} of the {len(before) + len(after)} steps of its proof"
-    quiet = [
-        [
-            [step.throughput for step in side if step.level == level and not is_crowded(step.metrics)]
-            for side in (before, after)
-        ]
-        for level in sorted({step.level for step in (*before, *after)})
-    ]
-    if any(len(side) < FEWEST_QUIET for sides in quiet for side in sides):
-        return f"{said}, and too few undisturbed steps are left to compare with"
-    if least > 0 and not all(_rises(one, two, least) for one, two in quiet):
-        return f"{said}, and in the undisturbed steps the throughput does not rise by as much at every level"
-    return ""
+        return Cost()
+    one, two = (fmean(-math.log1p(-min(MOST, share)) for share in side or [0.0]) for side in sides)
+    return Cost(one, two, f"others took the CPU in {crowded} of the {len(shares)} steps of its proof that count")
 
 
-def _rises(before: Sequence[float], after: Sequence[float], least: float) -> bool:
-    """Whether the ratio is at least that, by Student's t on the logarithms with one spread for both, one-sided."""
-    if min(*before, *after) <= 0:
-        return False
-    one, two = ([math.log(value) for value in side] for side in (before, after))
-    freedom = len(one) + len(two) - 2
-    pooled = ((len(one) - 1) * variance(one) + (len(two) - 1) * variance(two)) / freedom
-    error = math.sqrt(pooled * (1 / len(one) + 1 / len(two)))
-    return fmean(two) - fmean(one) - float(student.quantile(CONFIDENCE, freedom)) * error >= math.log(least)
+def _taken_share(step: Step) -> float:
+    """Of all CPUs, what others have where they are in the way."""
+    if not is_crowded(step.metrics):
+        return 0.0
+    return step.metrics.get("system.cpu.foreign", 0.0) + step.metrics.get("system.cpu.steal", 0.0)

@@ -21,7 +21,7 @@ from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
-from loadframe.experiments.proof import by_level, grains
+from loadframe.experiments.proof import compared
 from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Change, Control, ControlKind, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
@@ -104,10 +104,8 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
 
 
 def _verdict(taken: Sequence[Step], before: str, after: str, plan: Plan | None = None) -> Verdict:
-    sides, known = (by_level(taken, before), by_level(taken, after)), grains(taken, before, after)
-    if plan is None:
-        return comparison.verdict_at_end(*sides, grain=known)
-    return comparison.verdict(*sides, plan=plan, grain=known)
+    judge = comparison.verdict_at_end if plan is None else partial(comparison.verdict, plan=plan)
+    return compared(taken, before, after, judge)
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:

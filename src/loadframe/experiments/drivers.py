@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Protocol, runtime_checkable
 
-from loadframe.analysis import comparison
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.experiments.proof import by_level, grains
+from loadframe.experiments.proof import compared
 from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, Step, Verdict
 from loadframe.model.fleet_step import DriversLimit, FleetDrivers
 from loadframe.runs import fleet_files
@@ -97,10 +96,7 @@ def judge(
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
     """What such steps, all of one level, say."""
-    counted = settled(steps)
-    sides = by_level(counted, less), by_level(counted, treatment)
-    found = comparison.verdict_at_end(*sides, grain=grains(counted, less, treatment))
-    verdict = held(found, steps, less, treatment)
+    verdict = held(compared(settled(steps), less, treatment), steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
     moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None

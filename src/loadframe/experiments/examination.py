@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loadframe.analysis import exhaustion
+from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
@@ -54,13 +55,15 @@ def examine(
     free_disk_bytes: float = math.inf,
     knobs: tuple[Knob, ...] = (),
     declared: Sequence[LimitTable] = (),
+    run: Sequence[Step] = (),
 ) -> Examined:
     """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation.
-    declared: the limits that the study declares."""
+    declared: the limits that the study declares. run: all steps so far, of which effects are told from disturbances;
+    these steps alone without it."""
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective, rules_for(declared, steps))
     limits = tuple(with_exhaustion(one, highest_level) for one in series)
-    counting = undisturbed(steps)
+    counting = apart_from_effects(undisturbed(steps), run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
     settings = _declared(target_kind, state, effective)

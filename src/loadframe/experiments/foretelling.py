@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadframe.analysis.disturbance import is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments import forecasting, run_forecasting
 from loadframe.experiments.sweep import measure_block, sweep
-from loadframe.model import DISTURBED, Curve, Forecast
+from loadframe.model import Curve, Forecast
 from loadframe.prediction import resources, scoring
 
 FILE, SCHEMA = "forecast.json", "forecast-record"
@@ -45,8 +46,9 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
 
 
 def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> int:
-    """Steps that nothing outside the study disturbed, at the level that has fewest of them."""
-    calm = [step.level for step in book.of(treatment) if not DISTURBED.intersection(step.flags)]
+    """Steps that nothing disturbed, at the level that has fewest of them."""
+    steps = book.of(treatment)
+    calm = [step.level for step in steps if not is_disturbed(step, steps)]
     return min(calm.count(level) for level in levels)
 
 

@@ -167,6 +167,7 @@ def looked_at(
         free_disk_bytes=book.bench.free_disk_bytes,
         knobs=knobs_of(book.bench.study),
         declared=book.bench.study.target.limit,
+        run=book.steps,
     )
 
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
-from loadframe.analysis import comparison, student
+from loadframe.analysis import student
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.experiments.proof import NARROW, by_level, grains, orders, take_block
+from loadframe.experiments.proof import NARROW, compared, orders, take_block
 from loadframe.model import Step, Verdict
 
 BLOCKS = 3
@@ -67,6 +67,4 @@ def measure_again(
 
 def told(steps: Sequence[Step], before: str, after: str) -> Verdict:
     """What these blocks say, looked at once."""
-    counted = settled(steps)
-    sides = by_level(counted, before), by_level(counted, after)
-    return held(comparison.verdict_at_end(*sides, grain=grains(counted, before, after)), steps, before, after)
+    return held(compared(settled(steps), before, after), steps, before, after)

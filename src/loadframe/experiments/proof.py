@@ -6,9 +6,12 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import fmean, geometric_mean, variance
 
 from loadframe.analysis import comparison, student
+from loadframe.analysis.comparison import verdict_at_end
+from loadframe.analysis.disturbance import widened
 from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
 from loadframe.bench.settling import held, settled
@@ -22,6 +25,9 @@ MIRRORED = 2
 """Index of the block whose order is that of the first one, reversed."""
 NARROW = 0.25
 """A proof goes on until its interval is a quarter of the change to either side: enough to tell 8 from 5."""
+
+Samples = dict[float, list[float]]
+"""Throughputs in the order of their blocks, by level."""
 
 Proof = tuple[Verdict, tuple[LevelRatio, ...], list[Step]]
 """A verdict, the ratio at each level, and the steps that it is made of."""
@@ -147,10 +153,15 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
 
 def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidence: float) -> Verdict:
     """What a look at the steps of a pair says, without the levels at which a warm-up had not ended."""
-    counted = settled(steps)
-    before, after = (by_level(counted, name) for name in pair)
-    grain = grains(counted, *pair)
-    return held(comparison.verdict(before, after, plan=plan, confidence=confidence, grain=grain), steps, *pair)
+    judge = partial(comparison.verdict, plan=plan, confidence=confidence)
+    return held(compared(settled(steps), *pair, judge), steps, *pair)
+
+
+def compared(steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end) -> Verdict:
+    """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps; its interval
+    holds whatever disturbances have cost them."""
+    verdict = judge(by_level(steps, before), by_level(steps, after), grain=grains(steps, before, after))
+    return widened(verdict, steps, before, after)
 
 
 def look_around(
@@ -234,7 +245,7 @@ def _narrow(verdict: Verdict) -> bool:
     return half <= NARROW * abs(math.log(verdict.ratio))
 
 
-def by_level(steps: Sequence[Step], treatment: str) -> dict[float, list[float]]:
+def by_level(steps: Sequence[Step], treatment: str) -> Samples:
     """Throughputs in the order of their blocks, by level."""
     chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
     levels = sorted({step.level for step in chosen})

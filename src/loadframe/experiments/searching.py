@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
 from loadframe.analysis.capacity import CapacitySearch, Outcome, Proposal, Settings
+from loadframe.analysis.disturbance import VOIDING, is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError, TargetError, UserError, WorkloadError
 from loadframe.model import (
-    DISTURBED,
     OPEN_LOOP_AXES,
     TOO_FEW,
     Capacity,
@@ -26,8 +26,6 @@ from loadframe.study import Study
 
 TREATMENT = "A"
 ERROR = 0.05
-MOST_REPEATS = 2
-"""A trial that missed while the machine was disturbed is made again so often; then it counts, and a warning says so."""
 SHORTEST_WINDOW_S = 0.3
 """As for the windows of a study: in less, nothing can be measured."""
 USUAL_TRIALS = 25
@@ -80,8 +78,6 @@ class _Finder:
     trials: list[CapacityTrial] = field(default_factory=list)
     met: list[Step] = field(default_factory=list)
     expected: LoadInterval | None = None
-    disturbed_misses: int = 0
-    forced: int = 0
 
     @property
     def open_loop(self) -> bool:
@@ -129,10 +125,13 @@ class _Finder:
             return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
         if trial.met and trial.counted:
             self.met.append(step)
-        if trial.met or proposal.recovery or not DISTURBED.intersection(step.flags):
-            self.disturbed_misses = 0
+        if trial.met or proposal.recovery or not is_disturbed(step, self.book.steps):
             return trial
-        return self._disturbed(trial, step)
+        # A disturbance makes a target only slower: what meets all the same does meet. What every trial at a load has
+        # disturbs none of them, so the next one counts unless it has more still.
+        self.book.repeated += 1
+        flags = ", ".join(sorted(VOIDING.intersection(step.flags)))
+        return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")
 
     def _step(self, proposal: Proposal) -> Step:
         waiting = None
@@ -161,17 +160,6 @@ class _Finder:
             counted=not proposal.recovery,
             note="to see the target recover" if proposal.recovery else "",
         )
-
-    def _disturbed(self, trial: CapacityTrial, step: Step) -> CapacityTrial:
-        """Disturbances only make a target slower: what meets all the same does meet, what misses is made again."""
-        self.disturbed_misses += 1
-        if self.disturbed_misses <= MOST_REPEATS:
-            self.book.repeated += 1
-            flags = ", ".join(sorted(DISTURBED.intersection(step.flags)))
-            return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")
-        self.disturbed_misses = 0
-        self.forced += 1
-        return replace(trial, note="the machine was disturbed, and was again when the trial was repeated")
 
     def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
         """A target that dies of a load does not meet at it."""
@@ -232,11 +220,6 @@ def _warnings(finder: _Finder) -> list[str]:
     found = []
     if search.propose() is not None:
         found.append("The budget ended before the search did: give measure.budget more time.")
-    if finder.forced:
-        found.append(
-            f"{finder.forced} trials that missed were disturbed each time; they still count, so "
-            "the capacity is that of the machine as it is."
-        )
     decisive = {load for load in (search.low, search.high) if load is not None}
     limited = sorted({step.level for step in steps if "driver-limited" in step.flags and step.level in decisive})
     if limited:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from loadframe.analysis import comparison
+from loadframe.analysis.disturbance import widened
 from loadframe.analysis.divergence import divergence
+from loadframe.analysis.undisturbed import one_of_each_block
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
 from loadframe.experiments.proof import by_level, orders, take_block
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Witness, by_block
+from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Verdict, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
@@ -37,9 +39,6 @@ WITNESSES = (
     "system.stall.share",
 )
 """What servers of the same thing differ in, beside what either of them was suspected of."""
-
-Samples = dict[float, list[float]]
-"""Throughputs in the order of their blocks, by level."""
 
 SHARE = 0.6
 """More blocks than the study's least are measured only within this share of the budget: the rest is for the
@@ -129,7 +128,7 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
     return tuple(
         _alternative(run, target, one, steps, study, cold)
         for one in treatments
-        if one.title in declared and any(_paired(steps, START, one.name))
+        if one.title in declared and _paired(steps, START, one.name)
     )
 
 
@@ -148,23 +147,30 @@ def _alternative(
         target_kind=treatment.kind or study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
+        run=steps,
     ).round
     causes = (*target.findings, *examined.findings)
     shown = {item.metric for finding in causes for item in finding.evidence}
-    before, after = _paired(steps, START, treatment.name)
-    highest, error = max(before), ERROR / len(study.alternative)
-    empty = _paired(steps, cold[START], cold[treatment.name]) if cold else ({}, {})  # so, too, where none was taken
+    paired, error = _paired(steps, START, treatment.name), ERROR / len(study.alternative)
+    before, after = by_level(paired, START), by_level(paired, treatment.name)
+    cold_pair = (cold[START], cold[treatment.name]) if cold else ("", "")
+    empty = _paired(steps, *cold_pair)  # so, too, where none was taken
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=comparison.verdict_at_end(before, after, confidence=1 - error),
-        by_level=comparison.at_each_level(before, after, error=error),
-        cold=comparison.at_each_level(*empty, error=error) if empty[0] else (),
+        verdict=widened(comparison.verdict_at_end(before, after, confidence=1 - error), paired, START, treatment.name),
+        by_level=_at_each_level(paired, START, treatment.name, error),
+        cold=_at_each_level(empty, *cold_pair, error) if empty else (),
         divergence=divergence(before, after),
-        witnesses=_witnesses(steps, treatment.name, highest, shown),
+        witnesses=_witnesses(steps, treatment.name, max(before), shown),
         version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
     )
+
+
+def _at_each_level(steps: Sequence[Step], before: str, after: str, error: float) -> tuple[Verdict, ...]:
+    verdicts = comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
+    return tuple(widened(each, steps, before, after) for each in verdicts)
 
 
 def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
@@ -184,14 +190,10 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
     )
 
 
-def _paired(steps: Sequence[Step], first: str, second: str) -> tuple[Samples, Samples]:
-    """Throughputs of two treatments by level, from the blocks that both were measured in side by side: the last step of
-    each, as disturbed ones were repeated."""
-    blocks = by_block(step for step in steps if step.purpose == "side by side").items()
-    sides = [
-        {(step.level, block): step for block, each in blocks for step in each if step.treatment == treatment}
-        for treatment in (first, second)
-    ]
+def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
+    """The steps of two treatments that count, from the blocks that both were measured in side by side, one of each
+    level."""
+    of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
+    sides = [{(each.level, each.block): each for each in of_each if each.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
-    one, two = ([side[key] for key in both] for side in sides)
-    return by_level(one, first), by_level(two, second)
+    return [side[key] for side in sides for key in both]

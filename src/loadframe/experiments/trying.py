@@ -85,6 +85,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         free_disk_bytes=examined.situation.free_disk_bytes,
         knobs=examined.situation.knobs,
         declared=book.bench.study.target.limit,
+        run=book.steps,
     )
     return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
 

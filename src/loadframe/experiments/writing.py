@@ -7,6 +7,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.carryover import carried_over
+from loadframe.analysis.cpu_use import beside
+from loadframe.analysis.disturbance import influences
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
@@ -157,7 +159,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
         report=str(run.place(REPORT)),
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
         host=run.host(),
-        quality=run.quality() or quality_from(steps),
+        quality=replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps)),
         warnings=(
             *unseen(study, _seen(steps)),
             *bench.notes,
@@ -189,7 +191,8 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     the report shows of every run."""
     deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
     whole = [
-        _from_all(one, [step for step in steps if step.treatment == one.treatment], study, deciding) for one in rounds
+        _from_all(one, [step for step in steps if step.treatment == one.treatment], steps, study, deciding)
+        for one in rounds
     ]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in whole for limit in one.limits} | resource_table.metrics()
@@ -204,7 +207,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     ]
 
 
-def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int]) -> Round:
+def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study, deciding: Set[int]) -> Round:
     """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
     the trials gave them; of each the evidence is that of all steps, where they still show it. deciding: the numbers of
     steps of which the curve has nothing, as they decided what is kept and fresh ones followed."""
@@ -218,6 +221,7 @@ def _from_all(one: Round, steps: Sequence[Step], study: Study, deciding: Set[int
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
+        run=run,
     ).round
     renewed = {finding.id: finding for finding in again.findings}
     findings = tuple(settle(renewed.get(old.id, old), old) for old in one.findings)
@@ -253,5 +257,6 @@ def partial(run: RunFolder) -> list[Round]:
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
+        run=steps,
     )
     return [examined.round]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.formats.plain_numbers import whole
-from loadframe.host import identity
+from loadframe.host import identity, unix_diag
 
 PROC = Path("/proc")
 ESTABLISHED, LISTEN = "01", "0A"
@@ -58,18 +58,20 @@ def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """To whom connections were made. number, port: its address. connections: how many are open."""
+    """To whom connections were made. number, port: its address. connections: how many are open. here: it is on this
+    machine, in the network namespace of who made them."""
 
     number: str
     port: int
     connections: int
+    here: bool = False
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     """To whom these processes have open TCP connections that they made themselves, most connections first: those from a
     port at which they listen were made by others. The processes are in one network namespace."""
     links = {link for pid in pids for link in _links(root, pid)}
-    found: Counter[tuple[str, int]] = Counter()
+    found: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
     rows = list(_rows(root / str(first) / "net")) if first is not None else []
     held = [(words, family) for words, family in rows if f"socket:[{words[9]}]" in links]
@@ -77,8 +79,21 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     for words, family in held:
         here, there = _place(words[1], family), _place(words[2], family)
         if words[3] == ESTABLISHED and here is not None and there is not None and here[1] not in own:
-            found[_plain(there[0]), there[1]] += 1
-    return tuple(Peer(*place, count) for place, count in found.most_common())
+            number = _plain(there[0])
+            found[number, there[1], number == _plain(here[0]) or number.startswith("127.")] += 1
+    return tuple(Peer(number, port, count, is_here) for (number, port, is_here), count in found.most_common())
+
+
+def unix_peers(pids: Collection[int], root: Path = PROC) -> tuple[int, ...]:
+    """The Unix sockets, by inode, that listen where these processes have connections that they made: their own end has
+    no name, the other one that of who listens. Of our network namespace; none where the kernel does not list them."""
+    try:
+        known = unix_diag.sockets()
+    except OSError:
+        return ()
+    own = {link for pid in pids for link in _links(root, pid)}
+    made = {known[one.peer].name for one in known.values() if not one.name and one.peer in known and one.link in own}
+    return tuple(inode for inode, one in known.items() if one.listens and one.name and one.name in made)
 
 
 def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:

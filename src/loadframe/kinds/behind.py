@@ -4,6 +4,7 @@ Nothing is sent to them."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -98,3 +99,45 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
         f"the process that listens on port {port} is not visible: {why}",
         remedy="Run Loadframe as that user or as root, outside of the service's container.",
     )
+
+
+class Components:
+    """The programs of this machine that a target connects to: they work for it, and are none of its strangers. Its
+    clients connect to it, and are none of these. They are looked for again where its connections lead elsewhere."""
+
+    def __init__(self) -> None:
+        self._places: frozenset[object] = frozenset()
+        self._first: dict[str, list[Identity]] = {}
+
+    def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
+        """See to whom these processes, the target's, have connections now. taken: names of components that a program
+        must not have: it is named with "-behind" then."""
+        tcp = [peer for peer in listening.peers(pids) if peer.here]
+        unix = listening.unix_peers(pids)
+        places: frozenset[object] = frozenset([*((one.number, one.port) for one in tcp), *unix])
+        if not places - self._places:
+            return
+        self._places |= places
+        inodes = {one.inode for peer in tcp for one in listening.at(peer.port, peer.number)}
+        for pid in parents(listening.holders(inodes.union(unix))):
+            one = identity.identify(pid)
+            name = component_of(comm_of(pid), taken)
+            if one is not None and pid not in pids and pid != os.getpid() and one not in self._first.get(name, []):
+                self._first.setdefault(name, []).append(one)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that were seen."""
+        return tuple(self._first)
+
+    def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
+        """All that come from them now, without these, by the name of the program; not those that have ended."""
+        found = {name: family_of(first) for name, first in self._first.items()}
+        alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in found.items()}
+        return {name: pids for name, pids in alone.items() if pids}
+
+
+def component_of(program: str, taken: Collection[str] = ()) -> str:
+    """The name of a component of which a program's processes are: letters, digits, "-" and "_"."""
+    name = re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9_-]+", "-", program.lower())).rstrip("-_") or "program"
+    return f"{name}-behind" if name in taken else name

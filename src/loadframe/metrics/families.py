@@ -1,4 +1,5 @@
-"""Metrics whose names hold a name that no table lists: of a peer of a component, of a component that a study names."""
+"""Metrics whose names hold a name that no table lists: of a peer of a component, of a component that a study names or
+that its target connects to, of a program outside the study."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ inside           | share | whether {component} itself listens at {peer}
 """
 """End of the name | unit | what. The name is COMPONENT.peer.PEER.END."""
 _PEER = re.compile(r"([a-z][a-z0-9_-]*)\.peer\.(.+)\.([a-z_]+)")
+_STRANGER = re.compile(r"stranger\.([a-z][a-z0-9_-]*)\.cores")
 _COMPONENT = re.compile(r"[a-z][a-z0-9_-]*")
 OF_EACH_COMPONENT = tuple(
     f"target.{part}"
@@ -33,6 +35,12 @@ def peer_of(name: str) -> str | None:
     return found[2] if found is not None and found[3] in _PEERS else None
 
 
+def stranger_of(name: str) -> str | None:
+    """The program outside the study that a metric is of; None for another metric."""
+    found = _STRANGER.fullmatch(name)
+    return None if found is None else found[1]
+
+
 def told(name: str, registered: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
     """Unit and one line for people of a metric that is in no table; None where it is of no family. registered: unit and
     line of those that are in one."""
@@ -42,6 +50,8 @@ def told(name: str, registered: Mapping[str, tuple[str, str]]) -> tuple[str, str
             return None
         unit, what = _PEERS[end]
         return unit, what.format(component=_words(component), peer="all others together" if peer == "others" else peer)
+    if (stranger := _STRANGER.fullmatch(name)) is not None:
+        return "s/s", f"CPU time of {stranger[1]}, which is outside the study"
     component, _, rest = name.partition(".")
     whole = f"target.{rest}"
     if not whole.startswith(OF_EACH_COMPONENT) or whole not in registered or not _COMPONENT.fullmatch(component):

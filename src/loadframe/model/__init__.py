@@ -34,7 +34,6 @@ from loadframe.model.verdict import *
 
 __all__ = [
     "CLIENT_AXES",
-    "DISTURBED",
     "DRIVER_BESIDE",
     "FLAGS",
     "KEPT_FIRST",
@@ -57,6 +56,7 @@ __all__ = [
     "AnswersCompared",
     "Apart",
     "Bend",
+    "Beside",
     "Blind",
     "BlindCounter",
     "Calibration",
@@ -98,6 +98,8 @@ __all__ = [
     "GrowthRefusal",
     "GrowthScored",
     "Host",
+    "Influence",
+    "InfluenceKind",
     "Interaction",
     "Investigation",
     "Knob",

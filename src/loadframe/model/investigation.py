@@ -16,6 +16,7 @@ from loadframe.model.forecast import Forecast
 from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
+from loadframe.model.step import Beside, Influence
 from loadframe.model.target import Requirement, SettingValue, TargetState
 from loadframe.model.variant import Variant
 from loadframe.model.verdict import WORK, Verdict
@@ -210,7 +211,8 @@ class RunQuality:
     flags: how many steps carried each flag. recorder_cpu_share: CPU-seconds of the recorder per second (1.0 = one
     core). late_ticks of ticks came late or were missing. seconds: from the first step's preparation to the last step.
     not_reverted: changes that could not be reverted at the end. blind: the counters that contradicted others, each
-    once, with the number of steps in which they did.
+    once, with the number of steps in which they did. influences: what took something from steps besides the study.
+    beside: the programs that work for the target.
     """
 
     steps: int
@@ -223,6 +225,8 @@ class RunQuality:
     seconds: float = 0.0
     not_reverted: tuple[UnrevertedChange, ...] = field(default=(), metadata={"alias": "standing"})
     blind: tuple[BlindCounter, ...] = ()
+    influences: tuple[Influence, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,8 +134,8 @@ FLAGS: Mapping[str, str] = {
     "driver-beside": "the load driver had a quarter or more of the CPUs that the target was short of",
     "driver-lag": "requests waited for the load driver's own CPUs while others were idle",
     PART_LOST: "a part of the target ended, and the others went on without it",
-    "steal": "the hypervisor gave the CPU to other machines",
-    "stranger": "processes outside the study used the CPU",
+    "steal": "the hypervisor used more than a tenth of the CPUs for other work",
+    "stranger": "processes outside the study used more than a fifth of the CPUs",
     "clock-step": "the wall clock was set",
     "frequency": "the CPUs changed their speed",
     "disk-stalled": "the disk had requests and ended none of them for a tenth of the window",
@@ -149,8 +149,42 @@ FLAGS: Mapping[str, str] = {
 }
 """The closed list of flags that a step can carry."""
 
-DISTURBED = frozenset({"steal", "stranger", "clock-step", "frequency", "disk-stalled", "recorder-late"})
-"""Flags that say that something outside the study disturbed the step."""
+InfluenceKind = Literal["effect", "disturbance"]
+"""effect: it follows the state and the load, whenever they are measured. disturbance: it follows time, or few blocks do
+not tell which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """What took something from steps besides the study, and what it follows (analysis/disturbance.py). flag: of the
+    steps that have it; steps: how many. low, high: of the quantity in these, None where a flag is all there is;
+    elsewhere: the most of it at all other states and loads, None where there are none. levels, treatments: where it
+    was. left_out: how many of the steps do not count for it. goes_with: the disk's metric that it goes along with.
+    names: the programs that use most of the CPUs, where these are what is taken."""
+
+    flag: str
+    kind: InfluenceKind
+    steps: int
+    low: float | None
+    high: float | None
+    elsewhere: float | None
+    levels: tuple[float, ...]
+    treatments: tuple[str, ...]
+    left_out: int = 0
+    goes_with: str = ""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A program that the target connects to, by its name: its CPU time (s/s) of all CPUs of the machine, at the highest
+    load of the first state."""
+
+    name: str
+    cores: float
+    of: float
+    load: float
+
 
 RATE_AXES = frozenset({"rate"})
 """Load axes that count the requests that are offered in a second."""

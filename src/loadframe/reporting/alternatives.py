@@ -46,9 +46,9 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: those that are proven to differ, each with its ratio, over all loads or at
-    the highest at which it is proven, and where the opposite is; then those that are not. Of many the fastest leads,
-    and the others are told shorter. Empty without alternatives."""
+    """The comparison in a sentence or two: those that are proven to differ, each with its ratio at the highest load at
+    which it is proven, or else over all loads, and where the opposite is; then those that are not. Of many the fastest
+    leads, and the others are told shorter. Empty without alternatives."""
     target = inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
     if len(proven) > FULLY_TOLD:
@@ -64,9 +64,9 @@ def lead(inv: Investigation) -> str:
 
 
 def _proven(one: Alternative) -> list[Verdict]:
-    """Over all loads, or else at the highest load of those at which it is proven; with the highest at which the
-    opposite is, where the two change places."""
-    verdicts = (one.verdict, *reversed(one.by_level))
+    """At the highest load of those at which it is proven, or else over all loads: an average of loads with and without
+    a difference holds at none of them. With the highest at which the opposite is, where the two change places."""
+    verdicts = (*reversed(one.by_level), one.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for each in verdicts:
         by_decision.setdefault(each.decision, each)

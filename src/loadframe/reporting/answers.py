@@ -70,7 +70,11 @@ def _lines(inv: Investigation) -> list[str]:
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            return [f"The CPUs are the limit{_where_it_bends(inv)}.", words.sentence(MORE_CPU), _untouched(inv)]
+            return [
+                f"The CPUs are the limit{_where_it_bends(inv)}{_busiest(inv)}.",
+                words.sentence(MORE_CPU),
+                _untouched(inv),
+            ]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
             return [f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target.", action]
@@ -130,6 +134,14 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if curve.knee is None and curve.cliff is None:
         return f"From {place} on, something runs out"
     return f"Throughput stops growing at {place}"
+
+
+def _busiest(inv: Investigation) -> str:
+    """Who has them, where that is mostly a program that works for the target."""
+    most = [one for one in inv.quality.beside if one.cores >= one.of / 2]
+    if not most:
+        return ""
+    return f"; {most[0].name}, which the target connects to, has {rounding.plain(most[0].cores)} of {most[0].of:g}"
 
 
 def _place(inv: Investigation, reached: LoadInterval, unit: str) -> str:

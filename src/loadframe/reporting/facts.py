@@ -12,7 +12,6 @@ from typing import Literal
 
 from loadframe.diagnosis import conclusion
 from loadframe.model import (
-    DISTURBED,
     OTHERS,
     Bend,
     Change,
@@ -156,8 +155,8 @@ def silences(round_: Round) -> tuple[Silence, ...]:
 
 
 def disturbed_steps(inv: Investigation) -> int:
-    """How many steps something outside the study disturbed, at least: those with the flag that most of them carry."""
-    return max((inv.quality.flags.get(flag, 0) for flag in DISTURBED), default=0)
+    """How many steps were disturbed, at least: by what disturbed most of them."""
+    return max((one.steps for one in inv.quality.influences if one.kind == "disturbance"), default=0)
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.model import FLAGS, Investigation, RunQuality, UnrevertedChange
+from loadframe.model import FLAGS, Beside, Influence, Investigation, RunQuality, UnrevertedChange
 from loadframe.reporting import facts, rounding, words
 from loadframe.units import show
 
@@ -18,13 +18,18 @@ def sentences(quality: RunQuality) -> list[str]:
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
     ]
+    told += [beside_sentence(one) for one in quality.beside if one.cores >= TOLD * one.of]
+    told += [influence_sentence(one, quality.steps) for one in quality.influences]
     told += [
         f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"
         for one in quality.blind
     ]
+    judged = {one.flag for one in quality.influences}
     told += [
-        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}" for flag, count in quality.flags.items() if count
+        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
+        for flag, count in quality.flags.items()
+        if count and flag not in judged
     ]
     if not any(quality.flags.values()):
         told.append("no step was flagged")
@@ -33,6 +38,43 @@ def sentences(quality: RunQuality) -> list[str]:
     if quality.ticks and math.isfinite(quality.recorder_cpu_share):
         told.append(f"Loadframe's own recorder used {cost}; {ticks}")
     return told
+
+
+QUANTITIES = {
+    "steal": "the hypervisor took {} of the CPUs",
+    "stranger": "processes outside the study used {} of the CPUs",
+    "frequency": "the CPUs ran up to {} slower",
+    "disk-stalled": "the disk ended no request for {} of the window",
+    "recorder-late": "no process ran for {} of the window",
+    "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
+}
+"""By flag, for steps of which the amount is known."""
+
+
+TOLD = 0.1
+"""Of all CPUs: a program that works for the target and uses less is not named."""
+
+
+def beside_sentence(one: Beside) -> str:
+    """ "postgres, which the target connects to, used 1.57 of 2 CPUs at 4"."""
+    cores, of = rounding.plain(one.cores), rounding.exact(one.of)
+    return f"{one.name}, which the target connects to, used {cores} of {of} CPUs at {one.load:g}"
+
+
+def influence_sentence(one: Influence, steps: int) -> str:
+    """What something took from steps besides the study, what it follows, and what that means for them."""
+    what = FLAGS[one.flag]
+    if one.low is not None and one.high is not None and one.flag in QUANTITIES:
+        low, high = rounding.percent(one.low), rounding.percent(one.high)
+        what = QUANTITIES[one.flag].format(high if low == high or one.flag == "frequency" else f"{low} to {high}")
+    what = f"{what} ({', '.join(one.names)})" if one.names else what
+    where = ", ".join(f"{level:g}" for level in one.levels)
+    seen = f"{one.steps} of {steps} steps, at {where}: {what}"
+    if one.kind == "effect":
+        cost = "; I/O costs the hypervisor CPU time" if one.goes_with and one.flag == "steal" else ""
+        return f"{seen}. An effect: it follows the state and the load in every block{cost}. These steps count"
+    left = "all of them count" if not one.left_out else f"{one.steps - one.left_out} of them count"
+    return f"{seen}. A disturbance: it does not follow the state or the load; {left}"
 
 
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:

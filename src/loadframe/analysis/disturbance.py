@@ -1,0 +1,329 @@
+"""What takes something from a step besides the study: an effect, which follows the state and the load, or a
+disturbance, which follows time.
+
+The hypervisor's threads that work for the target's disk, a database behind a service, a disk that the target fills: all
+of these are there whenever the state and the load are, and to leave their steps out would leave out the load that
+matters. A neighbour comes and goes by itself. Each quantity is therefore held against the quietest steps of the same
+state and load: only what a step has beyond these is a disturbance of it.
+
+What a quantity follows in a whole run is a test of its design: the bench draws the order of states and loads in each
+block, so whatever follows time alone falls on them at random. `influences` permutes the amounts within the blocks; the
+share in which it calls a neighbour an effect is therefore at most ERROR, however the neighbour behaves in time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadframe.analysis.comparison import FEWEST_BLOCKS, decide
+from loadframe.metrics.families import stranger_of
+from loadframe.model import Influence, InfluenceKind, Step, Verdict
+
+Cell = tuple[str, float]
+"""A state and a load: treatment and level."""
+
+FEWEST_QUIET = 2
+"""Steps of a cell that must be quieter before another one does not count: a single one may be the odd one."""
+ERROR = 0.05
+"""How often a quantity that follows time alone is called an effect."""
+PERMUTATIONS = 999
+NEAR = 0.5
+"""Of a threshold: a state and load that has so much more than the quietest one explains the steps there."""
+MOST = 0.95
+"""A share of the machine above this leaves nothing to extrapolate from."""
+ROUNDING = 1e-9
+MOST_NAMES = 3
+DISK = "system.disk.busy"
+ALONG = 0.8
+"""A correlation of which two thirds of the squares are explained, our choice."""
+BUSY = 0.9
+"""USE method: CPUs that are idle a tenth of the time are free, and who runs on them takes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What may take something from a step. flag: carried by steps with more than `threshold` of it; source: of the
+    threshold. amount: from the metrics and the length of the window, s. voids: a step that it disturbs does not count;
+    what is the study's own doing is reported and no more. costs: it is a share of what the target could have used:
+    without an amount a of it the throughput would have been up to 1 / (1 - a) times as high."""
+
+    flag: str
+    threshold: float
+    source: str
+    amount: Callable[[Mapping[str, float], float], float | None]
+    voids: bool = True
+    costs: bool = True
+
+
+def _metric(name: str) -> Callable[[Mapping[str, float], float], float | None]:
+    return lambda metrics, _: metrics.get(name)
+
+
+def _disk_stall(metrics: Mapping[str, float], length_s: float) -> float | None:
+    stall_ms = metrics.get("system.disk.stall_ms")
+    return None if stall_ms is None else stall_ms / 1000 / length_s
+
+
+STEAL, FOREIGN = "system.cpu.steal", "system.cpu.foreign"
+OF_SPEED = "what is bound by the CPU loses as much throughput as the CPU loses speed"
+QUANTITIES = (
+    Quantity("steal", 0.10, "netdata: the warning level for stolen CPU time", _metric(STEAL)),
+    Quantity("stranger", 0.20, "a fifth of the CPUs changes what two of them can do", _metric(FOREIGN)),
+    Quantity("frequency", 0.10, OF_SPEED, _metric("system.cpu.frequency_drop")),
+    Quantity("disk-stalled", 0.10, "of the window, as for the speed of the CPUs", _disk_stall),
+    Quantity("recorder-late", 0.10, "of the window, as for the disk", _metric("system.stall.share")),
+    Quantity("driver-lag", 0.20, "a fifth of the requests' time", _metric("workload.driver_lag"), voids=False),
+    Quantity("clock-step", 0.50, "it has no amount", lambda metrics, _: None, costs=False),
+)
+BY_FLAG: Mapping[str, Quantity] = {quantity.flag: quantity for quantity in QUANTITIES}
+VOIDING = frozenset(quantity.flag for quantity in QUANTITIES if quantity.voids)
+
+
+def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
+    """The flags of all quantities that a window of this length (s) has more of than their thresholds."""
+    seen = ((quantity, quantity.amount(metrics, length_s)) for quantity in QUANTITIES)
+    return frozenset(quantity.flag for quantity, amount in seen if amount is not None and amount > quantity.threshold)
+
+
+def amount_of(quantity: Quantity, step: Step) -> float:
+    """How much of it a step has; where the flag rests on more than the amount, no more than the threshold
+    without it, and twice as much with it."""
+    known = quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0
+    if quantity.flag not in step.flags:
+        return min(known, quantity.threshold)
+    return known if known > quantity.threshold else 2 * quantity.threshold
+
+
+def cell_of(step: Step) -> Cell:
+    """Its state and load."""
+    return step.treatment, step.level
+
+
+def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
+    cells: dict[Cell, list[Step]] = {}
+    for step in steps:
+        cells.setdefault(cell_of(step), []).append(step)
+    return cells
+
+
+# --- single steps: against the quietest of their state and load -------------------------------------------------------
+
+
+def disturbed(steps: Sequence[Step]) -> list[Step]:
+    """Those steps of any states and loads that have more of a quantity than quiet steps of their own state and load, by
+    more than its threshold. Quiet is what FEWEST_QUIET steps are or more: beside a single one all of them count."""
+    cells = _cells(steps)
+    return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
+
+
+def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
+    """Whether a step has more of a quantity than the quietest one of these that has its state and load. Also where it
+    is flagged and there is none: a second step shows which it is."""
+    cell = [each for each in others if cell_of(each) == cell_of(step) and each.counts and each is not step]
+    return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
+
+
+def least_disturbed(steps: Sequence[Step]) -> Step:
+    """Of steps of one state, load and block the last one that is as quiet as the quietest."""
+    return [step for step in steps if not _excess(step, steps, 1)][-1]
+
+
+def _burden(step: Step) -> float:
+    """All that it is flagged for, each amount in units of its threshold."""
+    return sum(amount_of(BY_FLAG[flag], step) / BY_FLAG[flag].threshold for flag in VOIDING.intersection(step.flags))
+
+
+def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
+    """By flag, what a step has beyond the `quiet`-th quietest one of its cell, where that is above a threshold."""
+    if VOIDING.isdisjoint(step.flags) or len(cell) < quiet:
+        return {}
+    floor = sorted(cell, key=_burden)[quiet - 1]
+    if _burden(step) - _burden(floor) < 1:
+        return {}
+    rows = [BY_FLAG[flag] for flag in step.flags if flag in VOIDING]
+    more = {row: amount_of(row, step) - amount_of(row, floor) for row in rows}
+    return {row.flag: excess for row, excess in more.items() if excess > row.threshold}
+
+
+# --- comparisons: what disturbances that are left can have cost -------------------------------------------------------
+
+
+def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
+    """A verdict on these steps of two treatments whose interval holds whatever disturbances have cost them: what one
+    took from a step, beyond the quietest step of its state and load, may have cost nothing, or the throughput may have
+    been 1 / (1 - share) times as high without it. So the state before may be faster than it was seen to be, by the
+    mean of that over its steps, and so may the state after."""
+    cells = _cells(step for step in steps if step.level in verdict.levels)
+    lost = {
+        name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
+        for name in (before, after)
+    }
+    shares = [share for side in lost.values() for share in side]
+    if not any(shares) or verdict.blocks < FEWEST_BLOCKS:
+        return verdict
+    low, high = verdict.low / math.exp(fmean(lost[before])), verdict.high * math.exp(fmean(lost[after]))
+    words = f"; whatever disturbances cost in {sum(map(bool, shares))} of {len(shares)} steps"
+    decision = decide(math.log(low), math.log(high))
+    return replace(verdict, low=low, high=high, decision=decision, method=f"{verdict.method}{words}")
+
+
+def _lost(step: Step, cell: Sequence[Step]) -> float:
+    """In logarithms of throughput, at most."""
+    excess = _excess(step, cell, 1).items()
+    return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
+
+
+# --- a whole run: what a quantity follows -----------------------------------------------------------------------------
+
+
+def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
+    """What took something from the steps of a run, each quantity that some step is flagged for, in the order of
+    QUANTITIES; one that follows state and load and also comes by itself is there as both."""
+    counting = [step for step in steps if step.counts]
+    cells = _cells(counting)
+    excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
+    found: list[Influence] = []
+    for quantity in QUANTITIES:
+        flagged = [step for step in counting if quantity.flag in step.flags]
+        if not flagged:
+            continue
+        typical = effects(quantity, counting)
+        out = {step.number for step in flagged if quantity.flag in excess[step.number]}
+        explained = {cell for cell, amount in typical.items() if amount > NEAR * quantity.threshold}
+        own = [step for step in flagged if cell_of(step) in explained and step.number not in out]
+        by_itself = [step for step in flagged if step not in own]
+        if own:
+            found.append(_influence(quantity, "effect", own, counting, _goes_with(typical, counting)))
+        if by_itself:
+            found.append(_influence(quantity, "disturbance", by_itself, counting, left_out=len(out)))
+    return tuple(found)
+
+
+def _influence(
+    quantity: Quantity,
+    kind: InfluenceKind,
+    mine: Sequence[Step],
+    counting: Sequence[Step],
+    goes_with: str = "",
+    left_out: int = 0,
+) -> Influence:
+    measured = [quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0 for step in mine]
+    amounts, cells = [each for each in measured if each > quantity.threshold], {cell_of(step) for step in mine}
+    return Influence(
+        flag=quantity.flag,
+        kind=kind,
+        steps=len(mine),
+        low=min(amounts, default=None),
+        high=max(amounts, default=None),
+        elsewhere=max((amount_of(quantity, step) for step in counting if cell_of(step) not in cells), default=None),
+        levels=tuple(sorted({step.level for step in mine})),
+        treatments=tuple(sorted({step.treatment for step in mine})),
+        left_out=left_out,
+        goes_with=goes_with,
+        names=_names(mine) if quantity.flag == "stranger" else (),
+    )
+
+
+def _names(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The programs outside the study that used most in these steps together."""
+    used: dict[str, float] = {}
+    for step in steps:
+        for metric, cores in step.metrics.items():
+            if (program := stranger_of(metric)) is not None:
+                used[program] = used.get(program, 0.0) + cores
+    return tuple(sorted(used, key=lambda program: -used[program])[:MOST_NAMES])
+
+
+def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
+    """By state and load, how much more of a quantity the steps there have than those of the state and load that has
+    least, by their medians; empty where the quantity follows time, or where too few blocks tell."""
+    counting = [step for step in steps if step.counts]
+    typical = _medians(counting, lambda step: amount_of(quantity, step))
+    if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
+        return {}
+    least = min(typical.values())
+    return {cell: amount - least for cell, amount in typical.items()}
+
+
+def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
+    """These steps with as much of the CPUs taken by others as no effect explains; run: the steps by which it is told
+    apart. What diagnosis asks is whether somebody else is in the way."""
+    known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
+    if not any(known.values()):
+        return list(steps)
+    return [replace(step, metrics={**step.metrics, **_unexplained(step, known)}) for step in steps]
+
+
+def _unexplained(step: Step, known: Mapping[str, Mapping[Cell, float]]) -> dict[str, float]:
+    return {
+        name: max(0.0, step.metrics[name] - typical.get(cell_of(step), 0.0))
+        for name, typical in known.items()
+        if name in step.metrics
+    }
+
+
+def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell, float]:
+    return {cell: median(map(value, mine)) for cell, mine in _cells(steps).items()}
+
+
+def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
+    """Whether the amounts differ between states and loads by more than orders drawn anew would give, p <= ERROR: the
+    squares between the sums of cells, of amounts around the mean of their block, where each block is dealt anew as the
+    bench draws it: the states in turn, the levels of a state in turn. Steps that were taken again count with the first
+    one of their block, as their mean."""
+    blocks: dict[object, dict[Cell, list[float]]] = {}
+    for step in sorted(steps, key=lambda step: step.number):
+        if step.block is not None:
+            block = blocks.setdefault((step.purpose, step.round, step.block), {})
+            block.setdefault(cell_of(step), []).append(amount_of(quantity, step))
+    tables = [{cell: fmean(values) for cell, values in block.items()} for block in blocks.values() if len(block) > 1]
+    names = {cell: i for i, cell in enumerate(dict.fromkeys(cell for table in tables for cell in table))}
+    random = np.random.default_rng(0)
+    sums, counts = np.zeros((PERMUTATIONS + 1, len(names))), np.zeros(len(names))
+    for table in tables:
+        at, values = np.array([names[cell] for cell in table]), np.array(list(table.values()))
+        sums[:, at] += _dealt(values - values.mean(), [treatment for treatment, _ in table], random)
+        counts[at] += 1
+    between = (sums**2 / counts).sum(axis=1)
+    as_much = int((between[1:] >= between[0] * (1 - ROUNDING)).sum())
+    return (1 + as_much) / (1 + PERMUTATIONS) <= ERROR
+
+
+def _dealt(values: NDArray[np.float64], treatments: Sequence[str], random: np.random.Generator) -> NDArray[np.float64]:
+    """These values in the order of time, by the cell that has each: first as they were taken, then as other orders
+    would have dealt them, (1 + PERMUTATIONS, cells)."""
+    each = np.unique(treatments, return_inverse=True)[1]
+    turn = random.random((PERMUTATIONS, each.max() + 1)).argsort(axis=1).argsort(axis=1)[:, each]
+    order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
+    dealt = np.empty((PERMUTATIONS, len(values)))
+    np.put_along_axis(dealt, order, np.broadcast_to(values, dealt.shape), axis=1)
+    return np.vstack([values, dealt])
+
+
+def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
+    """Whether processes outside the study have the less of full CPUs the more it uses: they compete with it. What works
+    for it uses more where it does more."""
+    flagged = [step for step in steps if quantity.flag in step.flags]
+    busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
+    if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:
+        return False
+    own = _medians(steps, lambda step: step.metrics.get("system.cpu.own", 0.0))
+    return _covariance(own, typical) <= 0
+
+
+def _goes_with(typical: Mapping[Cell, float], steps: Sequence[Step]) -> str:
+    """The disk's metric, where a quantity is larger the busier the disk is at a state and load."""
+    busy = _medians(steps, lambda step: step.metrics.get(DISK, 0.0))
+    size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
+    return DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
+
+
+def _covariance(one: Mapping[Cell, float], other: Mapping[Cell, float]) -> float:
+    first, second = fmean(one.values()), fmean(other.values())
+    return sum((one[cell] - first) * (other[cell] - second) for cell in one)
