@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held, settled
 from loadframe.errors import TooFewRequests
 from loadframe.experiments import within
+from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, TargetState
 
@@ -134,3 +136,18 @@ def test_a_level_at_which_requests_piled_up_misses_the_objective_of_a_curve(
     one_known = [replace(steps[-1], flags=()), steps[-1], steps[-1]]
     assert within.side(asked, one_known, 32).latency_p95_ms == steps[-1].latency.p95_ms
     assert not within.side(asked, one_known, 32).met and within.side(asked, steps, 32).latency_p95_ms == 0
+
+
+def test_a_later_state_that_no_window_judges_ends_no_investigation() -> None:
+    """A gain may have been proved before."""
+    said: list[str] = []
+    found: list[str] = ["a step of the first state"]
+    book: Any = SimpleNamespace(of=lambda _: found, progress=SimpleNamespace(say=said.append), steps=[])
+    run: Any = None
+    error = TooFewRequests("too-few: no window", remedy="Give measure.budget 9 min.", needed_s={1.0: 20.0})
+    with concluding(book, run):
+        raise error
+    assert said == ["too-few: no window. Give measure.budget 9 min. This is concluded from the steps before."]
+    found.clear()
+    with pytest.raises(TooFewRequests), concluding(book, run):
+        raise error

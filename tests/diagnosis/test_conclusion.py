@@ -134,7 +134,7 @@ def test_a_limit_that_is_full_at_the_bend_comes_before_one_that_would_be_full_ab
 
 
 def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
-    raised = replace(limit("cache.size", 400), configured=2000.0, ceiling=2000.0)
+    raised = replace(limit("cache.size", 400), setting="cache_size", ceiling=2000.0)
     kept = trial("raise", 4.0)
     kept = replace(kept, remedy=replace(kept.remedy, changes=(Change("server", "cache_size", 64, 2000),)))
     found = conclusion.next_limit([one_round(kept), one_round(limits=(raised, limit("memory", 7)), growth=0.5)])
@@ -143,6 +143,8 @@ def test_a_setting_that_was_raised_is_next_at_its_new_value() -> None:
     assert found is not None
     assert (found.id, found.load) == ("cache.size", None), "400 is a hundred times what was tested"
     assert conclusion.next_limit([one_round(limits=(raised,), growth=0.5)]) is None
+    by_chance = replace(raised, setting="another", configured=2000.0)
+    assert conclusion.next_limit([one_round(kept), one_round(limits=(by_chance,), growth=0.5)]) is None
 
 
 def test_a_queue_that_fills_is_not_next_but_the_workers_behind_it_are() -> None:

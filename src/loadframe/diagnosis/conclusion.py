@@ -159,9 +159,9 @@ def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimi
 
 
 def _raised_to(limit: Limit, trial: Trial) -> bool:
-    """Whether the setting of a limit has the value that a kept change has raised it to."""
-    return limit.configured is not None and any(
-        change.needed and change.after == limit.configured and _less(change.before, change.after)
+    """Whether a kept change has raised the setting that gives a limit its size."""
+    return bool(limit.setting) and any(
+        change.needed and change.setting == limit.setting and _less(change.before, change.after)
         for change in trial.remedy.changes
     )
 

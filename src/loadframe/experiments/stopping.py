@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import NotRecovered
+from loadframe.errors import NotRecovered, TooFewRequests
 from loadframe.model import NOT_RECOVERED, Stop
 from loadframe.runs.folder import RunFolder
 
@@ -25,8 +25,9 @@ def kept_of_a_stop(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
 
 @contextmanager
 def concluding(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
-    """Where the target does not recover within, what is within ends there, and what was measured is concluded from.
-    NotRecovered where no step of the state that the study declares is finished."""
+    """Where the target does not recover within, or a state is so slow that no window of it decides anything, what is
+    within ends there, and what was measured is concluded from. NotRecovered and TooFewRequests where no step of the
+    state that the study declares counts."""
     try:
         yield
     except NotRecovered as error:
@@ -34,6 +35,10 @@ def concluding(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
             raise
         note(book, run, error)
         book.progress.say(f"{error.fact}. Nothing more is measured; this is concluded from the steps before.")
+    except TooFewRequests as error:
+        if not book.of("A"):
+            raise
+        book.progress.say(f"{error.fact}. {error.remedy} This is concluded from the steps before.")
 
 
 def note(book: Bookkeeping, run: RunFolder, error: NotRecovered) -> None:

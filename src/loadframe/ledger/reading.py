@@ -72,6 +72,7 @@ def limit_of(
         thrash_metric=rule.thrash or rule.errors or "",
         title=rule.title,
         waits=rule.waits,
+        setting=rule.configured or "",
     )
 
 

@@ -24,6 +24,7 @@ class Limit:
     chain: the ids of limits below that cap this one. thrash_metric: the metric that must rise once it is reached.
     title: what it is, in words, as the subject of a sentence. waits: nothing is counted when it is reached; whoever
     needs more of it waits.
+    setting: the name of what gives it its size; "" where nothing that can be set does.
     near: the share of the ceiling from which on its source calls it near. harm: thrash_metric as it is now; None where
     it was not read. An infinite ceiling: the machine sets none.
     """
@@ -47,6 +48,7 @@ class Limit:
     near: float | None = None
     harm: float | None = None
     status: LimitStatus = ""
+    setting: str = ""
 
     @property
     def costs_nothing(self) -> bool:
