@@ -12,7 +12,7 @@ import loadframe
 
 SOURCES = Path(loadframe.__file__).parent
 PROGRAMS = frozenset({"run", "Popen", "check_output"})
-OURS = frozenset({"_files", "self", "RunFolder"})
+OURS = frozenset({"_files", "self", "RunFolder", "place"})
 """Whose `open` is a method of ours, not Path's."""
 
 

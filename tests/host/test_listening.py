@@ -96,6 +96,6 @@ def test_peers_are_those_to_whom_a_process_has_connected(tmp_path: Path) -> None
     (tmp_path / "7/net").mkdir()
     (tmp_path / "7/net/tcp").write_text(f"head\n{''.join(rows)}")
     (tmp_path / "7/net/tcp6").write_text(f"head\n{over}")
-    assert listening.peers([7, 8], tmp_path) == (listening.Peer("127.0.0.1", 5432, 3),)
-    assert listening.peers([7], tmp_path) == (listening.Peer("127.0.0.1", 5432, 1),)
+    assert listening.peers([7, 8], tmp_path) == (listening.Peer("127.0.0.1", 5432, 3, here=True),)
+    assert listening.peers([7], tmp_path) == (listening.Peer("127.0.0.1", 5432, 1, here=True),)
     assert listening.peers([], tmp_path) == ()

@@ -14,6 +14,7 @@ import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, command, measured
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
+from loadframe.formats.named_files import write_whole
 
 SHORT = (
     "load.levels=[1]", "measure.window=500ms", "measure.blocks.min=2", "measure.blocks.max=2", "measure.budget=5s",
@@ -67,8 +68,7 @@ def init(
                 found = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
-            written.unlink()
-            _write(written, beginning.toml)
+            _write_again(written, beginning.toml)
         point = found.curve.points[0] if found is not None else None
         if as_json:
             emit(
@@ -121,6 +121,16 @@ def _listed(services: Sequence[str]) -> list[str]:
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
     return ["On this machine these listen:", *lines] if lines else []
+
+
+def _write_again(path: Path, text: str) -> None:
+    """The same file with another text, and its mode. StudyError where it cannot be written."""
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise StudyError(
+            f"{path} cannot be written: {error.strerror or error}", remedy="Name another file with --output."
+        ) from error
 
 
 def _write(path: Path, text: str) -> Path:

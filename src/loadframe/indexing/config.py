@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from loadframe.errors import RunError
 from loadframe.indexing.board import Shape
 from loadframe.system.files import Folder, Whose
 
@@ -63,7 +65,10 @@ class Config:
 
 def write_whole(path: Path, text: str) -> None:
     """A file that is there with all of its text, or not at all: whoever writes it may be killed. OSError."""
-    Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
+    try:
+        Folder(path.parent, Whose.NAMED).replace(path.name, text.encode())
+    except RunError as error:
+        raise OSError(errno.EIO, error.fact) from error
 
 
 PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
