@@ -10,7 +10,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
 from loadframe.experiments.latencies import with_latencies
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import partial, quality_from, renewed, write_down
+from loadframe.experiments.writing import partial, quality_of, renewed, write_down
 from loadframe.model import Capacity, Curve, Investigation, Ladder, RunQuality, Step, Tuning
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
@@ -81,15 +81,12 @@ def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dic
 
 def quality(run: RunFolder) -> RunQuality:
     """How a run went: its steps and their flags, and what recording it cost. RunError where there is no step."""
-    noted = run.quality()
-    if noted is not None:
-        return noted
     steps = run.steps()
-    if not steps:
+    if not steps and run.quality() is None:
         raise RunError(
             f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
         )
-    return quality_from(steps)
+    return quality_of(run, steps)
 
 
 def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:

@@ -159,7 +159,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
         report=str(run.place(REPORT)),
         study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
         host=run.host(),
-        quality=replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps)),
+        quality=quality_of(run, steps),
         warnings=(
             *unseen(study, _seen(steps)),
             *bench.notes,
@@ -226,6 +226,11 @@ def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Stu
     renewed = {finding.id: finding for finding in again.findings}
     findings = tuple(settle(renewed.get(old.id, old), old) for old in one.findings)
     return replace(one, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
+
+
+def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
+    """How a run with these steps went: as it was noted, and what took something from the steps besides the study."""
+    return replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps))
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
