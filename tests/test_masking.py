@@ -4,7 +4,7 @@ import json
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from loadframe import masking
@@ -187,6 +187,7 @@ PIECES = [
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
+@example("https://https://https://@")
 def test_what_is_hidden_once_stays_as_it_is(text: str) -> None:
     assert masked(masked(text)) == masked(text)
 

@@ -202,8 +202,8 @@ def _in_address(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
     if text.startswith("@", end):
         return _secret("", text, (head.end(), end)) if head["scheme"].lower().endswith(("http", "https")) else None
     run = _UP_TO_SCHEME.match(text, end + 1)
-    if not run or not text.startswith(":", end) or _PORT.match(text, end + 1):
-        return None
+    if not run or not text.startswith(":", end) or text.startswith("//", end + 1) or _PORT.match(text, end + 1):
+        return None  # "//": another scheme
     return _secret("", text, (end + 1, text.rfind("@", end + 1, run.end())))
 
 
@@ -212,6 +212,8 @@ def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str]
     value = text[slice(*span)] if span[0] < span[1] else ""
     place = _PLACE.match(value)
     if not is_value_of(name or "password", value) or (place and not value[place.end() :].strip(_CLOSING)):
+        return None
+    if value.startswith(HIDDEN):  # it was hidden before: what stands behind is no part of it
         return None
     return (*span, name)
 
