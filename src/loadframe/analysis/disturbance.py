@@ -252,8 +252,8 @@ def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
 
 
 def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
-    """These steps with as much of the CPUs taken by others as no effect explains; run: the steps by which it is told
-    apart. What diagnosis asks is whether somebody else is in the way."""
+    """These steps with only that CPU time of others which no effect explains, as diagnosis asks for other programs.
+    run: all steps of the run, from which the effects are estimated."""
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
@@ -273,8 +273,8 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether the amounts differ between states and loads by more than orders drawn anew would give, p <= ERROR: the
-    squares between the sums of cells, of amounts around the mean of their block, where each block is dealt anew as the
+    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: the
+    squares between the sums of cells, of amounts around the mean of their block, where each block is shuffled as the
     bench draws it: the states in turn, the levels of a state in turn. Steps that were taken again count with the first
     one of their block, as their mean."""
     blocks: dict[object, dict[Cell, list[float]]] = {}

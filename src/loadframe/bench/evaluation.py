@@ -41,7 +41,7 @@ from loadframe.study.cage_tables import ComponentCage
 TICK_S = 0.1
 """How often the recorder looks."""
 NAMED, MOST_NAMED = 0.05, 3
-"""Of a CPU: a stranger that uses less is not named, nor more than so many."""
+"""A program outside the study is named from this share of a CPU on, and at most this many are."""
 FEWEST_WORKING = 0.5
 """Where nearly all requests wait in line, half of one is taken to be at work."""
 BUSY_MACHINE = 0.95
