@@ -181,7 +181,7 @@ def fuzz(items: Sequence[tuple[str, int]], order: dict[str, Any], *, workers: in
     batches = [list(items[at : at + BATCH]) for at in range(0, len(items), BATCH)][::-1]
     running: list[Worker] = []
     told = time.monotonic()
-    stopped = False
+    stopped, shown = False, 0
     while (batches or running) and not stopped:
         while batches and len(running) < workers:
             running.append(Worker(order, batches.pop()))
@@ -196,8 +196,15 @@ def fuzz(items: Sequence[tuple[str, int]], order: dict[str, Any], *, workers: in
                     batches.append(one.left)
         if time.monotonic() - told > 60:
             told = time.monotonic()
-            done, faults = sum(row.inputs for row in tally.rows.values()), len(tally.faults)
-            print(f"{done:,} of {len(items):,} inputs, {faults} distinct faults", file=sys.stderr, flush=True)
+            done = sum(row.inputs for row in tally.rows.values())
+            print(
+                f"{done:,} of {len(items):,} inputs, {len(tally.faults)} distinct faults", file=sys.stderr, flush=True
+            )
+            for fault in list(tally.faults.values())[shown:]:
+                print(
+                    f"  {fault.failure}: {fault.what} ({fault.surface}, seed {fault.seed})", file=sys.stderr, flush=True
+                )
+            shown = len(tally.faults)
     for one in running:
         one.end()
     return tally
