@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.cages.groups import hierarchies
+from loadframe.cli.man import EXIT_CODES
 from loadframe.errors import Fault, UserError
 from loadframe.host.identity import children, identify, parent_of
 from loadframe.model import Step
@@ -26,8 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 PLACES = ("state", "scratch", "runs")
 LOADFRAME = (str(Path(sys.executable).with_name("loadframe")),)
 POLL_S = 0.01
-DOCUMENTED = {0, 1, 2, 3, 130}
-"""Exit codes, as the README lists them."""
+DOCUMENTED = {int(code) for code in EXIT_CODES}
 AFTERWARDS_S = 60.0
 """How long the command after the one that was hit may take."""
 NEVER_NEGATIVE = ("_ms", ".cores", ".utilization", ".read", ".written", ".bytes")

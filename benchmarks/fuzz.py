@@ -8,7 +8,7 @@ write into one folder; where the kernel does not allow that, the surfaces that c
 table says so.
 
 A fault is a traceback (or a warning of Python's), a hang (longer than 20 s; than 50 s where a server is waited for), an
-exit status that is not documented (0, 1, 2, 3, 130), and a wrong answer: no valid JSON, a number that is not finite, an
+exit status that is not documented (`loadframe man`), and a wrong answer: no valid JSON, a number that is not finite, an
 answer that contradicts itself or its exit status, an error without words, an escape sequence in a message, more than 1
 GiB of memory. Prints a row for each surface, then each distinct fault with the command that shows it again; ends with 1
 where there was one. Ctrl-C ends it with what there is so far.

@@ -25,10 +25,11 @@ from typing import Any, NoReturn
 
 from fuzzing import confined, corpus, surfaces
 from fuzzing.surfaces import Input, Surface
+from loadframe.cli.man import EXIT_CODES
 from loadframe.errors import UserError
 
-DOCUMENTED = (0, 1, 2, 3, 130)
-ANSWERED = (0, 3)
+DOCUMENTED = {int(code) for code in EXIT_CODES}
+ANSWERED = (0, 3, 4)
 LONGEST_SAID = 20_000
 """Characters of a message: whatever is longer, somebody has put his input into it."""
 FAULT = "Loadframe has a bug"

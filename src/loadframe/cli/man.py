@@ -18,6 +18,7 @@ EXIT_CODES = {
     "1": "action needed, and the message says which",
     "2": "usage error",
     "3": "a verdict that you asked to fail on",
+    "4": "cannot tell, where you asked for a verdict",
     "130": "interrupted and reverted",
 }
 ENVIRONMENT = {
