@@ -170,6 +170,12 @@ def test_each_of_a_list_of_secrets_is_one() -> None:
     assert masking.masked_values({"api_keys": ["first-1"], "tags": ["a-1"]}) == {"api_keys": ["***"], "tags": ["a-1"]}
 
 
+def test_the_name_of_the_field_with_a_token_is_shown() -> None:
+    study = {"workload": {"login": {"token": "data.token"}, "request": [{"token": "s3cr3t"}]}}
+    assert set(secrets_in(study)) == {"s3cr3t"}
+    assert masking.masked_values(study)["workload"]["login"] == {"token": "data.token"}
+
+
 PIECES = [
     *"\"'=:@/-{}[](),;\\\n\0 ",
     "password",

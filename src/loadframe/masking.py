@@ -93,7 +93,7 @@ def masked(text: str) -> str:
 def masked_values(declared: Any, name: str = "") -> Any:
     """The same of all texts in what becomes JSON. name: of the value."""
     if isinstance(declared, Mapping):
-        return {key: masked_values(value, "" if key == "key" else str(key)) for key, value in declared.items()}
+        return {key: masked_values(value, _judged_by(name, key)) for key, value in declared.items()}
     if isinstance(declared, list | tuple):
         words = [masked_values(value, name) for value in declared]
         return replaced_words(words, lambda *_: HIDDEN) if are_words(words) else words
@@ -107,7 +107,7 @@ def secrets_in(declared: object, name: str = "") -> Iterator[str]:
     found: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
-            yield from secrets_in(value, "" if key == "key" else str(key))  # of a study, `key` is a name in a file
+            yield from secrets_in(value, _judged_by(name, key))
     elif isinstance(declared, str):
         if is_value_of(name, declared):
             yield declared
@@ -118,6 +118,12 @@ def secrets_in(declared: object, name: str = "") -> Iterator[str]:
         for value in declared:
             yield from secrets_in(value, name)
     yield from found
+
+
+def _judged_by(table: str, key: object) -> str:
+    """The name by which a value in a table is judged: in a study, `key` is a name in a file, and `token` of a login the
+    name of a field."""
+    return "" if key == "key" or (table, key) == ("login", "token") else str(key)
 
 
 def is_value_of(name: str, value: str) -> bool:
