@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -55,6 +56,18 @@ def test_published_laws_are_reproduced_to_their_digits(here: Command, name: str)
         assert round(law[parameter], digits) == data["published_fit"][parameter]
     if "peak_load" in data["published_fit"]:
         assert round(law["peak_load"], 2) == data["published_fit"]["peak_load"]
+
+
+def test_many_loads_in_any_order_are_a_curve_with_its_law(here: Command) -> None:
+    random = np.random.default_rng(1)
+    loads = random.permutation(np.arange(1, 361))
+    throughputs = 100 * loads / (1 + 0.441 * (loads - 1) + 0.0453 * loads * (loads - 1))
+    noisy = throughputs * np.exp(0.02 * random.standard_normal(360))
+    curve = found(here("points.csv", "--json", text=csv(loads.tolist(), noisy.tolist())))
+    assert len(curve["points"]) == 360
+    assert curve["usl"]["sigma"] == pytest.approx(0.441, rel=0.05)
+    assert curve["usl"]["kappa"] == pytest.approx(0.0453, rel=0.05)
+    assert "Only one block at 360 levels: there is no interval" in " ".join(curve["warnings"])
 
 
 @pytest.mark.parametrize("name", CURVES["mariadb_threadpool"]["curves"])

@@ -33,6 +33,8 @@ PROPORTIONAL = 0.5
 
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
+MOST_LISTED = 20
+"""More levels than this are counted in a warning, not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,4 +372,6 @@ def _shape_warnings(shape: Shape, points: tuple[CurvePoint, ...], knee: LoadInte
 
 
 def _listed(loads: list[float]) -> str:
+    if len(loads) > MOST_LISTED:
+        return f"{len(loads)} levels"
     return "level " + ", ".join(f"{load:g}" for load in loads)

@@ -23,8 +23,8 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
 }
 """By the first word of a column: what its numbers are, and in words."""
 
-MOST_LOADS = 60
-"""A curve of more levels than this is a time series."""
+MOST_LOADS = 1000
+"""Of a curve: its breaks are looked for in a few seconds."""
 MOST_COLUMNS = 1000
 
 
@@ -93,8 +93,9 @@ def _check_loads(found: tuple[Observation, ...], body: list[Row], name: str) -> 
         )
     if len(loads) > MOST_LOADS:
         raise SampleError(
-            f"{name} has {len(loads):,} different loads; a curve has at most {MOST_LOADS} levels",
-            remedy="Round the loads to levels, and give the rows of a level as its blocks.",
+            f"{name} has {len(loads):,} different loads; a curve has at most {MOST_LOADS:,} levels",
+            remedy="Round the loads to levels, and give the rows of a level as its blocks; or, if the rows are in time "
+            "order, add a column `time`.",
         )
 
 

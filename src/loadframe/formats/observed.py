@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from loadframe.errors import SampleError
 from loadframe.formats import observed_csv, prometheus_range, sysstat
-from loadframe.formats.csv_text import header, name_of, read_text, rows
-from loadframe.formats.observations import MOST_LOADS, parse_observations
+from loadframe.formats.csv_text import name_of, read_text
+from loadframe.formats.observations import parse_observations
 from loadframe.formats.observed_series import MOST_SERIES, Series, Table, assemble
 from loadframe.model import Observations, Observed, ObservedMapping
 
@@ -34,34 +32,13 @@ def read_data(
     place: str, mapping: ObservedMapping = NOTHING_SAID, *, also: Sequence[str] = ()
 ) -> Observations | Observed:
     """A curve's levels, or rows in time order, whichever the file has: it is in time order if it says so (a column of
-    times, JSON, sysstat's text), if a mapping or further files are given, or if its loads are too many for levels.
-    SampleError as `import_observed` and `read_observations`."""
+    times, JSON, sysstat's text), or if a mapping or further files are given. SampleError as `import_observed` and
+    `read_observations`."""
     text, name = read_text(place, remedy=REMEDY), name_of(place)
     sysstat.check_not_of_sar(text, name)
     if _kind(text) != "csv" or observed_csv.is_timed(text) or mapping.given or also:
         return assemble(_joined([_table(text, name), *(_table_of(one) for one in also)]), mapping)
-    if text.count("\n") > MOST_LOADS and (table := _many_loads(text, name)) is not None:
-        return assemble(table, mapping)
     return parse_observations(text, name)
-
-
-def _many_loads(text: str, name: str) -> Table | None:
-    """CSV without times whose loads are too many for levels, as rows in time order; None for levels. SampleError where
-    the rows are sorted by load: their order in time is lost."""
-    if "load" not in header(rows(text.removeprefix("\ufeff").lstrip().partition("\n")[0], name)):
-        return None
-    table = observed_csv.parse_table(text, name, untimed=True)
-    loads = [value for one in table.series if one.name == "load" for value in one.values if math.isfinite(value)]
-    if len(set(loads)) <= MOST_LOADS:
-        return None
-    rises = sum(after >= before for before, after in pairwise(loads))
-    if rises in (0, len(loads) - 1):
-        raise SampleError(
-            f"{name} has {len(set(loads)):,} different loads, sorted, and no column of times; a curve has at most "
-            f"{MOST_LOADS} levels",
-            remedy="Add a column `time` and keep the rows in time order, or round the loads to levels.",
-        )
-    return table
 
 
 def _table_of(place: str) -> Table:
