@@ -45,6 +45,44 @@ def test_noise_free_measurements_give_the_truth(measure: Measure, true_throughpu
     assert inside(second.at_load, 0.248 / 0.005)
 
 
+def rows(throughputs: dict[float, float], latencies_ms: dict[float, float] | None = None) -> Observations:
+    """A curve of one window at each load, without resources."""
+    slow = latencies_ms or {}
+    return Observations(
+        "curve", tuple(Observation(load, value, latency_p95_ms=slow.get(load)) for load, value in throughputs.items())
+    )
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        dict.fromkeys((1, 2, 4, 8, 16, 32), 1000.0),
+        dict.fromkeys((5, 10, 15, 20, 25, 30), 1000.0),
+        {1: 400.0, 2: 700.0, 4: 1000.0, 8: 990.0, 16: 1005.0, 32: 985.0},
+    ],
+    ids=["flat", "flat in steps", "flat but for noise"],
+)
+def test_no_fall_is_forecast_that_no_data_show(measured: dict[float, float]) -> None:
+    for point in forecast(rows(measured), [33, 48, 64, 128]).at:
+        assert point.throughput.value >= max(measured.values()) * (1 - 1e-9), point
+
+
+def test_a_fall_that_was_measured_goes_on() -> None:
+    found = forecast(rows({1: 400, 2: 700, 4: 1000, 8: 900, 16: 700, 32: 450}), [64])
+    assert found.at[0].throughput.value < 450
+
+
+def test_within_the_loads_measured_the_latency_is_between_its_neighbours(measure: Measure) -> None:
+    seen = measure([1, 2, 4, 8])
+    timed = replace(seen, rows=tuple(replace(row, latency_p95_ms=10 * row.load) for row in seen.rows))
+    alone = rows({1: 400, 2: 700, 4: 1000, 8: 1100, 16: 1150}, {1: 10, 2: 20, 8: 80})
+    for observations in (timed, alone):
+        points = forecast(observations, [1, 1.5, 4, 6, 8]).at
+        values = [point.latency_p95_ms.value if point.latency_p95_ms else None for point in points]
+        assert values == pytest.approx([10, 15, 40, 60, 80]), observations.name
+    assert forecast(alone, [12]).at[0].latency_p95_ms is None, "between a load with and one without a latency"
+
+
 def test_the_same_data_give_the_same_forecast(measure: Measure) -> None:
     seen = measure([1, 2, 4], noise=0.03)
     assert forecast(seen, [8]) == forecast(seen, [8])

@@ -138,13 +138,16 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """At each load; within the loads measured, on the line between their medians. No more of a rate than is offered."""
-    top = float(data.loads[-1])
+    """At each load; within the loads measured, on the line between their medians. Beyond them no less than the most
+    that was measured, unless the highest load gave less than that. No more of a rate than is offered."""
+    top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     each = candidates.forecasts(data, beyond, tuple(weighed.weights))
     found = pool.pooled(each, doublings, weighed, candidates.least_squares(data, beyond))
-    between = np.interp(np.log(loads), np.log(data.loads), np.log(data.throughputs))
-    log_x = np.where(loads <= top, between, found.log_x)
+    falls = measured[-1] < measured.max() - pool.FLOOR
+    least = -math.inf if falls else measured.max()
+    between = np.interp(np.log(loads), np.log(data.loads), measured)
+    log_x = np.where(loads <= top, between, np.maximum(found.log_x, least))
     scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, found.apart))
     return [
         _at_most(saturating.estimated(calibrated.points, float(value), float(wide)), float(most))
@@ -176,12 +179,14 @@ def _points(
     """One window at each load: the error of a window belongs to the interval."""
     if not len(loads):
         return ()
-    slow = None if system is None else latency.p95_ms(system, observations, loads, np.random.default_rng(SEED))
-    points = []
-    for index, expected in enumerate(throughput(data, loads, weighed, calibrated)):
-        p95_ms = math.inf if slow is None else float(np.median(slow[:, index]))
-        points.append(ForecastPoint(float(loads[index]), expected, _open(p95_ms) if math.isfinite(p95_ms) else None))
-    return tuple(points)
+    drawn = None if system is None else latency.p95_ms(system, observations, loads, np.random.default_rng(SEED))
+    beyond = np.full(len(loads), math.inf) if drawn is None else np.median(drawn, axis=0)
+    between = latency.between_ms(observations, loads)
+    slow = np.where(np.isnan(between), beyond, between)
+    return tuple(
+        ForecastPoint(float(load), expected, _open(float(p95_ms)) if math.isfinite(p95_ms) else None)
+        for load, expected, p95_ms in zip(loads, throughput(data, loads, weighed, calibrated), slow, strict=True)
+    )
 
 
 def _open(value: float) -> Estimate:

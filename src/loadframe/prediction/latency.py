@@ -23,6 +23,21 @@ LEAST_MS = 1e-12
 """Less is no latency, and its ratios are beyond what numbers hold."""
 
 
+def between_ms(observations: Observations, loads: Floats) -> Floats:
+    """The p95 latency within the loads at which one was measured, on the line between their medians in logarithms, as
+    the throughput is; NaN at other loads: (L,)."""
+    by_load: dict[float, list[float]] = {}
+    for row in observations.rows:
+        if row.latency_p95_ms is not None:
+            by_load.setdefault(row.load, []).append(max(row.latency_p95_ms, LEAST_MS))
+    if not by_load:
+        return np.full(len(loads), np.nan)
+    measured = sorted(by_load)
+    medians = np.log([np.median(by_load[load]) for load in measured])
+    log_ms = np.interp(np.log(loads), np.log(measured), medians, left=np.nan, right=np.nan)
+    return np.asarray(np.exp(log_ms))
+
+
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
     """Draws of the p95 latency at each load, (S, L), inf where a rate is more than can be served; None where no
     latency was measured."""
