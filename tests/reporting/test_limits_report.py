@@ -68,9 +68,11 @@ def test_what_is_urgent_comes_first_with_its_cost_and_its_date(now: LedgerNow) -
     text = render_limits(now)
     lines = text.splitlines()
     assert lines[0] == "Limits of MariaDB 1 (pid 7), read 21 times within 20 s"
-    assert lines[2] == "reached   cache: 64 of 64 (12,000 asked for) (100 %), silent when reached"
+    assert lines[2] == "reached   cache: 64 of 64 (12,000 asked for) (100 %), when full: silent"
     assert "120/s" in lines[3]
-    assert "runs out  files: 245 of 1,024 (24 %), errors when reached; full in 80 s (75 s to 86 s)" in lines
+    assert "runs out  files: 245 of 1,024 (24 %), when full: errors; full in 80 s (75 s to 86 s)" in lines
+    rows = [line for line in lines if line.startswith(("ports ", "kernel ", "group "))]
+    assert rows and all("when full: " in row for row in rows)
     assert text.index("reached   cache") < text.index("runs out  files") < text.index("ports")
 
 

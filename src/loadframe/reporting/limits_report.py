@@ -86,7 +86,11 @@ def _effect(limit: Limit) -> str:
         return ", costs nothing"
     if limit.unit == "share":
         return ""
-    return ", errors when reached" if limit.loud else ", silent when reached"
+    return f", {_when_full(limit)}"
+
+
+def _when_full(limit: Limit) -> str:
+    return f"when full: {'errors' if limit.loud else 'silent'}"
 
 
 def _amount(limit: Limit) -> str:
@@ -128,7 +132,7 @@ def _table(limits: Sequence[Limit]) -> list[str]:
             one.id,
             _percent(one),
             "" if one.unit == "share" else _amount(one),
-            "errors" if one.loud else "silent",
+            _when_full(one),
         )
         for one in limits
     ]
