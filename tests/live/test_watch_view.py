@@ -60,6 +60,18 @@ def test_each_minute_is_told_as_it_comes(view: WatchView) -> None:
     assert [minute["response_ms"] for minute in view.refresh()["minutes"]] == [None, 50]
 
 
+def test_a_load_that_no_minute_has_is_said_to_be_missing(view: WatchView) -> None:
+    def without_load(minute: float) -> dict[str, Any]:
+        return {key: value for key, value in sample(minute, 8).items() if key != "load"}
+
+    add(folder_of(view), without_load(0), without_load(1))
+    assert "blind" not in view.refresh()
+    add(folder_of(view), without_load(2))
+    assert "The load (active jobs) was not read" in view.refresh()["blind"]
+    add(folder_of(view), sample(3, 8))
+    assert view.refresh()["blind"] == ""
+
+
 def test_read_at_once_it_is_what_was_told_bit_by_bit(view: WatchView) -> None:
     alarm = {"kind": "alarm", "at_s": BEGAN_S + 90, "title": "The table cache will be full", "try": ["Raise it."]}
     for line in (sample(0, 8), alarm, sample(2, 9), {"kind": "cost", "at_s": BEGAN_S, "cpu_s": 1, "elapsed_s": 3600}):

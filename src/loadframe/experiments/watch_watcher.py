@@ -20,7 +20,7 @@ from loadframe.experiments.watch_ledger import Ledger, Part
 from loadframe.experiments.watch_model import Model, Sample
 from loadframe.experiments.watch_unit import Unit
 from loadframe.host import identity
-from loadframe.model.watch import WatchAlarm, WatchPlan
+from loadframe.model.watch import LOADLESS, WatchAlarm, WatchPlan
 from loadframe.progress import counted
 from loadframe.version import __version__
 
@@ -283,8 +283,8 @@ class Watcher:
         if self._loadless and self.plan.load and self._names:
             self._loadless = False
             say(
-                f"The load, {self.plan.load}, was not read: the load at which a limit is reached, when, and where the "
-                f"response bends cannot be told. Name one that is read: --load {', '.join(self._names[:NAMED])}."
+                f"The load, {self.plan.load}, was not read: {LOADLESS}. Name one that is read: "
+                f"--load {', '.join(self._names[:NAMED])}."
             )
 
     def _load(self, values: Mapping[str, float]) -> float | None:

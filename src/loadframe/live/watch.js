@@ -49,7 +49,7 @@ export function paint(main, watch) {
   const highest = Math.max(model.highest_load ?? 0, ...minutes.map((minute) => minute.load ?? 0));
   main.replaceChildren(
     el("p", { class: "kicker" }, el("span", { class: `pill ${watch.status}` }, STATUS[watch.status]), ` ${heading.host ?? ""}`),
-    el("h1", {}, heading.subject || "A watch"), watch.error ? el("p", { class: "error" }, watch.error) : "",
+    el("h1", {}, heading.subject || "A watch"), [watch.error, watch.blind].filter(Boolean).map((words) => el("p", { class: "error" }, sentence(words))),
     alarms.length ? el("section", { class: "alarms", "aria-label": "Alarms" }, alarms.slice(-3).reverse().map(alarm), alarms.length > 3 ? el("p", { class: "note" }, `and ${alarms.length - 3} before`) : "") : el("p", { class: "answer" }, quiet(watch)),
     el("div", { class: "two" }, el("div", {}, charts.length ? charts : el("p", { class: "note" }, "Nothing was sampled yet.")), el("section", {}, el("h2", {}, "Limits in use"), el("p", { class: "note" }, uses.length ? `At the last reading. The small line: over ${duration(minutes.at(-1).at_s - minutes[0].at_s)}.` : ""), uses.length ? el("ul", { class: "limits" }, uses.map(([id, one]) => limit(id, one, minutes))) : el("p", { class: "note" }, "None was read yet."))),
     el("div", { class: "facts" }, el("dl", {}, heading.since ? fact("Since", when(Date.parse(heading.since) / 1000)) : "", minutes.length ? fact("Last reading", when(minutes.at(-1).at_s)) : "", heading.interval_s ? fact("Read every", duration(heading.interval_s)) : "", heading.every_s ? fact("A unit of work every", duration(heading.every_s)) : "",

@@ -20,6 +20,7 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
+from loadframe.model.watch import LOADLESS
 from loadframe.system.files import Folder, is_held
 
 WATCH = "loadframe.live-watch/1"
@@ -33,6 +34,8 @@ LONGEST_WORD, LONGEST_SENTENCE = 100, 500
 EARLIER_DAYS = 31
 """Of the days before the last two the alarms are shown, and when the watch began."""
 OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
+LOADLESS_MINUTES = 3
+"""Connections are counted once a minute: a load that no sample of these minutes has is not read at all."""
 FEW_MINUTES, MOST_RECENT = 10, 120
 """A watch of so few minutes is shown by its samples, the last ones of them."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
@@ -79,6 +82,14 @@ class WatchView:
         """The last samples, each as a minute is told."""
         return [{**sample.told(), "at_s": at_s} for at_s, sample in self._recent]
 
+    @property
+    def blind(self) -> str:
+        """That no load was read so far, in words."""
+        load, read = self.heading.get("load"), any(minute["load"] is not None for minute in self.minutes.values())
+        if not load or read or len(self.minutes) < LOADLESS_MINUTES:
+            return ""
+        return f"The load ({load}) was not read: {LOADLESS}. `loadframe watch --load NAME` names one that is read."
+
     def row(self) -> Change:
         """The watch in the list."""
         count = f"{len(self.alarms)} alarm{'' if len(self.alarms) == 1 else 's'}"
@@ -96,7 +107,7 @@ class WatchView:
 
     def refresh(self) -> Change:
         """Read what is new; what of the page has changed, {} for nothing."""
-        before, touched = (self.status, self.heading), set[str]()
+        before, touched, blind = (self.status, self.heading), set[str](), self.blind
         try:
             for line in self._lines():
                 touched |= self._take(line)
@@ -107,6 +118,8 @@ class WatchView:
                 touched.add("error")
         self._end_minute()
         self._forget()
+        if self.blind != blind:
+            touched.add("blind")
         found = {name: each for name, each in self.whole().items() if name in touched}
         if "minutes" in touched and self._told_minutes:
             found["minutes"] = found["minutes"][-2:]
@@ -129,6 +142,7 @@ class WatchView:
             "gaps": self.gaps,
             "model": self.model,
             "cost": self.cost,
+            "blind": self.blind,
             "error": self.error,
         }
 

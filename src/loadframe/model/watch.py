@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+LOADLESS = "the load at which a limit is reached, when, and where the response bends are not known"
+"""Where the metric that is the load was not read."""
+
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
