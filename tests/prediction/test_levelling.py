@@ -58,3 +58,7 @@ def test_a_throughput_that_levels_off_is_no_use_that_does() -> None:
     for seed in range(4):
         found = measured(lambda n: 0.8 * n / (n + 20), lambda n: 1000 * n / (n + 20), seed)
         assert flattening(found) == frozenset()
+
+
+def test_nothing_flattens_where_nothing_was_served() -> None:
+    assert flattening(measured(lambda n: 0.0, lambda n: 0.0)) == frozenset()

@@ -24,7 +24,7 @@ def flattening(observations: Observations) -> frozenset[str]:
     served = np.array([float(np.median([row.throughput for row in rows if row.load == load])) for load in loads])
     rises = [at for at in range(len(loads)) if served[at] > served[:at].max(initial=0.0)]
     found = []
-    for name in observations.resources:
+    for name in observations.resources if rises else ():
         each = [np.array([row.utilizations[name] for row in rows if row.load == loads[at]]) for at in rises]
         used = np.array([float(np.median(values)) for values in each])
         if not np.all(used > 0) or used[-1] < LEAST_USED:
