@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import loadframe as loadframe_api
 from forked import Result
+from loadframe.cli import init
 from loadframe.host import listening
 from readable import readable
 from waiting import await_that
@@ -229,6 +231,25 @@ def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path)
     assert done.code == 1
     assert "serving.toml is there already" in done.err and "--output" in done.err
     assert (tmp_path / "serving.toml").read_text() == "mine"
+
+
+def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, parsed = init._write, []
+
+    def swapped_after(path: Path, text: str) -> Path:
+        written = write(path, text)
+        (tmp_path / "theirs").write_text(text.replace(str(SERVING), "theirs"))
+        (tmp_path / "theirs").rename(written)
+        return written
+
+    monkeypatch.setattr(init, "_write", swapped_after)
+    monkeypatch.setattr(init, "measured", lambda _, measure: measure(None))
+    monkeypatch.setattr(loadframe_api, "measure", lambda study, *_, **__: parsed.append(study) or None)
+    init.init(start=starts("--port", "8000"), port=None, pid=None, path="/", name="", file=tmp_path / "shop.toml",
+              check=True, runs=tmp_path, as_json=False)  # fmt: skip
+    assert str(SERVING) in parsed[0].target.command
 
 
 @pytest.mark.parametrize(

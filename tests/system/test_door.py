@@ -28,7 +28,6 @@ LEFT: dict[str, int] = {
     "cages/groups.py": 2,
     "changes/host.py": 1,
     "changes/lists.py": 1,
-    "cli/init.py": 1,
     "experiments/watch_import.py": 1,
     "host/launch.py": 6,
     "host/leases.py": 1,

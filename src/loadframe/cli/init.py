@@ -15,6 +15,8 @@ from loadframe.cli.common import RUNS, Json, Runs, command, measured
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
 from loadframe.formats.named_files import write_whole
+from loadframe.study import parse
+from loadframe.system.files import Folder, Whose
 
 SHORT = (
     "load.levels=[1]", "measure.window=500ms", "measure.blocks.min=2", "measure.blocks.max=2", "measure.budget=5s",
@@ -61,7 +63,8 @@ def init(
         for sentence in beginning.found:
             say(sentence)
         say(f"Wrote {written}.")
-        study = loadframe.load_study(written, SHORT if check else ())
+        # Not from the file: where others may write in its folder, it may be one of theirs by now.
+        study = parse(beginning.toml, SHORT if check else (), name=str(written))
         found = None
         try:
             if check:
@@ -137,7 +140,7 @@ def _write(path: Path, text: str) -> Path:
     """A new file that only its owner may read: it has words of a command. StudyError where there is one already, or it
     cannot be written."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
