@@ -335,6 +335,29 @@ def test_a_folder_of_ours_is_refused_where_another_user_could_change_it_or_the_w
 
 
 @as_root
+def test_a_link_of_roots_is_followed_to_where_it_led_when_its_owner_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    for name in ("open", "secret", "theirs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    (theirs / "way").symlink_to(tmp_path / "open")
+    (theirs / "other").symlink_to(tmp_path / "secret")
+    os.lchown(theirs / "other", STRANGER, STRANGER)
+    os.chown(theirs, STRANGER, STRANGER)
+    readlink = os.readlink
+
+    def swapped(*place: Any, **below: Any) -> str:
+        if os.path.lexists(theirs / "other"):
+            (theirs / "other").rename(theirs / "way")
+        return readlink(*place, **below)
+
+    monkeypatch.setattr(os, "readlink", swapped)
+    assert Folder(theirs / "way", Whose.ANOTHERS).read("file", 100) == b"open"
+
+
+@as_root
 def test_on_the_way_to_a_folder_of_another_user_none_of_that_users_links_is_followed(tmp_path: Path) -> None:
     secret, theirs = tmp_path / "secret", tmp_path / "theirs"
     secret.mkdir(mode=0o700)

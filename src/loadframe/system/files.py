@@ -29,6 +29,7 @@ from loadframe.system.trust import MOST_LINKS, others_write, user, weak_point
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
@@ -114,20 +115,21 @@ class Folder:
         try:
             while left:
                 name = left.popleft()
-                status = os.stat(name, dir_fd=at, follow_symlinks=False)
-                if stat.S_ISLNK(status.st_mode):
+                below = os.open(name, _ANY, dir_fd=at)
+                if (link := _link_of(below)) is not None:
+                    os.close(below)
                     links += 1
-                    if links > MOST_LINKS or status.st_uid not in (0, os.geteuid()):
+                    if links > MOST_LINKS or link.owner not in (0, os.geteuid()):
                         raise self._refusal(
                             f"the {self._what} {self.path} is not used: {name} on the way to it is a link of "
-                            f"{user(status.st_uid)}",
+                            f"{user(link.owner)}",
                             remedy="Give the path without links.",
                         )
-                    to = Path(os.readlink(name, dir_fd=at))
+                    to = Path(link.to)
                     left.extendleft(reversed(to.parts[1:] if to.is_absolute() else to.parts))
-                    below = os.open("/" if to.is_absolute() else ".", _WAY, dir_fd=at)
-                else:
-                    below = os.open(name, _WAY | os.O_NOFOLLOW, dir_fd=at)
+                    if not to.is_absolute():
+                        continue
+                    below = os.open("/", _WAY)
                 os.close(at)
                 at = below
             return os.open(".", _FOLDER, dir_fd=at)
@@ -273,10 +275,9 @@ class Folder:
         """The link that has this name; None where something else has, or nothing."""
         self.open()
         with suppress(FileNotFoundError):
-            descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._descriptor)
+            descriptor = os.open(name, _ANY, dir_fd=self._descriptor)
             try:
-                found = os.fstat(descriptor)
-                return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
+                return _link_of(descriptor)
             finally:
                 os.close(descriptor)
         return None
@@ -627,6 +628,12 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
             remedy="The file that names it was damaged or edited.",
         )
     return found
+
+
+def _link_of(descriptor: int) -> Link | None:
+    """What is open as a link: its owner and where it leads are of one link, whatever has its name by now."""
+    found = os.fstat(descriptor)
+    return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
 
 
 def _umask() -> int:
