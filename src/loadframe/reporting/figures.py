@@ -18,6 +18,7 @@ from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import charts, flame, flame_difference, profiles
 from loadframe.reporting.vega import render
+from loadframe.system.files import Folder, Whose
 
 SCALE = 2.0
 """Pixels of a PNG per CSS pixel."""
@@ -30,7 +31,8 @@ def write_figures(found: Investigation | Ladder | Tuning | Capacity, folder: Pat
     """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart; what is there already is
     replaced. RunError where the folder cannot be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            Folder(folder, Whose.NAMED).make()
         return tuple(_written(folder / name, data) for name, data in _files(found))
     except OSError as error:
         raise RunError(
