@@ -10,8 +10,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from loadframe.live.files import FILES
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial
-from loadframe.reporting.capacity_page import CapacityPage
-from loadframe.reporting.page import render_capacity_page, render_ladder_page, render_page, render_tuning_page
+from loadframe.reporting.capacity_report import render_capacity_page
+from loadframe.reporting.document import About
+from loadframe.reporting.ladder_report import render_ladder_page
+from loadframe.reporting.page import render_page
+from loadframe.reporting.tuning_report import render_tuning_page
 from loadframe.runs.folder import RunFolder
 
 from .conftest import DATA
@@ -53,7 +56,7 @@ def _capacity() -> str:
     found = Capacity(
         "rate", "requests/s", asked, "found", 612, 600, 622, 0.013, 0.05, 7.2, 8.0, 0.04, True, levels, trials
     )
-    return render_capacity_page(CapacityPage(found, "runs/a", about.study, about.host, about.quality))
+    return render_capacity_page(found, About("runs/a", about.study, about.host), about.quality)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -22,8 +22,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting.json_shapes import ladder_json
-from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder
-from loadframe.reporting.page import render_ladder_page
+from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder, render_ladder_page
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -83,7 +82,10 @@ def test_the_text_says_the_answer_each_change_and_what_to_copy() -> None:
     flat = " ".join(text.split())
     assert flat.startswith("4.5 times the throughput at 8 threads (95 % interval 3.9 to 5.2, 5 blocks): 2 of 5 changes")
     assert "The largest share, 73 %, is that of pool." in flat
-    for words in ("apart 0.6 times (0.5 to 0.8) worse: reverted", "no proven difference: reverted"):
+    for words in (
+        "apart: against before 0.6 times (0.5 to 0.8); outcome worse: reverted",
+        "no proven difference: reverted",
+    ):
         assert words in flat
     for words in (
         "does not work with refused: it would not start",

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from loadframe.experiments.writing import Ended, finish
 from loadframe.model import Capacity
-from loadframe.reporting.capacity_page import CapacityPage
-from loadframe.reporting.page import render_capacity_page
+from loadframe.reporting.capacity_report import render_capacity_page
+from loadframe.reporting.document import About
 from loadframe.runs.folder import RunFolder
 
 FILE, SCHEMA = "capacity.json", "capacity-record"
@@ -31,4 +31,4 @@ def write_page(run: RunFolder, found: Capacity) -> Capacity:
 
 
 def _write_page(run: RunFolder, found: Capacity, end: Ended) -> None:
-    run.write_report(render_capacity_page(CapacityPage(found, end.run, end.study, end.host, end.quality)))
+    run.write_report(render_capacity_page(found, About(end.run, end.study, end.host), end.quality))

@@ -10,7 +10,7 @@ from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.writing import finish
 from loadframe.model import Ladder
-from loadframe.reporting.page import render_ladder_page
+from loadframe.reporting.ladder_report import render_ladder_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.record import describe_study

@@ -9,7 +9,7 @@ from loadframe.experiments.tuning_answer import with_file
 from loadframe.experiments.writing import finish
 from loadframe.kinds import registry
 from loadframe.model import Tuning
-from loadframe.reporting.page import render_tuning_page
+from loadframe.reporting.tuning_report import render_tuning_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import DAMAGED

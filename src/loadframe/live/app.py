@@ -22,9 +22,9 @@ from loadframe.live.hub import Hub, TooManySubscribers
 from loadframe.live.metrics import Export, Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WATCH
+from loadframe.reporting.html import own_scripts
 from loadframe.reporting.markup import hashes
 from loadframe.reporting.openmetrics import CONTENT_TYPE
-from loadframe.reporting.page import own_scripts
 
 ASSETS = {
     "/": ("live.html", "text/html"),

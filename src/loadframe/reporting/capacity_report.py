@@ -1,64 +1,117 @@
-"""What a capacity search found, for people and programs."""
+"""What a search for the capacity found, as a document."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from loadframe.analysis.objective import WORDS, latency_limits
-from loadframe.model import Capacity, CapacityObjective
+from loadframe.model import Capacity, CapacityObjective, RunQuality
 from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
-from loadframe.reporting import rounding, words
-from loadframe.reporting.layout import columns
+from loadframe.reporting import charts, html, rounding, terminal, words
+from loadframe.reporting import document as doc
+from loadframe.reporting.capacity_picture import unit
+from loadframe.reporting.verdict_words import CLASSES, DECISIONS
 
 LEAST = 0.001
-CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 
 
 def render_capacity(found: Capacity) -> str:
     """The answer, how it was reached level by level, and what it took."""
-    unit = found.axis_unit or found.axis.replace("_", " ")
-    lines = [answer(found), f"Objective: {objective(found.objective)}. {loop(found)}", ""]
-    lines += _table(found, unit)
-    took, share = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
-    lines += [
-        "",
-        f"{counted(len(found.trials), 'trial')}, {took} of load, {share} of it above the capacity.",
-    ]
-    if found.low is not None:
-        held = rounding.seconds(found.held_s)
-        lines.append(f"{words.load(found.low, unit)} or more met the objective for {held} in all.")
+    return terminal.render(of(found))
+
+
+def render_capacity_page(found: Capacity, about: doc.About, went: RunQuality | None) -> str:
+    """The same as a page, with its picture. went: how the run went."""
+    return html.render(of(found, about, went))
+
+
+def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
+    """A search. about: for a page, with its picture. went: how the run went."""
+    chart = charts.capacity_chart(found) if about is not None else None
+    return doc.Document(
+        kind="Search for the capacity",
+        answer=(answer(found),),
+        sections=(
+            doc.Section("Every level", "levels", tuple(_levels(found)), "Every level"),
+            doc.Section("Other settings", "beside", tuple(_beside(found)), "Other settings"),
+            doc.environment(about),
+            doc.quality(went, found.warnings),
+            doc.reproduce(found.run, ("loadframe capacity {study}", "the whole search")),
+        ),
+        about=about,
+        figures=() if chart is None else (doc.Figure(chart),),
+        empty="No trial was completed.",
+        asides=tuple(_asides(found)),
+        report=found.run and f"{found.run}/report.html",
+    )
+
+
+def _asides(found: Capacity) -> Iterator[doc.Aside]:
+    if found.load is not None:
+        far = "" if found.end == "found" else ", as far as it is known"
+        about = f"{unit(found)}: the highest load that meets the objective{far}"
+        yield doc.Aside(doc.Span(rounding.plain(found.load), to="#levels"), (about,), "gain", "page")
+    yield doc.Aside("Objective", (f"{words.sentence(objective(found.objective))} {_loop(found)}",))
+    yield doc.Aside("Proof", (_proof(found),))
     if found.expected is not None:
-        lines.append(f"Expected beforehand: {words.load_interval(found.expected, unit)}.")
-    return "\n".join([*lines, *beside_lines(found), *found.warnings, f"Run folder: {found.run}"])
+        yield doc.Aside("Expected beforehand", (f"{words.load_interval(found.expected, unit(found))}.",))
+    yield doc.Aside("Next", (_next_step(found),), "next")
 
 
-BESIDE_HEAD = ("settings", "host", "capacity", "as given", "")
-DECISIONS = {"better": "better", "worse": "worse", "no-proven-difference": "no proven difference"}
+def _levels(found: Capacity) -> Iterator[doc.Block]:
+    columns = (
+        doc.Column(unit(found)[:1].upper() + unit(found)[1:], "Load", ">"),
+        doc.Column("Trials that met", "Met", ">"),
+        "The level",
+        doc.Column("Wrong with a probability of", "Wrong with", ">"),
+    )
+    rows = (
+        (
+            (
+                rounding.exact(level.load),
+                f"{level.met} of {level.trials}",
+                CLASSES[level.classified],
+                probability(level.error_probability),
+            )
+        )
+        for level in sorted(found.levels, key=lambda level: level.load)
+    )
+    yield doc.Table(columns, tuple(rows))
+    yield doc.Prose(("Raw data: ", doc.Span("steps.jsonl", to="steps.jsonl"), "."), "note")
 
 
-def beside_rows(found: Capacity) -> list[tuple[str, ...]]:
-    """With other settings: name, host, the capacity, how many times that as given on this host, and the decision."""
-    unit = found.axis_unit or found.axis.replace("_", " ")
-    return [
-        (each.name, each.host, _load_of(each, unit), _ratio_of(each), DECISIONS[each.decision]) for each in found.beside
-    ]
-
-
-def beside_lines(found: Capacity) -> list[str]:
-    """The same as a table; none without other settings."""
+def _beside(found: Capacity) -> Iterator[doc.Block]:
+    """With other settings: the capacity, how many times that as given on this host, and the decision."""
     if not found.beside:
-        return []
-    failed = [f"{each.name} failed: {words.sentence(each.failed)}" for each in found.beside if each.failed]
-    head = "With other settings, each held against the start on its own host"
-    return ["", head, *columns([BESIDE_HEAD, *beside_rows(found)], "<<>><"), *failed]
+        return
+    columns = (
+        "Settings",
+        "Host",
+        doc.Column("Capacity", side=">"),
+        doc.Column("Of the start's on this host", "Of the start's", ">"),
+        doc.Column("", "Decision"),
+    )
+    rows = (
+        doc.Row((one.name, one.host, _load_of(one, unit(found)), _ratio_of(one), DECISIONS[one.decision]))
+        for one in found.beside
+    )
+    yield doc.Table(columns, tuple(rows))
+    failed = [f"{one.name} failed: {words.sentence(one.failed)}" for one in found.beside if one.failed]
+    if failed:
+        yield doc.Items(tuple(failed))
+    raw = doc.Span("fleet-trials.jsonl", to="fleet-trials.jsonl")
+    told = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
+    yield doc.Prose((told, raw, "."), "note")
 
 
-def _load_of(one: CapacityBeside, unit: str) -> str:
+def _load_of(one: CapacityBeside, counted_in: str) -> str:
     if not one.end:
         return "failed"
     if one.end == "below-range":
         return "below the range"
-    low = "" if one.low is None else words.load(one.low, unit)
-    return f"above {low}" if one.end == "above-range" or one.load is None else words.load(one.load, unit)
+    low = "" if one.low is None else words.load(one.low, counted_in)
+    return f"above {low}" if one.end == "above-range" or one.load is None else words.load(one.load, counted_in)
 
 
 def _ratio_of(one: CapacityBeside) -> str:
@@ -69,16 +122,15 @@ def _ratio_of(one: CapacityBeside) -> str:
 
 def answer(found: Capacity) -> str:
     """The answer in a sentence."""
-    unit = found.axis_unit or found.axis.replace("_", " ")
-    low = "" if found.low is None else words.load(found.low, unit)
-    high = "" if found.high is None else words.load(found.high, unit)
+    low = "" if found.low is None else words.load(found.low, unit(found))
+    high = "" if found.high is None else words.load(found.high, unit(found))
     wrong = f"wrong with a probability of {probability(found.error_probability)}"
     match found.end:
         case "below-range":
             return f"The capacity is below {high}, the lowest level: {wrong}. Test lower loads."
         case "above-range":
             return f"The highest level, {low}, still meets the objective: {wrong}. Test higher loads."
-    about = "" if found.load is None else words.load(found.load, unit)
+    about = "" if found.load is None else words.load(found.load, unit(found))
     shown = " and ".join([f"{low} is shown to meet"] * bool(low) + [f"{high} to miss"] * bool(high))
     if found.end == "found":
         return f"Capacity: {about}. {shown[0].upper()}{shown[1:]}: {wrong}."
@@ -100,7 +152,32 @@ def probability(value: float) -> str:
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 
-def loop(found: Capacity) -> str:
+def _proof(found: Capacity) -> str:
+    """What the answer rests on, and what it took."""
+    trials = counted(sum(trial.counted for trial in found.trials), "trial")
+    took, above = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
+    told = f"{trials} at {counted(len(found.levels), 'level')}, {took} of load, {above} of it above the capacity"
+    if found.low is None:
+        return f"{told}."
+    held = rounding.seconds(found.held_s)
+    return f"{told}; {words.load(found.low, unit(found))} or more met the objective for {held} in all."
+
+
+def _next_step(found: Capacity) -> str:
+    """What to do with the result."""
+    low = "" if found.low is None else words.load(found.low, unit(found))
+    match found.end:
+        case "above-range":
+            return f"Test loads above {low or 'these'}."
+        case "below-range":
+            return f"Test loads below {words.load(found.high, unit(found)) if found.high is not None else 'these'}."
+        case "undecided":
+            return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
+    plan = f"Plan with {low} or less. " if low else ""
+    return f"{plan}Next, loadframe investigate names what limits there, and tries its remedies."
+
+
+def _loop(found: Capacity) -> str:
     """From when latencies count."""
     if found.open_loop:
         return "Open loop: latencies count from the intended start of each request."
@@ -108,17 +185,3 @@ def loop(found: Capacity) -> str:
         "Closed loop: each client sends a request when its previous one has ended; latencies count "
         "from the actual start."
     )
-
-
-def _table(found: Capacity, unit: str) -> list[str]:
-    rows = [
-        (
-            rounding.exact(level.load),
-            f"{level.met} of {level.trials}",
-            CLASSES[level.classified],
-            probability(level.error_probability),
-        )
-        for level in found.levels
-    ]
-    head = (unit, "met", "", "wrong with")
-    return columns([head, *rows], ">><>")

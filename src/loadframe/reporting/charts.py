@@ -13,7 +13,7 @@ from markupsafe import Markup
 from loadframe.formats.json_text import write_json
 from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.reporting import (
-    capacity_page,
+    capacity_picture,
     facts,
     finding_words,
     gain_bars,
@@ -175,8 +175,8 @@ def tuning_chart(found: Tuning) -> Chart | None:
 
 def capacity_chart(found: Capacity) -> Chart | None:
     """The trials of a search for the capacity; None without one."""
-    drawing = partial(capacity_page.chart, found)
-    title, note = capacity_page.title(found), capacity_page.note(found)
+    drawing = partial(capacity_picture.chart, found)
+    title, note = capacity_picture.title(found), capacity_picture.note(found)
     return _alone(_draft("capacity", title, note, drawing, WIDE, NARROW))
 
 

@@ -1,15 +1,62 @@
-"""A ladder, for people and programs: what each change gave, what was reverted, and which changes need one another."""
+"""A ladder as a document: what each change gave, what was reverted, and which changes need one another."""
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterator
 
 from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import change_words, facts, ladder_use, quality_words, rounding, verdict_words, words
-from loadframe.reporting.layout import columns
+from loadframe.reporting import (
+    change_words,
+    charts,
+    facts,
+    html,
+    ladder_use,
+    rounding,
+    terminal,
+    verdict_words,
+    words,
+)
+from loadframe.reporting import document as doc
 
-WIDTH = 100
-HEAD = ("change", "against the state before", "share", "lost without it", "")
+NOTE = (
+    "Ratios of throughput with their 95 % intervals, where nothing else is said. Kept changes were measured again, all "
+    "states of the ladder in the same blocks; shares are of the logarithm of the whole and add up to 100 %."
+)
+REVERTED = " A change that was reverted was measured against the state before it, when it was tried."
+NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
+
+
+def render_ladder(found: Ladder) -> str:
+    """The answer, a row for each change, what else a reader must know, and the settings to copy."""
+    return terminal.render(of(found))
+
+
+def render_ladder_page(found: Ladder) -> str:
+    """The same as a page, with its picture and the raw data."""
+    return html.render(of(found, drawn=True))
+
+
+def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
+    """A ladder. drawn: with its picture, for a page."""
+    chart = charts.ladder_chart(found) if drawn else None
+    about = doc.About(found.run, found.study, found.host)
+    return doc.Document(
+        kind="Ladder of gains",
+        answer=(answer(found),),
+        sections=(
+            doc.Section("The ladder", "ladder", tuple(_ladder(found)), "The ladder"),
+            doc.Section("The busiest threads", "cpu", tuple(_threads(found)), "The busiest threads"),
+            doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
+            doc.environment(about, *NO_GOVERNOR * ("governor" not in found.host.facts)),
+            doc.quality(found.quality, found.warnings),
+            doc.reproduce(found.run, ("loadframe ladder {study}", "the whole ladder")),
+        ),
+        about=about,
+        figures=() if chart is None else (doc.Figure(chart),),
+        empty="No change was measured.",
+        asides=tuple(_asides(found)),
+        report=found.report,
+    )
 
 
 def final_changes(found: Ladder) -> tuple[Change, ...]:
@@ -22,20 +69,71 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
     return tuple(net.values())
 
 
-def render_ladder(found: Ladder) -> str:
-    """The answer, a row for each change, what else a reader must know, and the settings to copy."""
-    parts = [
-        *paragraphs(found),
-        *ladder_use.sentences(found),
-        *(() if found.quality is None else quality_words.sentences(found.quality)),
-    ]
-    rows = [row(rung, keeps_all=found.keeps_all) for rung in found.rungs]
-    lines = [textwrap.fill(answer(found), WIDTH), "", *columns([HEAD, *rows], "<<<<<"), ""]
-    for sentence in parts:
-        lines += textwrap.wrap(words.sentence(sentence), WIDTH)
-    settings = [f"  {change.setting} = {facts.shown(change.after)}" for change in final_changes(found)]
-    lines += ["", "The settings at the top, where they differ from the start:", *settings] if settings else []
-    return "\n".join([*lines, "", f"Report: {found.report}"])
+def _asides(found: Ladder) -> Iterator[doc.Aside]:
+    if found.total is not None:
+        unit, total = words.study_unit(found.study), found.total
+        about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
+        lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
+        yield doc.Aside(doc.Span(f"{verdict_words.ratio(total)}\u00d7", to="#ladder"), tuple(lines), "gain", "page")
+        yield doc.Aside("Proof", (proof(found, total),))
+    kept = words.and_list([_named(rung) for rung in found.kept])
+    others = [f"{rung.change}: {fate(rung, keeps_all=found.keeps_all)}" for rung in found.rungs if not rung.kept]
+    given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
+    for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
+        if text:
+            yield doc.Aside(title, (f"{text}.",))
+    yield doc.Aside("Next", (next_step(found),), "next")
+
+
+def _ladder(found: Ladder) -> Iterator[doc.Block]:
+    columns = (
+        "Change",
+        doc.Column("What changes", only="page"),
+        doc.Column("Against the state before", "Against before"),
+        doc.Column("Share of the whole", "Share"),
+        doc.Column("Lost at the top without it", "Lost without it"),
+        "Outcome",
+    )
+    yield doc.Table(columns, tuple(_row(rung, keeps_all=found.keeps_all) for rung in found.rungs))
+    yield doc.Prose(NOTE + ("" if found.keeps_all else REVERTED), "note")
+    told = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
+    for text in (*told, *map(interaction_sentence, found.interactions)):
+        yield doc.Prose(words.sentence(text))
+
+
+def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
+    cells = (
+        doc.Span(rung.change, "code"),
+        doc.code_list([change_words.change(change) for change in rung.changes]),
+        "" if rung.verdict is None else verdict_words.ratio_words(rung.verdict),
+        "" if rung.share is None else rounding.percent(rung.share),
+        "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
+        fate(rung, keeps_all=keeps_all),
+    )
+    return doc.Row(cells, "" if rung.kept else "quiet")
+
+
+def _threads(found: Ladder) -> Iterator[doc.Block]:
+    uses = ladder_use.states(found)
+    if not uses:
+        return
+    yield from map(doc.Prose, ladder_use.sentences(found))
+    yield doc.Table(
+        tuple(doc.Column(name[0].upper() + name[1:]) for name in ladder_use.HEAD), tuple(map(ladder_use.row, uses))
+    )
+    at = " at the highest level" if len(found.study.levels) > 1 else ""
+    yield doc.Prose(
+        f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
+        "have more threads than one. Machine: of all its CPUs.",
+        "note",
+    )
+
+
+def _settings(found: Ladder) -> Iterator[doc.Block]:
+    changes = final_changes(found)
+    if changes:
+        yield doc.Settings(tuple(f"{change.setting} = {facts.shown(change.after)}" for change in changes))
+        yield doc.Group((doc.Diff(changes),), summary="Before and after", only="page")
 
 
 def answer(found: Ladder) -> str:
@@ -73,15 +171,6 @@ def _named(rung: Rung) -> str:
     return f"{rung.change} ({changes})" if changes else rung.change
 
 
-def asides(found: Ladder) -> list[tuple[str, str]]:
-    """What stands beside the picture: which changes are kept, which are not, what they give up."""
-    kept = words.and_list([_named(rung) for rung in found.kept])
-    others = [f"{rung.change}: {fate(rung, keeps_all=found.keeps_all)}" for rung in found.rungs if not rung.kept]
-    given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
-    told = (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up)))
-    return [(title, f"{text}.") for title, text in told if text]
-
-
 def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
@@ -114,25 +203,6 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
             return f"kept anyway: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
     return f"{verdict_words.DECISIONS[rung.trial.decision]}: reverted" if rung.trial is not None else "reverted"
-
-
-def row(rung: Rung, *, keeps_all: bool = False) -> tuple[str, str, str, str, str]:
-    """Change, ratio with its interval, share, leave-one-out, what became of it."""
-    return (
-        rung.change,
-        "" if rung.verdict is None else verdict_words.ratio_words(rung.verdict),
-        "" if rung.share is None else rounding.percent(rung.share),
-        "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
-        fate(rung, keeps_all=keeps_all),
-    )
-
-
-def paragraphs(found: Ladder) -> list[str]:
-    """What the numbers alone do not say, in sentences."""
-    said = [f"The target does not work with {rung.change}: {rung.refused}" for rung in found.rungs if rung.refused]
-    said += [interaction_sentence(one) for one in found.interactions]
-    said += [f"What {rung.change} gives up: {rung.gives_up}" for rung in found.kept if rung.gives_up]
-    return [*said, *found.warnings]
 
 
 def interaction_sentence(one: Interaction) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Ladder, StateUse
 from loadframe.reporting import rounding, words
+from loadframe.reporting.document import Row
 
 FULL = 0.9
 """Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
@@ -19,9 +20,9 @@ def states(found: Ladder) -> tuple[StateUse, ...]:
     return tuple(one for one in found.cpu_use if one.threads or one.components)
 
 
-def row(one: StateUse) -> tuple[str, str, str, str, str, str]:
+def row(one: StateUse) -> Row:
     """As HEAD says; CPU time in CPUs."""
-    return (
+    cells = (
         one.state or "at the start",
         f"{rounding.plain(one.throughput)}/s",
         _shown(one.threads),
@@ -29,6 +30,7 @@ def row(one: StateUse) -> tuple[str, str, str, str, str, str]:
         _shown(one.components),
         "" if one.busy is None else rounding.percent(one.busy),
     )
+    return Row(cells)
 
 
 def sentences(found: Ladder) -> Iterator[str]:

@@ -9,14 +9,21 @@ from collections.abc import Mapping
 from markupsafe import Markup, escape
 
 Attribute = str | int | float
+VOID = frozenset({"meta", "input"})
+"""Elements that have no end."""
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
     """One element; text inside is escaped, other elements stay. An attribute without a value ("") is left out."""
     told = Markup("").join(Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
-    return Markup("<{tag}{told}>{inside}</{tag}>").format(
-        tag=tag, told=told, inside=Markup("").join(map(escape, inside))
-    )
+    if tag in VOID:
+        return Markup("<{tag}{told}>").format(tag=tag, told=told)
+    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=told, inside=joined(*inside))
+
+
+def joined(*inside: str | Markup) -> Markup:
+    """Text and elements one after the other; text is escaped."""
+    return Markup("").join(map(escape, inside))
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:

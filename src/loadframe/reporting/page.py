@@ -12,7 +12,6 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,10 @@ from loadframe.errors import RunError
 from loadframe.formats.named_files import write_whole
 from loadframe.metrics import is_known
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Investigation, Ladder, ProfileKind, Round, Tuning
+from loadframe.model import Investigation, ProfileKind, Round
 from loadframe.reporting import (
     alternatives,
     answers,
-    capacity_page,
-    capacity_report,
     change_words,
     charts,
     compared_answers,
@@ -38,8 +35,6 @@ from loadframe.reporting import (
     flame,
     flame_difference,
     forecasts,
-    ladder_report,
-    ladder_use,
     latencies,
     names,
     profiles,
@@ -49,12 +44,12 @@ from loadframe.reporting import (
     rounding,
     sources,
     stages,
-    tuning_report,
     verdict_words,
     words,
 )
-from loadframe.reporting.capacity_page import CapacityPage
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
+from loadframe.reporting.html import own_scripts
+from loadframe.reporting.html import read as _read
 from loadframe.reporting.markup import policy
 from loadframe.reporting.next_step import next_step
 from loadframe.units import show, show_metric
@@ -88,21 +83,6 @@ def write_page(inv: Investigation, path: Path) -> None:
             f"The report cannot be written to {path}: {error.strerror or error}.",
             remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
         ) from error
-
-
-def render_ladder_page(found: Ladder) -> str:
-    """The page of a ladder."""
-    return _rendered("ladder.html", found, chart=charts.ladder_chart(found))
-
-
-def render_tuning_page(found: Tuning) -> str:
-    """The page of a search for settings."""
-    return _rendered("tuning.html", found, chart=charts.tuning_chart(found))
-
-
-def render_capacity_page(page: CapacityPage) -> str:
-    """The page of a search for the capacity."""
-    return _rendered("capacity.html", page, chart=charts.capacity_chart(page.found))
 
 
 def render_page(inv: Investigation) -> str:
@@ -173,7 +153,7 @@ def _places(inv: Investigation) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _rendered(name: str, record: Investigation | Ladder | Tuning | CapacityPage, **shown: Any) -> str:
+def _rendered(name: str, record: Investigation, **shown: Any) -> str:
     """A template with what all of them need, and what it shows besides."""
     return (
         _environment()
@@ -221,15 +201,10 @@ def _environment() -> jinja2.Environment:
         profiles=profiles,
         flame=flame,
         forecasts=forecasts,
-        capacity_page=capacity_page,
-        capacity_report=capacity_report,
-        ladder_report=ladder_report,
-        ladder_use=ladder_use,
         latencies=latencies,
         names=names,
         resource_table=resource_table,
         sources=sources,
-        tuning_report=tuning_report,
     )
     environment.globals.update(show=show, show_metric=show_metric)
     environment.filters.update(json=_embedded_json, anchor=_anchor)
@@ -239,15 +214,6 @@ def _environment() -> jinja2.Environment:
 def _present(value: Any) -> Any:
     """Nothing prints as nothing, not as the word None."""
     return "" if value is None else value
-
-
-def _read(name: str) -> str:
-    return resources.files("loadframe.reporting").joinpath(name).read_text(encoding="utf-8")
-
-
-def own_scripts() -> list[str]:
-    """The scripts of the pages, whole: nothing else may run in one."""
-    return [_read("flame.js"), _read("figures.js")]
 
 
 def _embedded_json(text: str) -> Markup:

@@ -1,8 +1,8 @@
-"""What a search for settings found, for people and programs."""
+"""What a search for settings found, as a document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from loadframe.model import (
     Change,
@@ -14,7 +14,8 @@ from loadframe.model import (
     TuningTrial,
     Verdict,
 )
-from loadframe.reporting import change_words, facts, quality_words, rounding, verdict_words, words
+from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
+from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
 
 MOST_TRIALS = 8
@@ -26,21 +27,203 @@ REASONS: Mapping[TrialReason, str] = {
 }
 
 
+VALUES = "The value of each setting"
+WORTH_NOTE = (
+    "Throughput with a value against that with the value before, all others as after; 95 % intervals. An estimate from "
+    "all trials together, shrunken towards no effect: it chose what was tried and proves nothing. Of a setting that "
+    "stays, its most promising other value."
+)
+
+
 def render_tuning(found: Tuning) -> str:
     """The answer, the settings to copy, the best of the trials, and what it rests on."""
-    lines = [answer(found), ""]
-    lines += [_setting(each) for each in changed(found)] if found.end != "nothing-better" else []
-    if found.file_text:
-        lines += ["", f"To copy ({found.run}/{found.file_name}):", *_indented(found.file_text)]
-    lines += ["", deciding_sentence(found), ""] if found.end == "gained" else [""]
-    if found.objective is not None:
-        lines += [objective_head(found), *(f"- {text}." for text in objective_levels(found)), ""]
-    lines += _other_proofs(found)
-    lines += _trials(found)
-    went = () if found.quality is None else quality_words.sentences(found.quality)
-    lines += [words.sentence(text) for text in (*found.warnings, *went)]
-    lines += [f"Not varied: {name}, {why}." for name, why in found.left_out.items()]
-    return "\n".join([*lines, f"Report: {found.report}"])
+    return terminal.render(of(found))
+
+
+def render_tuning_page(found: Tuning) -> str:
+    """The same as a page, with its picture and the raw data."""
+    return html.render(of(found, drawn=True))
+
+
+def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
+    """A search. drawn: with its picture, for a page."""
+    chart = charts.tuning_chart(found) if drawn else None
+    about = (
+        doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
+    )
+    left_out = tuple((doc.Span(name, "code"), words.sentence(why)) for name, why in found.left_out.items())
+    return doc.Document(
+        kind="Search for settings",
+        answer=(answer(found),),
+        sections=(
+            doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
+            doc.Section("The proof", "proof", tuple(_proof(found)), "The proof"),
+            doc.Section("Other proofs, which failed", "other-proofs", tuple(_other_proofs(found))),
+            doc.Section("The objective", "objective", tuple(_objective(found))),
+            doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(found)), VALUES),
+            doc.Section("Every trial, the best first", "trials", tuple(_trials(found)), "Every trial"),
+            doc.Section("Not varied", "left-out", (doc.Facts(left_out, "facts wide-facts"),) if left_out else ()),
+            doc.environment(about),
+            doc.quality(found.quality, found.warnings),
+            doc.reproduce(
+                found.run,
+                ("loadframe tune {study}", "the whole search"),
+                ("loadframe tune {study} --resume {run}", "go on from its trials"),
+            ),
+        ),
+        about=about,
+        figures=() if chart is None else (doc.Figure(chart),),
+        empty="No trial was completed.",
+        asides=tuple(_asides(found)),
+        report=found.report,
+    )
+
+
+def _asides(found: Tuning) -> Iterator[doc.Aside]:
+    told, changing = found.told, changed(found)
+    if told is not None:
+        levels = verdict_words.verdict_levels(told, words.study_unit(found.study)) if found.study else ""
+        fresh = "" if told.may_overstate else " fresh"
+        overstated = verdict_words.MAY_OVERSTATE if told.may_overstate else ""
+        lines = (f"the throughput {levels}, in {told.blocks}{fresh} blocks", verdict_words.confident_interval(told))
+        shown = tuple(line for line in (*lines, overstated) if line)
+        yield doc.Aside(f"{verdict_words.ratio(told)}\u00d7", shown, "gain", "page")
+    if found.end == "gained":
+        yield doc.Aside("What changes", (f"{words.and_list([change_words.change(one) for one in _changes(found)])}.",))
+    if told is not None:
+        yield doc.Aside("Proof", (verdict_words.proof_sentence(told, found.axis_unit),))
+    yield doc.Aside("Next", (_next_step(found),), "next")
+    if given_up := _prices(found):
+        yield doc.Aside("Given up for it", (" ".join(given_up),))
+    if found.verdict is not None:
+        yield doc.Aside("Gain expected from the trials", (f"{rounding.plain(found.expected)} times, after shrinkage",))
+    if found.objective is not None and found.verdict is not None:
+        kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
+        yield doc.Aside("The objective", (kept,))
+    if found.findings:
+        yield doc.Aside("Cause found at the start", (" ".join(words.sentence(title) for title in found.findings),))
+    restart = [setting.name for setting in changing if setting.restart]
+    if restart and found.end == "gained":
+        yield doc.Aside("Needs a restart", (words.and_list(restart),))
+
+
+def _settings(found: Tuning) -> Iterator[doc.Block]:
+    if not found.file_text:
+        return
+    where = doc.Span(f"{found.run}/{found.file_name}", "code")
+    yield doc.Prose(("As the target's own file has them, in ", where, ":"))
+    yield doc.Settings(tuple(found.file_text.splitlines()))
+    yield doc.Group((doc.Diff(tuple(_changes(found))),), summary="Before and after", only="page")
+    yield from (doc.Prose(text, "price") for text in _prices(found))
+
+
+def _proof(found: Tuning) -> Iterator[doc.Block]:
+    if found.told is None or not found.levels:
+        return
+    ratios = ", ".join(map(rounding.plain, found.told.block_ratios))
+    in_blocks = f"Ratio in each block: {ratios}." if ratios else ""
+    gain = words.sentence(verdict_words.gain_sentence(found.told, found.axis_unit))
+    yield doc.Prose(" ".join(text for text in (gain, deciding_sentence(found), in_blocks) if text))
+    work = f"{found.study.work_unit}/s" if found.study else "per second"
+    heads = (found.axis_unit[:1].upper() + found.axis_unit[1:], f"As given, {work}", f"With the best, {work}", "Ratio")
+    rows = (
+        doc.Row((rounding.exact(row.load), *map(rounding.plain, (row.before, row.after, row.ratio))))
+        for row in found.levels
+    )
+    yield doc.Table(tuple(doc.Column(head, side=">") for head in heads), tuple(rows), "figures")
+    decided = "; they decided that the settings are recommended" if found.end == "gained" else ""
+    chose = (
+        "These blocks were measured once the settings had been proved, and chose nothing."
+        if found.fresh
+        else f"These blocks were measured after the search, which did not see them{decided}."
+    )
+    yield doc.Prose(f"Method: {words.strip(found.told.method)}. {chose}", "note")
+
+
+def _other_proofs(found: Tuning) -> Iterator[doc.Block]:
+    proofs = other_proofs(found)
+    if proofs:
+        yield doc.Items(tuple(_failed(proof) for proof in proofs))
+        yield doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
+
+
+def _failed(proof: TuningProof) -> doc.Words:
+    changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
+    expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
+    return doc.Span(changes, "code"), f": {_proof_fate(proof)}. {expected}"
+
+
+def _objective(found: Tuning) -> Iterator[doc.Block]:
+    """What the study asks besides throughput, how many trials missed it, and what became of it at each level."""
+    if found.objective is None:
+        return
+    missed = sum(bool(trial.missed) for trial in found.trials)
+    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
+    yield doc.Prose(f"The objective: {objective(found.objective.asked)}.{trials} At the levels that were judged:")
+    levels = (
+        f"{words.load(level.load, found.axis_unit)}: as given {_side(level.before)}"
+        + ("" if level.after is None else f"; {_blocks(found)} with the best settings {_side(level.after)}")
+        for level in found.objective.levels
+    )
+    yield doc.Items(tuple(map(words.sentence, levels)))
+
+
+def _worth(found: Tuning) -> Iterator[doc.Block]:
+    columns = (
+        "Setting",
+        "Before",
+        "After",
+        doc.Column("Estimated from the trials", "Worth"),
+        doc.Column("Values allowed", "Values", only="page"),
+    )
+    ranked = sorted(found.settings, key=lambda one: (one.after == one.before, -(one.worth.ratio if one.worth else 0.0)))
+    yield doc.Table(columns, tuple(map(_setting, ranked)))
+    yield doc.Prose(WORTH_NOTE, "note")
+
+
+def _setting(one: TunedSetting) -> doc.Row:
+    stays = one.after == one.before
+    name: doc.Words = (
+        (doc.Span(one.name, "code"), doc.Span("needs a restart", "below"))
+        if one.restart
+        else doc.Span(one.name, "code")
+    )
+    after: doc.Words = "stays" if stays else doc.Span(facts.shown(one.after), "code")
+    values = doc.code_list([facts.shown(value) for value in one.values])
+    return doc.Row(
+        (name, doc.Span(facts.shown(one.before), "code"), after, worth(one), values), "quiet" if stays else ""
+    )
+
+
+def _trials(found: Tuning) -> Iterator[doc.Block]:
+    if not found.trials:
+        return
+    columns = (
+        doc.Column("Trial", side=">"),
+        doc.Column("Against the start", "Ratio", ">"),
+        "What changes",
+        doc.Column("Why", only="page"),
+        "Outcome",
+    )
+    ranked = sorted(found.trials, key=lambda trial: -(trial.ratio or 0.0))
+    failed = sum(trial.ratio is None for trial in found.trials)
+    early = sum(trial.ended_early for trial in found.trials)
+    notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
+    head = f"{len(found.trials)} trials{', ' if notes else ''}{', '.join(notes)}"
+    yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
+
+
+def _trial(trial: TuningTrial) -> doc.Row:
+    changes = [f"{name} = {facts.shown(value)}" for name, value in trial.changes.items()]
+    return doc.Row(
+        (
+            f"{trial.number}{f' on {trial.host}' if trial.host else ''}",
+            "" if trial.ratio is None else rounding.plain(trial.ratio),
+            doc.code_list(changes) or "as given",
+            REASONS[trial.reason],
+            fate(trial),
+        )
+    )
 
 
 def answer(found: Tuning) -> str:
@@ -100,26 +283,6 @@ def _after_it(found: Tuning) -> str:
     return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 
 
-def objective_head(found: Tuning) -> str:
-    """What the study asks besides throughput, and how many trials missed it; "" where it asks for nothing."""
-    if found.objective is None:
-        return ""
-    missed = sum(bool(trial.missed) for trial in found.trials)
-    trials = f" {missed} trial{'' if missed == 1 else 's'} clearly missed it." if missed else ""
-    return f"The objective: {objective(found.objective.asked)}.{trials} At the levels that were judged:"
-
-
-def objective_levels(found: Tuning) -> list[str]:
-    """What became of it at each of these levels."""
-    if found.objective is None:
-        return []
-    return [
-        f"{words.load(each.load, found.axis_unit)}: as given {_side(each.before)}"
-        + ("" if each.after is None else f"; {_blocks(found)} with the best settings {_side(each.after)}")
-        for each in found.objective.levels
-    ]
-
-
 def _blocks(found: Tuning) -> str:
     """Of which blocks what is told of the best settings is."""
     return "in the proof" if found.fresh is None else "in fresh blocks"
@@ -136,7 +299,7 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
     return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
 
 
-def proof_fate(proof: TuningProof) -> str:
+def _proof_fate(proof: TuningProof) -> str:
     """What came of a proof that failed, in words."""
     sentence = verdict_words.gain_sentence(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision == "worse":
@@ -144,28 +307,14 @@ def proof_fate(proof: TuningProof) -> str:
     return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
 
 
-def proof_settings(proof: TuningProof) -> str:
-    """What it changed: "name = value, ..."."""
-    return ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
-
-
 def changed(found: Tuning) -> list[TunedSetting]:
     """The settings that are recommended to change."""
     return [each for each in found.settings if each.after != each.before]
 
 
-def changes(found: Tuning) -> list[Change]:
+def _changes(found: Tuning) -> list[Change]:
     """The same as changes."""
     return [Change("server", each.name, each.before, each.after) for each in changed(found)]
-
-
-def ranked(found: Tuning) -> list[TunedSetting]:
-    """All settings, those that change first, then the ones worth most."""
-
-    def key(each: TunedSetting) -> tuple[bool, float]:
-        return each.after == each.before, -(each.worth.ratio if each.worth else 0.0)
-
-    return sorted(found.settings, key=key)
 
 
 def worth(each: TunedSetting) -> str:
@@ -178,30 +327,7 @@ def worth(each: TunedSetting) -> str:
     return f"{of}{ratio} times ({low} to {high})"
 
 
-def asides(found: Tuning) -> list[tuple[str, str]]:
-    """What is next to the chart: titles and sentences."""
-    said = []
-    if found.end == "gained":
-        said.append(("What changes", f"{words.and_list([change_words.change(one) for one in changes(found)])}."))
-    if found.told is not None:
-        said.append(("Proof", verdict_words.proof_sentence(found.told, found.axis_unit)))
-    if given_up := prices(found):
-        said.append(("Given up for it", " ".join(given_up)))
-    if found.verdict is not None:
-        trials = f"{rounding.plain(found.expected)} times, after shrinkage"
-        said.append(("Gain expected from the trials", trials))
-    if found.objective is not None and found.verdict is not None:
-        kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
-        said.append(("The objective", kept))
-    if found.findings:
-        said.append(("Cause found at the start", " ".join(words.sentence(title) for title in found.findings)))
-    restart = [each.name for each in changed(found) if each.restart]
-    if restart and found.end == "gained":
-        said.append(("Needs a restart", words.and_list(restart)))
-    return said
-
-
-def next_step(found: Tuning) -> str:
+def _next_step(found: Tuning) -> str:
     """What to do with the result."""
     match found.end:
         case "stopped":
@@ -216,20 +342,7 @@ def next_step(found: Tuning) -> str:
     return "Leave the settings as they are. Next, loadframe investigate names what limits, and tries its remedies."
 
 
-def places(found: Tuning) -> list[tuple[str, str]]:
-    """What is where on the page: anchor and name."""
-    there = (
-        ("settings", "Settings to copy", bool(found.file_text)),
-        ("proof", "The proof", bool(found.levels)),
-        ("worth", "The value of each setting", True),
-        ("trials", "Every trial", bool(found.trials)),
-        ("environment", "What was measured", True),
-        ("reproduce", "Reproduce", True),
-    )
-    return [(anchor, name) for anchor, name, shown in there if shown]
-
-
-def prices(found: Tuning) -> list[str]:
+def _prices(found: Tuning) -> list[str]:
     """What is given up with the best settings."""
     return [
         f"{each.name} = {facts.shown(each.after)} gives up durability ({each.gives_up})."
@@ -245,38 +358,3 @@ def fate(trial: TuningTrial) -> str:
     if trial.missed:
         return f"missed the objective {trial.missed}"
     return "ended early" if trial.ended_early else ""
-
-
-def _setting(each: TunedSetting) -> str:
-    restart = " (needs a restart)" if each.restart else ""
-    price = f"; gives up durability: {each.gives_up}" if each.gives_up else ""
-    return f"- {each.name}: {facts.shown(each.before)} -> {facts.shown(each.after)}{restart}{price}"
-
-
-def _other_proofs(found: Tuning) -> list[str]:
-    proofs = [f"- {proof_settings(each)}: {proof_fate(each)}." for each in other_proofs(found)]
-    return ["Other proofs, which failed:", *proofs, ""] if proofs else []
-
-
-def _trials(found: Tuning) -> list[str]:
-    """The first trials by their ratio."""
-    worked = sorted((each for each in found.trials if each.ratio is not None), key=_ratio, reverse=True)
-    lines = [
-        f"{_ratio(each):>6.2f}  trial {each.number:<3} "
-        + (f"on {each.host}: " if each.host else "")
-        + (", ".join(f"{name} = {facts.shown(value)}" for name, value in each.changes.items()) or "as given")
-        for each in worked[:MOST_TRIALS]
-    ]
-    failed = len(found.trials) - len(worked)
-    early = sum(each.ended_early for each in found.trials)
-    notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
-    head = f"Single trials against the start, the best of {len(found.trials)}"
-    return [f"{head}{' (' + ', '.join(notes) + ')' if notes else ''}:", *lines]
-
-
-def _ratio(trial: TuningTrial) -> float:
-    return trial.ratio or 0.0
-
-
-def _indented(text: str) -> list[str]:
-    return [f"    {line}" for line in text.splitlines()]

@@ -43,8 +43,8 @@ DECISIONS: Mapping[Decision, str] = {
     "worse": "worse",
     "no-proven-difference": "no proven difference",
 }
-
-
+CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
+"""Of a level against an objective."""
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",

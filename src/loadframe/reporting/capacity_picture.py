@@ -1,68 +1,20 @@
-"""The page of a search for the capacity: what stands on it besides capacity_report's answer, and its picture."""
+"""The picture of a search for the capacity: every trial with its latency, and between which levels the answer is."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from loadframe.model import Capacity, CapacityTrial, Host, RunQuality, StudySummary
-from loadframe.reporting import capacity_report, rounding, words
+from loadframe.model import Capacity, CapacityTrial
+from loadframe.reporting import words
 from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, ValueAxis
 
 LOGARITHMIC = 8.0
 """Latencies that are further apart than this factor are drawn on a logarithmic scale."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityPage:
-    """A search with what every page says of its run."""
-
-    found: Capacity
-    run: str
-    study: StudySummary
-    host: Host
-    quality: RunQuality | None
-
-
 def unit(found: Capacity) -> str:
     """Of the load."""
     return found.axis_unit or found.axis.replace("_", " ")
-
-
-def next_step(found: Capacity) -> str:
-    """What to do with the result."""
-    match found.end:
-        case "above-range":
-            return f"Test loads above {words.load(found.low, unit(found)) if found.low is not None else 'these'}."
-        case "below-range":
-            return f"Test loads below {words.load(found.high, unit(found)) if found.high is not None else 'these'}."
-        case "undecided":
-            return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
-    plan = f"Plan with {words.load(found.low, unit(found))} or less. " if found.low is not None else ""
-    return f"{plan}Next, loadframe investigate names what limits there, and tries its remedies."
-
-
-def proof(found: Capacity) -> str:
-    """What the answer rests on."""
-    counted = [trial for trial in found.trials if trial.counted]
-    held = f"; the objective was met for {rounding.seconds(found.held_s)} in all" if found.low is not None else ""
-    return (
-        f"{len(counted)} trial{'' if len(counted) == 1 else 's'} at {len(found.levels)} "
-        f"level{'' if len(found.levels) == 1 else 's'}, {rounding.seconds(found.load_seconds)} of load{held}."
-    )
-
-
-def rows(found: Capacity) -> list[tuple[str, str, str, str]]:
-    """A line for each level: load, trials that met, its class, the probability that this is wrong."""
-    return [
-        (
-            rounding.exact(level.load),
-            f"{level.met} of {level.trials}",
-            capacity_report.CLASSES[level.classified],
-            capacity_report.probability(level.error_probability),
-        )
-        for level in sorted(found.levels, key=lambda level: level.load)
-    ]
 
 
 def title(found: Capacity) -> str:

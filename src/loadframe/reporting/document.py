@@ -1,0 +1,247 @@
+"""A report as one record, built once from what a run found: shown as text by terminal.py, as a page by html.py."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+from loadframe.model import Change, ChangeRecord, Host, RunQuality, StudySummary
+from loadframe.reporting import quality_words, rounding, words
+from loadframe.reporting.charts import Chart
+from loadframe.units import show
+
+Only = Literal["", "page", "text"]
+"""Where a part is shown: everywhere, or on one of the two, as a text has no room for raw data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, or "tag NAME" of a status.
+    to: an anchor of this page, or a file of the run folder. title: what a pointer shows."""
+
+    text: str
+    look: str = ""
+    to: str = ""
+    title: str = ""
+
+
+Words = str | Span | tuple["str | Span", ...]
+
+
+def plain(shown: Words) -> str:
+    """The words alone."""
+    match shown:
+        case str():
+            return shown
+        case Span():
+            return f"; {shown.text}" if shown.look == "below" else shown.text
+        case _:
+            return "".join(map(plain, shown))
+
+
+def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
+    """Settings or values, with commas between."""
+    return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph. look: prose, price, or note: how to read the page, which a text leaves out."""
+
+    words: Words
+    look: str = "prose"
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    items: tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """label: on a small screen and in a text, where the head is too long. side: where cells end in a text."""
+
+    head: str
+    label: str = ""
+    side: Literal["<", ">"] = "<"
+    only: Only = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cells: tuple[Words, ...]
+    look: str = ""
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """look: stack (a block for each row on a small screen), figures (numbers). most: rows that a text shows; 0: all."""
+
+    heads: tuple[Column | str, ...]
+    rows: tuple[Row | tuple[Words, ...], ...]
+    look: str = "stack"
+    most: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(head) if isinstance(head, str) else head for head in self.heads)
+
+    @property
+    def lines(self) -> tuple[Row, ...]:
+        return tuple(row if isinstance(row, Row) else Row(row) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and what is known of each."""
+
+    rows: tuple[tuple[Words, Words], ...]
+    look: str = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    chart: Chart
+    look: str = ""
+    inside: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Lines to copy as they are."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What differs between two states, by layer."""
+
+    changes: tuple[Change | ChangeRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands, each with what it does."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture that is no chart, in words for a text."""
+
+    markup: Markup
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Blocks together. heading: of an article; summary: of what is unfolded by a click."""
+
+    blocks: tuple[Block, ...]
+    look: str = ""
+    heading: Words = ""
+    summary: str = ""
+    only: Only = ""
+
+
+Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Drawing | Group
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """One thing of the first screen, beside the pictures. look: gain (the heading is a large number), next, ..."""
+
+    heading: Words
+    lines: tuple[Words, ...]
+    look: str = ""
+    only: Only = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section without blocks is not shown. place: its name in the contents; "" where it is not listed."""
+
+    heading: str
+    anchor: str
+    blocks: tuple[Block, ...]
+    place: str = ""
+    only: Only = ""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What every page says of its run."""
+
+    run: str
+    study: StudySummary
+    host: Host
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """kind: of the report, as its kicker has it. empty: said in the place of the pictures where there is none. report:
+    the place of the page, or of the run; "" where there is none. about: None where a text alone is wanted."""
+
+    kind: str
+    answer: tuple[str, ...]
+    sections: tuple[Section, ...]
+    about: About | None = None
+    figures: tuple[Figure, ...] = ()
+    empty: str = ""
+    asides: tuple[Aside, ...] = ()
+    report: str = ""
+
+    @property
+    def shown(self) -> tuple[Section, ...]:
+        return tuple(section for section in self.sections if section.blocks)
+
+
+# --- parts of every kind of report ------------------------------------------------------------------------------------
+
+
+def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
+    """What was measured, and on which machine."""
+    if about is None:
+        return Section("", "environment", ())
+    study, host = about.study, about.host
+    unit, levels = words.study_unit(study), words.and_list([rounding.exact(level) for level in study.levels])
+    virtual = f", {host.virtualisation}" if host.virtualisation else ""
+    rows: tuple[tuple[Words, Words], ...] = (
+        ("Target", words.target_name(study)),
+        ("Workload", f"{study.workload_kind}, {f'at {levels} {unit}' if levels else f'over {unit}'}"),
+        *((("Objective", study.objective),) if study.objective else ()),
+        ("Machine", f"{host.cpus} CPUs ({host.cpu_model}), {show(host.memory_bytes, 'bytes')}{virtual}"),
+        ("Kernel", host.kernel),
+        *((f"Cage: {name}", value) for name, value in study.cage.items()),
+        *((f"{name[:1].upper()}{name[1:]}", value) for name, value in host.facts.items()),
+        *more,
+    )
+    return Section("What was measured", "environment", (Facts(rows),), "What was measured", "page")
+
+
+def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
+    """How the run went, and what is to be read with care."""
+    told = (*(() if found is None else quality_words.sentences(found)), *warnings)
+    items = tuple(words.sentence(text) for text in told)
+    return Section("Run quality", "quality", (Items(items),) if items else ())
+
+
+def reproduce(run: str, *lines: tuple[str, str]) -> Section:
+    """The commands that do it again; {run} and {study} stand for the run folder and its study."""
+    places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
+    again = ("loadframe report {run}", "this page again, from the record")
+    told = tuple((command.format(**places), what) for command, what in (*lines, again))
+    return Section("Reproduce", "reproduce", (Commands(told),), "Reproduce", "page")

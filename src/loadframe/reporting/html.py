@@ -1,0 +1,260 @@
+"""A document as one HTML file that needs nothing else: no network, no second file, and no script but its own few lines,
+by which settings are copied, figures saved and boxes of a flame graph enlarged; without them everything can be read.
+
+User text (the question, names, paths) is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json. The
+page's Content-Security-Policy allows its own scripts and style, by their hashes, nothing else.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from importlib import resources
+from itertools import groupby
+
+from markupsafe import Markup
+
+from loadframe.model import Change, ChangeRecord
+from loadframe.reporting import document as doc
+from loadframe.reporting import facts, sources, words
+from loadframe.reporting.markup import element, joined, policy
+from loadframe.version import __version__
+
+SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
+"""The scripts of the pages by the ids of their elements."""
+
+
+def own_scripts() -> list[str]:
+    """The scripts of the pages, whole: nothing else may run in one."""
+    return [read(name) for name in SCRIPTS.values()]
+
+
+def read(name: str) -> str:
+    return resources.files("loadframe.reporting").joinpath(name).read_text(encoding="utf-8")
+
+
+def render(document: doc.Document) -> str:
+    """The whole page. The document's `about` must be there."""
+    assert document.about is not None, "a page tells what was measured"
+    page, study = _Page(document, document.about), document.about.study
+    head = element(
+        "head",
+        {},
+        element("meta", {"charset": "utf-8"}),
+        element(
+            "meta",
+            {"http-equiv": "Content-Security-Policy", "content": policy(own_scripts(), [read("page.css")])},
+        ),
+        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+        element("meta", {"name": "generator", "content": f"Loadframe {__version__}"}),
+        element("title", {}, f"{study.name}: {study.question}"),
+        element("style", {}, Markup(read("page.css"))),
+    )
+    body = page.body()
+    used = [name for name in SCRIPTS if name != "flame-zoom" or page.has_drawing]
+    scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
+    return (
+        Markup("<!doctype html>\n") + element("html", {"lang": "en"}, head, element("body", {}, body, *scripts)) + "\n"
+    )
+
+
+def embedded_json(text: str) -> Markup:
+    """JSON inside a data block: "<" must not be able to end it."""
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def inline(shown: doc.Words) -> Markup:
+    """Words with their looks."""
+    match shown:
+        case str():
+            return joined(shown)
+        case doc.Span():
+            return _span(shown)
+        case _:
+            return Markup("").join(map(inline, shown))
+
+
+def _span(span: doc.Span) -> Markup:
+    attributes = {"title": span.title}
+    inside: str | Markup = span.text
+    if span.to:
+        classed = {"class": span.look} if span.look == "high" else {}
+        inside = element("a", {"href": span.to, **classed}, inside)
+    match span.look:
+        case "code" | "b":
+            return element(span.look, attributes, inside)
+        case "below":
+            return Markup("<br>") + element("span", {"class": "note"}, inside)
+        case "" | "high":
+            return element("span", attributes, inside) if span.title else joined(inside)
+        case look:
+            return element("span", {"class": look, **attributes}, inside)
+
+
+class _Page:
+    def __init__(self, document: doc.Document, about: doc.About) -> None:
+        self._document, self._about = document, about
+        self.has_drawing = False
+        self._has_data = any(section.anchor == "data" for section in document.shown)
+
+    def body(self) -> Markup:
+        document, study = self._document, self._about.study
+        kicker = f"{document.kind} \u00b7 {study.name} \u00b7 {words.target_name(study)}"
+        header = element(
+            "header",
+            {},
+            element("p", {"class": "kicker"}, kicker),
+            element("h1", {}, study.question),
+            element("p", {"class": "answer"}, Markup("<br>").join(document.answer)),
+        )
+        story = doc.Section("The story", "story", (doc.Prose(study.story),) if study.story else ())
+        sections = [self.section(section) for section in (story, *document.shown) if section.blocks]
+        charts = "Each chart carries its Vega-Lite specification in this file."
+        about = (f"Loadframe {__version__} \u00b7 run ", element("code", {}, self._about.run))
+        footer = element("footer", {}, *about, f" \u00b7 {self._about.host.hostname}. {charts}")
+        return element("main", {}, header, self._first(), self._contents(), *sections, footer)
+
+    def _first(self) -> Markup:
+        document = self._document
+        pictures = [self.block(figure) for figure in document.figures]
+        if not pictures and document.empty:
+            pictures = [element("p", {"class": "prose"}, document.empty)]
+        asides = [self._aside(aside) for aside in document.asides if aside.only != "text"]
+        return element(
+            "section",
+            {"class": "first", "aria-label": "Proof and next step"},
+            element("div", {"class": "pictures"}, *pictures),
+            element("aside", {}, *asides),
+        )
+
+    def _aside(self, aside: doc.Aside) -> Markup:
+        classed = {"class": f"number {aside.look}".rstrip()}
+        lines = list(map(inline, aside.lines))
+        if aside.look.startswith("gain"):
+            about = element("span", {}, Markup("<br>").join(lines))
+            return element("div", classed, element("b", {}, inline(aside.heading)), about)
+        first, *others = lines
+        shown = [element("p", {}, first), *(element("p", {"class": "why"}, line) for line in others)]
+        copied = any(section.anchor == "settings" for section in self._document.shown) and aside.look == "next"
+        link = element("p", {"class": "copy"}, element("a", {"href": "#settings"}, "The settings to copy"))
+        return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + (link if copied else "")
+
+    def _contents(self) -> Markup:
+        listed = [
+            element("li", {}, element("a", {"href": f"#{section.anchor}"}, section.place))
+            for section in self._document.shown
+            if section.place and section.only != "text"
+        ]
+        return element("nav", {"class": "contents", "aria-label": "On this page"}, element("ul", {}, *listed))
+
+    def section(self, section: doc.Section) -> Markup:
+        if section.only == "text":
+            return Markup("")
+        heading = element("h2", {}, section.heading) if section.heading else ""
+        return element("section", {"id": section.anchor}, heading, *map(self.block, section.blocks)) + "\n"
+
+    def block(self, block: doc.Block) -> Markup:
+        match block:
+            case doc.Prose(told, look):
+                return element("p", {"class": look}, inline(told))
+            case doc.Items(items):
+                return element("ul", {}, *(element("li", {}, inline(item)) for item in items))
+            case doc.Table():
+                return _table(block)
+            case doc.Facts(rows, look):
+                pairs = ((element("dt", {}, inline(name)), element("dd", {}, inline(told))) for name, told in rows)
+                return element("dl", {"class": look}, *(element("div", {}, *pair) for pair in pairs))
+            case doc.Settings(lines):
+                return element("pre", {"class": "settings"}, "\n".join(lines))
+            case doc.Diff(changes):
+                return _diff(changes)
+            case doc.Commands(commands):
+                shown = (
+                    joined(f"{line}   ", element("span", {"class": "quiet"}, f"# {what}")) for line, what in commands
+                )
+                return element("pre", {}, Markup("\n").join(shown))
+            case doc.Drawing(markup):
+                self.has_drawing = True
+                return markup
+            case doc.Group():
+                return self._group(block)
+            case doc.Figure():
+                return self._figure(block)
+
+    def _group(self, group: doc.Group) -> Markup:
+        if group.only == "text":
+            return Markup("")
+        inside = map(self.block, group.blocks)
+        if group.summary:
+            opened = {"open": "open"} if group.look == "open" else {}
+            return element("details", opened, element("summary", {}, group.summary), *inside)
+        if group.heading:
+            return element("article", {"class": group.look}, element("h3", {}, inline(group.heading)), *inside)
+        return element("div", {"class": group.look}, *inside)
+
+    def _figure(self, figure: doc.Figure) -> Markup:
+        chart = figure.chart
+        drawn = chart.svg
+        if chart.narrow_svg:
+            drawn = element("div", {"class": "wide"}, chart.svg) + element("div", {"class": "narrow"}, chart.narrow_svg)
+        spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
+        return element(
+            "figure",
+            {"class": f"chart {figure.look}".rstrip(), "id": f"chart-{chart.name}"},
+            element("figcaption", {}, chart.title),
+            drawn,
+            *map(self.block, figure.inside),
+            element("p", {"class": "note"}, chart.note) if chart.note else "",
+            self.source(chart.name, chart.metric),
+            element("script", spec, embedded_json(chart.spec)),
+        )
+
+    def source(self, name: str, metric: str = "") -> Markup:
+        """Where a figure comes from, and how to draw it again."""
+        source = sources.of(name, shlex.quote(self._about.run))
+        places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
+        files = [element("a", {"href": file}, file) for file in source.files]
+        files += [element("code", {}, f"{folder}/") for folder in source.folders]
+        of = joined("; metric ", element("code", {}, metric)) if metric else ""
+        saved = element("span", {"class": "save", "data-name": name}, "")
+        again = joined("Draw it again: ", element("code", {}, source.command))
+        return element(
+            "details",
+            {"class": "source"},
+            element("summary", {}, "Data, picture, command"),
+            element("p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", of, ". ", saved),
+            element("p", {}, again, " (", element("code", {}, source.drawn), ")."),
+        )
+
+
+def _table(table: doc.Table) -> Markup:
+    shown = [number for number, column in enumerate(table.columns) if column.only != "text"]
+    heads = [table.columns[number].head for number in shown]
+    labels = [table.columns[number].label or table.columns[number].head for number in shown]
+    stacked = "stack" in table.look.split()
+
+    def line(row: doc.Row) -> Markup:
+        cells = [
+            element("td", {"data-label": label} if stacked else {}, inline(row.cells[number]))
+            for number, label in zip(shown, labels, strict=True)
+        ]
+        return element("tr", {"class": row.look, "id": row.anchor}, *cells)
+
+    head = element("thead", {}, element("tr", {}, *(element("th", {}, name) for name in heads)))
+    whole = element("table", {"class": table.look}, head, element("tbody", {}, *map(line, table.lines)))
+    return element("div", {"class": "scroll"}, whole) if "figures" in table.look.split() else whole
+
+
+def _diff(changes: Iterable[Change | ChangeRecord]) -> Markup:
+    lines: list[Markup] = []
+    for layer, layered in groupby(sorted(changes, key=lambda change: change.layer), key=lambda change: change.layer):
+        lines.append(element("span", {"class": "quiet"}, f"# {layer}"))
+        for change in layered:
+            if change.before is not None:
+                lines.append(element("del", {}, f"- {change.setting} = {facts.shown(change.before)}"))
+            after = element("ins", {}, f"+ {change.setting} = {facts.shown(change.after)}")
+            effective = change.read_back if isinstance(change, ChangeRecord) else None
+            if effective is not None and not facts.same_value(effective, change.after):
+                after += "   " + element("span", {"class": "quiet"}, f"# in effect: {facts.shown(effective)}")
+            lines.append(after)
+    return element("pre", {"class": "diff"}, Markup("\n").join(lines))

@@ -1,0 +1,82 @@
+"""A document as plain text, for the end of a command. No colours: the caller may add them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from loadframe.reporting import change_words
+from loadframe.reporting import document as doc
+from loadframe.reporting.layout import columns, wrapped
+
+WIDTH = 100
+
+
+def render(document: doc.Document, width: int = WIDTH) -> str:
+    """The answer first, then what stands beside it, then the sections."""
+    asides = [
+        line
+        for aside in document.asides
+        if aside.only != "page"
+        for line in wrapped(f"{doc.plain(aside.heading)}: {' '.join(map(doc.plain, aside.lines))}", width, 0, 2)
+    ]
+    parts = [[line for text in document.answer for line in wrapped(text, width, 0, 0)], asides]
+    parts += [
+        [f"{section.heading}:", *blocks(section.blocks, width)]
+        for section in document.shown
+        if section.only != "page" and next(blocks(section.blocks, width), None)
+    ]
+    parts += [[f"Report: {document.report}"]] if document.report else []
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
+    """The lines of these blocks, indented."""
+    for block in shown:
+        yield from _block(block, width)
+
+
+def _block(block: doc.Block, width: int) -> Iterator[str]:
+    match block:
+        case doc.Prose(told, look) if look != "note":
+            yield from wrapped(doc.plain(told), width, 2, 0)
+        case doc.Items(items):
+            for item in items:
+                yield from wrapped(f"- {doc.plain(item)}", width)
+        case doc.Table():
+            yield from _table(block, width)
+        case doc.Facts(rows):
+            for name, told in rows:
+                yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
+        case doc.Settings(lines):
+            yield from (f"    {line}" for line in lines)
+        case doc.Diff(changes):
+            yield from (f"  - {change_words.change(change)}" for change in changes)
+        case doc.Commands(lines):
+            yield from (f"    {command}" for command, _ in lines)
+        case doc.Drawing():
+            yield from wrapped(block.words, width)
+        case doc.Group() if block.only != "page":
+            heading = doc.plain(block.heading) or block.summary
+            yield from wrapped(heading, width, 2, 0)
+            yield from blocks(block.blocks, width)
+        case doc.Figure(inside=inside):
+            yield from blocks(inside, width)
+
+
+def _table(table: doc.Table, width: int) -> Iterator[str]:
+    """A line for each row; an item where they would be wider than the screen."""
+    kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
+    heads = [table.columns[number].label or table.columns[number].head for number in kept]
+    rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
+    told = rows[: table.most or None]
+    lines = columns([heads, *told], "".join(table.columns[number].side for number in kept))
+    if max(map(len, lines)) <= width - 2:
+        yield from (f"  {line}" for line in lines)
+    else:
+        for first, *others in told:
+            cells = (
+                f"{head[:1].lower()}{head[1:]} {cell}" for head, cell in zip(heads[1:], others, strict=True) if cell
+            )
+            yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
+    if len(rows) > len(told):
+        yield f"  and {len(rows) - len(told)} more, on the page"
