@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from loadframe import live, reporting
 from loadframe.model import Step, TargetState
 from loadframe.reporting.page import render_page
 from loadframe.runs.folder import RunFolder, Treatment
@@ -200,6 +202,43 @@ def test_a_run_that_cannot_be_read_is_said_to_be_and_nothing_else(visit: Visit) 
         expect(visit.page.locator("body")).not_to_contain_text("undefined")
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "marks"),
+    [
+        ([0.5, 3, 800], ["0.1", "1", "10", "100", "1,000"]),
+        ([3, 3], ["2", "5"]),
+        ([5], ["2", "5", "10"]),
+        ([0, 5], ["0", "2", "4", "6"]),
+        ([], ["0", "0.25", "0.5", "0.75", "1"]),
+    ],
+)
+def test_latencies_have_a_logarithmic_axis_with_room_for_all(
+    visit: Visit, values: list[float], marks: list[str]
+) -> None:
+    drawn = visit.page.evaluate(
+        """async (values) => {
+             const points = values.map((y, at) => ({ x: at + 1, y, all: [y] }));
+             const lines = values.length ? [{ name: "A", points }] : [], colour = () => "c-a";
+             const words = { axis: "load", what: "p95", unit: " ms" }, size = { width: 400, height: 200 };
+             const { chart } = await import("/draw.js");
+             const made = chart({ lines, colour, levels: [1], now: null, knees: {}, ...words, ...size, log: true });
+             const marks = [...made.querySelectorAll("text[text-anchor=end].tick")].map((e) => e.textContent);
+             const heights = [...made.querySelectorAll(".mark")].map((e) => Number(e.getAttribute("cy")));
+             return { marks, heights }; }""",
+        values,
+    )
+    assert drawn["marks"] == marks
+    assert all(14 <= height <= 156 for height in drawn["heights"])
+
+
+def test_the_live_page_has_the_colours_of_the_report() -> None:
+    report = (Path(reporting.__file__).parent / "page.css").read_text(encoding="utf-8")
+    own = (Path(live.__file__).parent / "live.css").read_text(encoding="utf-8")
+    for mine, theirs in (("a", "before"), ("b", "after"), ("c", "green"), ("d", "pink"), ("e", "amber")):
+        bright, dark = re.findall(rf"--{theirs}: (#\w+)", report)[:2]
+        assert f"--{mine}: light-dark({bright}, {dark})" in own
 
 
 @pytest.mark.parametrize(("step_s", "missing", "pieces"), [(1, 8, 2), (60, 8, 2), (3600, 8, 2), (3600, 0, 1)])

@@ -55,6 +55,17 @@ function ticks(high) {
   return Array.from({ length: Math.ceil(high / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
+// 1, 2, 5, 10, ... around all values; the powers of ten alone where these would be too many.
+function logTicks(low, high) {
+  const powers = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 3 }, (_, i) => Math.floor(Math.log10(low)) - 1 + i);
+  const around = (digits) => {
+    const all = powers.flatMap((power) => digits.map((digit) => digit * 10 ** power));
+    return all.filter((mark, i) => (all[i + 1] ?? Infinity) >= low && (all[i - 1] ?? 0) <= high);
+  };
+  const fine = around([1, 2, 5]);
+  return fine.length > 8 ? around([1]) : fine;
+}
+
 // Labels that are too close to the one before are left out.
 function spaced(levels, x, gap) {
   let last = -Infinity;
@@ -64,11 +75,12 @@ function spaced(levels, x, gap) {
 // Right of its line, or left of it where there is no room.
 const bends = (x, head, load, width) => el("text", x > width - 110 ? { x: x - 5, y: head + 10, "text-anchor": "end" } : { x: x + 5, y: head + 10 }, `bends at ${number(load)}`);
 
-// lines: of series(). colour: class of a treatment. levels: of the study. now: the level in progress. knees: [at, low, high].
-export function chart({ lines, colour, levels, now, knees, width, height, axis, what, unit }) {
-  const known = lines.flatMap((line) => line.points), all = [...new Set([...levels, ...known.map((p) => p.x)])].sort((a, b) => a - b);
-  const marks = ticks(Math.max(...known.flatMap((p) => p.all), 0) || 1), top = marks.at(-1), left = 66, right = 26, bottom = 44, head = 14;
-  const x = scale(all.length ? all : [1, 2], left + 16, width - right), y = (v) => head + (1 - v / top) * (height - head - bottom);
+// lines: of series(). colour: class of a treatment. levels: of the study. now: the level in progress. knees: [at, low, high]. log: whether values above 0 are drawn on a logarithmic scale.
+export function chart({ lines, colour, levels, now, knees, width, height, axis, what, unit, log }) {
+  const known = lines.flatMap((line) => line.points), values = known.flatMap((p) => p.all), logs = log && values.length > 0 && Math.min(...values) > 0, all = [...new Set([...levels, ...known.map((p) => p.x)])].sort((a, b) => a - b);
+  const marks = logs ? logTicks(Math.min(...values), Math.max(...values)) : ticks(Math.max(...values, 0) || 1), left = 66, right = 26, bottom = 44, head = 14;
+  const x = scale(all.length ? all : [1, 2], left + 16, width - right), up = logs ? Math.log : (v) => v, [low, top] = [up(marks[0]), up(marks.at(-1))];
+  const y = (v) => head + (1 - (up(v) - low) / (top - low)) * (height - head - bottom);
   const said = lines.map((l) => `${l.name}: ${l.points.map((p) => `${number(p.x)}: ${number(p.y)}${unit}`).join(", ")}`).join(". ");
   const made = el("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${what} over ${axis}. ${said || "No step has finished yet"}.` });
   for (const t of marks) {

@@ -162,13 +162,13 @@ function clock() {
 function curves() {
   const { heading, now } = run, width = Math.max(300, Math.min(parts.curves.clientWidth, 900));
   const level = heading.status === "running" && now ? now.level : null;
-  const both = [["throughput", `Throughput: ${heading.work} per second`, "/s", Math.max(260, width * 0.46)], ["p95_ms", "95th percentile of the latency, in ms", " ms", Math.max(170, width * 0.26)]];
+  const both = [["throughput", `Throughput: ${heading.work} per second`, "/s", Math.max(260, width * 0.46)], ["p95_ms", "95th percentile of the latency, in ms (log scale)", " ms", Math.max(170, width * 0.26)]];
   const legend = states("throughput").map(({ name }) => el("li", { class: colour(name) }, el("b", {}, name), ` ${heading.treatments[name] ?? ""}`));
   parts.curves.replaceChildren(el("ul", { class: "legend", "aria-label": "States of the target" }, legend), ...both.map(([key, what, unit, height]) => {
     const lines = states(key);
     const known = Object.fromEntries(Object.entries(heading.knees).filter(() => key === "throughput").slice(-1));
     if (key === "p95_ms" && !lines.length && run.steps.length) return "";
-    return el("figure", {}, el("figcaption", {}, what), chart({ lines, colour, levels: heading.levels, now: level, knees: known, width, height, axis: axis(), what, unit }));
+    return el("figure", {}, el("figcaption", {}, what), chart({ lines, colour, levels: heading.levels, now: level, knees: known, width, height, axis: axis(), what, unit, log: key === "p95_ms" }));
   }));
 }
 function limits() {
