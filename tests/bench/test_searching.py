@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -105,6 +105,26 @@ def test_a_disturbed_trial_that_met_counts_and_one_that_missed_is_made_again(sim
     assert sorted(loads) == sorted({trial.load for trial in forced}), "what a second trial has, too, the load has"
     assert len(again) == book.repeated > 0
     assert found.low is not None and found.low <= CAPACITY
+
+
+def test_an_overloaded_trial_with_few_requests_counts_as_missed(simulated: Simulated) -> None:
+    book = simulated(served, *AT_RATE, noise=0.0, needs_window_s=lambda _, level: 1e6 if level > CAPACITY else 0.0)
+    found = search(book)
+    assert found.end == "found"
+    assert found.low is not None and found.high is not None and found.low <= CAPACITY < found.high
+
+
+def test_a_trial_that_met_in_no_window_that_the_budget_has_ends_the_search(
+    simulated: Simulated, make_step: Callable[..., Step]
+) -> None:
+    book = simulated(served, *AT_RATE, noise=0.0)
+    few = make_step(50, 50.0, flags=("too-few",), metrics={"workload.offered": 50.0}, needed_s=1e6)
+    bench, steps = cast(Any, book.bench), iter([few] * 3)
+    bench.take_step = lambda **asked: next(steps)
+    found = search(book)
+    assert [(trial.met, trial.counted) for trial in found.trials] == [(True, False)]
+    assert found.end == "undecided"
+    assert any("give measure.budget more time" in warning for warning in found.warnings)
 
 
 def test_the_budget_ends_the_search_and_what_is_known_is_told(simulated: Simulated) -> None:

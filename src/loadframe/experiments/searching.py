@@ -91,6 +91,8 @@ class _Finder:
             done = self._try(trial)
             self.trials.append(done)
             self._say(done)
+            if done.met and not done.counted and not trial.recovery:
+                break  # the budget has no window that would be long enough
             if done.counted or trial.recovery:
                 self.search.observe(Outcome(done.met, done.seconds, done.throughput))
             if done.counted and done.met:
@@ -121,7 +123,7 @@ class _Finder:
                 raise
             return self._failed(proposal, error)
         trial = self._trial(step, proposal)
-        if TOO_FEW in step.flags and trial.counted:
+        if TOO_FEW in step.flags and trial.counted and trial.met:  # what misses at such a load is overloaded
             return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
         if trial.met and trial.counted:
             self.met.append(step)
