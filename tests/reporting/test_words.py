@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -231,6 +232,21 @@ def test_a_last_curve_that_bends_has_a_limit_in_sight_and_one_that_stayed_is_tol
     cause = farm.rounds[0].findings[0]
     again = NextLimit(cause.id, None, cause.title, cause.explanation)
     assert answers.next_line(replace(farm, next_limit=again)).endswith("for every job, as before.")
+
+
+@pytest.mark.parametrize(
+    ("status", "begins"),
+    [("suspected", "Next, suspected: "), ("helped", "Next: "), ("confirmed", "Next: ")],
+)
+def test_what_comes_next_is_no_fact_while_it_is_suspected(farm: Investigation, status: Any, begins: str) -> None:
+    *before, last = farm.rounds
+    cause = replace(farm.rounds[0].findings[0], id="lock.writer", title="one writer holds the lock", status=status)
+    inv = replace(
+        farm,
+        rounds=(*before, replace(last, findings=(cause,))),
+        next_limit=NextLimit(cause.id, None, cause.title, cause.explanation),
+    )
+    assert answers.next_line(inv) == f"{begins}one writer holds the lock."
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:

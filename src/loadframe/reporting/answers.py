@@ -10,7 +10,7 @@ from loadframe.diagnosis.growing import GROWTH
 from loadframe.model import OTHERS, ChangeRecord, Curve, Finding, Investigation, LoadGain, LoadInterval, Variant
 from loadframe.progress import counted
 from loadframe.reporting import alternatives, change_words, facts, latencies, reaching, rounding, verdict_words, words
-from loadframe.reporting.next_step import MORE_CPU, next_limit_words, next_step, what_moves, without_limit
+from loadframe.reporting.next_step import MORE_CPU, is_suspected, next_limit_words, next_step, what_moves, without_limit
 from loadframe.units import show
 
 NAMED = 2
@@ -42,7 +42,8 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: one writer holds the lock, at 2 workers."; "" where the lines before say it already, or cannot know."""
+    """ "Next: the table cache, at 420 jobs.", "Next, suspected: " of a cause that no change has moved; "" where the lines
+    before say it already, or cannot know."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -51,7 +52,8 @@ def next_line(inv: Investigation) -> str:
     before = limit.id in {finding.id for finding in facts.main_findings(inv)[:1]}
     if before and not gained:
         return ""
-    return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}."
+    unproved = ", suspected" if is_suspected(inv, limit) else ""
+    return f"Next{unproved}: {next_limit_words(inv, limit)}{', as before' if before else ''}."
 
 
 def _none_in_sight(last: Curve, unit: str) -> str:

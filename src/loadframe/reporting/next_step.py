@@ -197,9 +197,8 @@ def _first_id(inv: Investigation) -> str:
 
 def _next_limit(inv: Investigation, limit: NextLimit) -> NextStep:
     """What limits next, at which load, and what moves it: an action of ACTIONS, or what its finding advises."""
-    found = _finding(inv, limit)
     first = words.sentence(next_limit_words(inv, limit))
-    unproved = " Suspected, not proved." if found is not None and found.status == "suspected" else ""
+    unproved = " Suspected, not proved." if is_suspected(inv, limit) else ""
     why = words.sentence(limit.because) if limit.because else ""
     return NextStep(f"{first}{unproved} {what_moves(inv, limit)}".strip(), why, limit=True)
 
@@ -214,6 +213,12 @@ def what_moves(inv: Investigation, limit: NextLimit) -> str:
 
 def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
     return next((one for one in inv.rounds[-1].findings if one.id == limit.id), None) if inv.rounds else None
+
+
+def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
+    """Whether it is a cause that no change has moved; not so a limit that was measured or whose use was followed."""
+    found = _finding(inv, limit)
+    return found is not None and found.status == "suspected"
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
