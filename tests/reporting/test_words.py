@@ -590,8 +590,18 @@ def test_a_cost_that_grows_says_what_a_restart_showed_and_never_asks_for_one_tha
     assert text.count(shown.because) == 1
 
 
-@pytest.mark.parametrize("lowest", [1.0, 4.0])
-def test_a_flat_curve_is_not_told_to_have_no_bend(farm: Investigation, lowest: float) -> None:
+@pytest.mark.parametrize(
+    ("axis", "unit", "lowest", "limited", "from_on"),
+    [
+        ("concurrency", "clients", 1.0, "One client already hits the limit", "flat from 1 client on"),
+        ("concurrency", "clients", 4.0, "4 clients already hit the limit", "flat from 4 clients on"),
+        ("rate", "requests/s", 1.0, "The lowest rate, 1 request/s, already hits the limit", "flat from 1 request/s on"),
+        ("rate", "requests/s", 50.0, "The lowest rate, 50 requests/s, already hits the limit", "from 50 requests/s on"),
+    ],
+)
+def test_a_flat_curve_is_not_told_to_have_no_bend(
+    farm: Investigation, axis: str, unit: str, lowest: float, limited: str, from_on: str
+) -> None:
     """Beside "Throughput is limited from 1 client on" stood "no bend within the tested levels"."""
     points = tuple(
         replace(point, load=lowest * 2**number, throughput=100.0, throughput_low=95.0, throughput_high=105.0)
@@ -606,10 +616,8 @@ def test_a_flat_curve_is_not_told_to_have_no_bend(farm: Investigation, lowest: f
     found = of_service(farm, "limit-without-remedy", cause)
     one = replace(found.rounds[0], curve=curve)
     levels = tuple(point.load for point in points)
-    study = replace(found.study, axis="concurrency", axis_unit="clients", levels=levels)
+    study = replace(found.study, axis=axis, axis_unit=unit, levels=levels)
     inv = replace(found, rounds=(one,), before=conclusion.summary(one), study=study)
-    from_on = "flat from 1 client on" if lowest == 1 else "flat from 4 clients on"
-    limited = "One client already hits the limit" if lowest == 1 else "4 clients already hit the limit"
     for said in (" ".join(render_text(inv, details=True).split()), " ".join(render_page(inv).split())):
         assert from_on in said and limited in said
         assert "no bend" not in said

@@ -7,7 +7,17 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.model import OTHERS, ChangeRecord, Curve, Finding, Investigation, LoadGain, LoadInterval, Variant
+from loadframe.model import (
+    OTHERS,
+    RATE_AXES,
+    ChangeRecord,
+    Curve,
+    Finding,
+    Investigation,
+    LoadGain,
+    LoadInterval,
+    Variant,
+)
 from loadframe.progress import counted
 from loadframe.reporting import alternatives, change_words, facts, latencies, reaching, rounding, verdict_words, words
 from loadframe.reporting.next_step import MORE_CPU, is_suspected, next_limit_words, next_step, what_moves, without_limit
@@ -42,8 +52,8 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs.", "Next, suspected: " of a cause that no change has moved; "" where the lines
-    before say it already, or cannot know."""
+    """ "Next: the table cache, at 420 jobs.", "Next, suspected: " of a cause that no change has moved; "" where the
+    lines before say it already, or cannot know."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -127,6 +137,8 @@ def _start(inv: Investigation, finding: Finding) -> str:
     lowest = min((point.load for point in curve.points), default=-math.inf)
     if reached.load <= lowest and curve.shape == "linear" and curve.peak.load >= max(one.load for one in curve.points):
         return f"Throughput grows up to {words.load(curve.peak.load, unit)}, but is held back at every load"
+    if reached.load <= lowest and inv.study.axis in RATE_AXES:
+        return f"The lowest rate, {words.load(lowest, unit)}, already hits the limit"
     if reached.load <= lowest:
         one = words.load(lowest, unit)
         return f"One {one.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{one} already hit the limit"

@@ -55,20 +55,21 @@ def work_unit(inv: Investigation) -> str:
 
 
 def load(value: float, unit: str) -> str:
-    """ "12 active jobs"; "1 worker", "1 process"."""
+    """ "12 active jobs"; "1 worker", "1 process", "1 request/s"."""
     text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
     return f"{text} {_singular(unit) if value == 1 else unit}"
 
 
 def _singular(unit: str) -> str:
-    first, of, rest = unit.partition(" of ")
-    if of:
-        return f"{_singular(first)}{of}{rest}"
+    for between in (" of ", "/"):
+        first, found, rest = unit.partition(between)
+        if found:
+            return f"{_singular(first)}{found}{rest}"
     if unit.endswith("ies"):
         return f"{unit[:-3]}y"
     if unit.endswith("sses"):
         return unit[:-2]
-    return unit[:-1] if unit.endswith("s") and not unit.endswith(("ss", "/s")) else unit
+    return unit[:-1] if unit.endswith("s") and not unit.endswith("ss") else unit
 
 
 def load_interval(interval: LoadInterval, unit: str) -> str:
