@@ -236,19 +236,19 @@ def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path)
 def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, parsed = init._write, []
+    study, parsed = tmp_path / "shop.toml", []
 
-    def swapped_after(path: Path, text: str) -> Path:
-        written = write(path, text)
-        (tmp_path / "theirs").write_text(text.replace(str(SERVING), "theirs"))
-        (tmp_path / "theirs").rename(written)
-        return written
+    def swapped_after(said: str) -> None:
+        if said.startswith("Wrote"):
+            (tmp_path / "theirs").write_text(study.read_text().replace(str(SERVING), "theirs"))
+            (tmp_path / "theirs").rename(study)
 
-    monkeypatch.setattr(init, "_write", swapped_after)
+    monkeypatch.setattr(init, "say", swapped_after)
     monkeypatch.setattr(init, "measured", lambda _, measure: measure(None))
-    monkeypatch.setattr(loadframe_api, "measure", lambda study, *_, **__: parsed.append(study) or None)
-    init.init(start=starts("--port", "8000"), port=None, pid=None, path="/", name="", file=tmp_path / "shop.toml",
+    monkeypatch.setattr(loadframe_api, "measure", lambda declared, *_, **__: parsed.append(declared))
+    init.init(start=starts("--port", "8000"), port=None, pid=None, path="/", name="", file=study,
               check=True, runs=tmp_path, as_json=False)  # fmt: skip
+    assert "theirs" in study.read_text()
     assert str(SERVING) in parsed[0].target.command
 
 
