@@ -76,3 +76,23 @@ def test_what_is_copied_is_a_line_each_in_the_language_of_its_file() -> None:
         "innodb_log_file_size = 134217728",
         "MemoryMax=536870912   # of systemd",
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "line"),
+    [
+        ("net.core.somaxconn", 4096, "sysctl -w net.core.somaxconn=4096"),
+        ("block.sda.nr_requests", 512, "echo 512 > /sys/block/sda/queue/nr_requests"),
+        (
+            "transparent_hugepage.enabled",
+            "never",
+            "echo never > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        ("cpu.3.governor", "performance", "echo performance > /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor"),
+        ("block.$(id).scheduler", "none; id", "echo 'none; id' > '/sys/block/$(id)/queue/scheduler'"),
+    ],
+)
+def test_a_setting_of_the_machine_is_typed_in_where_the_kernel_has_it(
+    setting: str, value: str | int, line: str
+) -> None:
+    assert to_copy(kind_named("mariadb"), [ChangeRecord(setting, 1, value, layer="host")]) == (line,)

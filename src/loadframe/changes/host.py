@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -191,6 +192,14 @@ class Host:
             raise ChangeError(
                 f"{name} is not available on this machine:  {file}: {error.strerror}", remedy="Omit it."
             ) from error
+
+
+def command(name: str, value: SettingValue) -> str:
+    """A setting as root types it in. StudyError as `Host.check`."""
+    row, piece = _row(name)
+    if row.path:
+        return f"echo {shlex.quote(str(value))} > {shlex.quote('/' + row.path.replace('*', piece))}"
+    return f"sysctl -w {shlex.quote(f'{name}={value}')}"
 
 
 RIGHTS = "Only root may change settings of the machine, and in a container not all of them; otherwise omit it."

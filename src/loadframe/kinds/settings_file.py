@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loadframe.changes import host
 from loadframe.errors import StudyError
 from loadframe.kinds import registry
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
@@ -35,10 +36,9 @@ OTHER_LAYERS = {
     "memory.max": "MemoryMax={1}   # of systemd",
     "pids.max": "TasksMax={1}   # of systemd",
     "process": "# of the process: {0} = {1}",
-    "host": "sysctl -w {0}={1}",
 }
 """How what is not in the target's own file is typed in, its name and value: systemd.exec(5),
-systemd.resource-control(5), sysctl(8)."""
+systemd.resource-control(5)."""
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ...]:
@@ -54,8 +54,10 @@ def to_copy(row: KindOfTarget, changes: Sequence[ChangeRecord]) -> tuple[str, ..
     else:
         lines = [f"{name} = {value}" for name, value in own.items()]
     for one in changes:
-        if one.layer in ("process", "host"):
-            lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS[one.layer]).format(one.setting, one.after))
+        if one.layer == "process":
+            lines.append(OTHER_LAYERS.get(one.setting, OTHER_LAYERS["process"]).format(one.setting, one.after))
+        elif one.layer == "host" and one.after is not None:
+            lines.append(host.command(one.setting, one.after))
     restarts = [name for name in own if row.catalogue.needs_restart(name)]
     comment = "--" if form is not None and (form.statement or form.file.endswith(".sql")) else "#"
     return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
