@@ -71,6 +71,14 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
         "shop:a/{}=@tcp(db:3306)/shop",
         "PRIVATE_KEY='-----BEGIN\n{}\n-----END'",
         "x password='cut off {}",
+        "curl -ubob:{} http://h/",
+        "CREATE USER shop IDENTIFIED BY '{}'",
+        "mysql -e 'alter user shop identified by \"{}\"'",
+        "CREATE USER shop IDENTIFIED WITH caching_sha2_password BY '{}'",
+        "ALTER USER shop WITH PASSWORD '{}'",
+        "redis-cli CONFIG SET requirepass {}",
+        "port 6379\nmasterauth {}\nappendonly yes",
+        "openssl rsa -passin pass:{} -in key.pem",
     ],
 )
 def test_a_secret_is_hidden(text: str) -> None:
@@ -109,6 +117,8 @@ def test_a_secret_is_hidden(text: str) -> None:
         "mysql is there\nssh -p2222 -a db",
         "git@github.com:me/shop.git",
         "require_auth=scram-sha-256 --default-auth=caching_sha2",
+        "each is identified by its name, and by 'its' host",
+        "curl -u bob http://h/",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -152,6 +162,9 @@ COMMANDS = [
     (["./app", "--password", f"{PLANTED} \"of' two"], ["./app", "--password", "***"]),
     (["./app", f"--password=-{PLANTED}"], ["./app", "--password=***"]),
     (["./app", "-H", f"Authorization: Token {PLANTED}"], ["./app", "-H", "Authorization: ***"]),
+    (["curl", f"-ubob:{PLANTED}"], ["curl", "-ubob:***"]),
+    (["redis-cli", "config", "set", "requirepass", PLANTED], ["redis-cli", "config", "set", "requirepass", "***"]),
+    (["openssl", "-passin", f"pass:{PLANTED}"], ["openssl", "-passin", "***"]),
     (["./app", "--token", "--port", "80"], ["./app", "--token", "--port", "80"]),
 ]
 
@@ -185,6 +198,9 @@ PIECES = [
     "-u",
     "-p",
     "mysql",
+    "curl",
+    "requirepass",
+    "identified by",
     "https://",
     "***",
     "ab1",
@@ -194,12 +210,28 @@ PIECES = [
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 @example("https://https://https://@")
+@example("mysql -u -ppass:ab1 with x by:=")
 def test_what_is_hidden_once_stays_as_it_is(text: str) -> None:
     assert masked(masked(text)) == masked(text)
 
 
 @pytest.mark.parametrize(
-    "piece", ["a=", "a:", '"', "password='", 'password="\\', "a://a:", "-u", "mysql -p", "=a:b@", "[key=", '\\"pass=x ']
+    "piece",
+    [
+        "a=",
+        "a:",
+        '"',
+        "password='",
+        'password="\\',
+        "a://a:",
+        "-u",
+        "mysql -p",
+        "=a:b@",
+        "[key=",
+        '\\"pass=x ',
+        "requirepass ",
+        "identified with ",
+    ],
 )
 def test_a_long_text_costs_in_proportion_to_its_length(piece: str) -> None:
     """It takes minutes if each head looks through all that follows it."""

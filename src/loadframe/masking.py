@@ -22,7 +22,7 @@ BETWEEN = "\0"
 """Between the words of a list, as in /proc/PID/cmdline: a word ends there and nowhere else."""
 _NAME = re.compile(
     r"(.*_)?(passwort|(api)?key|auth|authorization|cookies?|requirepass|masterauth|jwt)(_?\d+)?|.+_(pat|keys)|(.*_)?pw"
-    r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*"
+    r"|.*(pass|pwd|tokens?)(_?\d+)?|.*(password|passwd|passphrase|secret|credential|access_key).*|pass(in|out)"
 )
 _NO_NAME = re.compile(
     r".*(bypass|compass)|.*(require|default)_auth|.*_(file|path|dir|folder|encryption|validation|lifetime|length)"
@@ -36,18 +36,33 @@ _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|nu
 """Stands for a value, and is none."""
 _CLOSING = ":;,.)]}>\"'`\\"
 """Behind a value, not of it."""
-_FLAGS = {"redis": "-a", "valkey": "-a", "memtier": "-a", "mysql": "-p", "mariadb": "-p", "sshpass": "-p"}
-"""The option of a password, by how the names of programs begin; that of the two in _GLUED has it in the same word."""
+_FLAGS = {
+    "redis": "-a",
+    "valkey": "-a",
+    "memtier": "-a",
+    "mysql": "-p",
+    "mariadb": "-p",
+    "sshpass": "-p",
+    "curl": "-u",
+}
+"""The option of a password, by how the names of programs begin; that of the two in _GLUED has it in the same word.
+That of curl has NAME:PASSWORD, perhaps in the same word."""
 _GLUED = ("mysql", "mariadb")
 _ACCOUNTS = ("-u", "-U", "--user", "--proxy-user")
 """Options whose value is NAME:PASSWORD for curl and others."""
 _HEADER = re.compile(r"(?i:(proxy-)?authorization|(set-)?cookie|x-[\w-]+)")
 """Of HTTP: its value is the rest of the line."""
+_PHRASE = (
+    r"(?i:requirepass|masterauth)|"  # of the configuration of Redis
+    r"(?i:identified[ \t]+(?:with[ \t]+\S{1,64}[ \t]+)?(?:by|as)|password)(?=[ \t]{1,8}[\"'])"  # of SQL
+)
+"""Words with the secret behind them, without a sign between."""
 _HEAD = re.compile(
-    r"(?<![\w.-])(?P<program>(?:redis|valkey|memtier|mysql|mariadb|sshpass)[\w-]*)(?=[\s\"',\0])"
+    rf"(?<![\w.-])(?P<program>(?:{'|'.join(_FLAGS)})[\w-]*)(?=[\s\"',\0])"
     r"|(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://"
     r"|(?P<quote>[\"']?)(?<![\w.#-])(?P<name>-{0,2}[\w.-]+)(?P=quote)[ \t]{0,8}(?P<sign>==?>?|:(?!//))[ \t]{0,8}"
     r"|(?<![^\s\"'`(\[,\0])(?P<option>--?[A-Za-z][\w.-]*)(?P<apart>[ \t]+|[\"'],?\s*(?=[\"'])|\0|)"
+    rf"|(?<![\w.-])(?P<phrase>{_PHRASE})(?:[ \t]{{1,8}}|[\"'],?\s*(?=[\"'])|\0)"
     r"|(?P<line>\n)"
 )
 _SCHEME = r"(?i:basic|bearer|digest|token)[ \t]+"
@@ -59,7 +74,7 @@ _UNTIL = {
     **{mark: re.compile(rf"[^{mark}\\]*+(?:\\.[^{mark}\\]*+)*+(?={mark})", re.S) for mark in "\"'"},
     **{f"\\{mark}": re.compile(rf"[^{mark}]*(?={mark})") for mark in "\"'"},
 }
-_ACCOUNT = re.compile(r"(?P<mark>[\"']?)(?!\d+:)[^\s:\"'\0]{1,100}:(?!//)")
+_ACCOUNT = re.compile(r"(?P<mark>[\"']?)(?!-|\d+:)[^\s:\"'\0]{1,100}:(?!//)")
 _PORT = re.compile(r"(?:\d{1,5}|\{\w+\}|\$\w+)(?:[/?#,\s\"']|$)")
 _USER = re.compile(r"[^\s/:@?#'\"\[\0]*")
 _UP_TO_SCHEME = re.compile(r"[^\s'\":\0]*+(?::(?!//)[^\s'\":\0]*+)*+")
@@ -168,6 +183,9 @@ def replaced(text: str, stand_in: Callable[[str, str], str]) -> str:
 
 def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int, str] | None:
     """Where the secret behind the name of a variable or an option begins and ends, and its own name, if it has one."""
+    if head["phrase"]:
+        at, around = head.end(), BETWEEN if head[0].endswith(BETWEEN) else ""
+        return _secret("password", text, _value(text, at, around))
     name, quote, option, sign = head.group("name", "quote", "option", "sign")
     at, around = head.end(), "" if quote else text[head.start() - 1 : head.start()]
     if around in ("'", '"') and text.endswith("\\", 0, head.start() - 1):
@@ -178,6 +196,8 @@ def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int
         glued = name != flag or (around.isspace() and text.startswith(("'", '"'), head.start("option") + len(flag)))
         if flag == "-p" and name.startswith(flag) and glued:
             return _secret("password", text, _value(text, head.start() + len(flag), around))
+        if flag == "-u" and name.startswith(flag) and sign == ":":
+            return _secret("password", text, _value(text, at, around))
         if option and not head["apart"]:
             return None
         around = "" if option and head["apart"] != BETWEEN else around
