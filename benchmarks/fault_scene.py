@@ -19,6 +19,7 @@ from typing import Any
 from loadframe.cages.groups import hierarchies
 from loadframe.cli.man import EXIT_CODES
 from loadframe.errors import Fault, UserError
+from loadframe.host import postgres_memory
 from loadframe.host.identity import children, identify, parent_of
 from loadframe.model import Step
 from loadframe.runs.folder import RunFolder
@@ -70,6 +71,7 @@ class Scene:
         self.server_pid: int | None = None
         """Of a service that runs already."""
         self.leases: set[str] = set()
+        self.segments: set[int] = set()
         self.late: list[str] = []
         self.finished = 0
         self.process: subprocess.Popen[bytes] | None = None
@@ -137,6 +139,7 @@ class Scene:
     def watch(self) -> None:
         """Note how many steps have been finished, and which leases there were."""
         self.leases |= {path.stem for path in self.place("state").glob("leases/*.json")}
+        self.segments |= set(filter(None, map(_segment, self.place("scratch").glob("*/*/data/postmaster.pid"))))
         self.late += self.unwritten()
         self.finished = max(self.finished, sum(_whole_lines(path) for path in self.place("runs").glob("*/steps.jsonl")))
 
@@ -218,6 +221,8 @@ class Scene:
         for lease in self.leases:
             found += [str(path) for path in Path("/dev/shm").glob(f"loadframe{lease}*")]
             found += [str(path) for each in hierarchies() for path in each.top.rglob(f"loadframe-{lease}*")]
+        segments = postgres_memory.segments(postgres_memory.SEGMENTS)
+        found += [f"shared memory {each.id} of a PostgreSQL" for each in segments if each.id in self.segments]
         found += [f"mount {path}" for path in _mounts(self.folder) - self._mounts]
         if self.server is not None:
             found += [f"schema {name}" for name in self.server.schemas() if name.startswith("loadframe")]
@@ -319,6 +324,14 @@ class Scene:
         said = (self.folder / "next.err").read_text(errors="replace")
         if code not in (0, 1) or "Traceback" in said or (code == 1 and judged.readable > 1):
             judged.wrong.append(f"the next command ({following[0]}) ended with {code}: {said.strip()[-200:]}")
+
+
+def _segment(pid_file: Path) -> int | None:
+    """The System V segment of a PostgreSQL; None where it has none yet, or none any more."""
+    try:
+        return postgres_memory.named_segment(pid_file.read_bytes())
+    except OSError:
+        return None
 
 
 def _adopt_orphans(wanted: bool) -> None:

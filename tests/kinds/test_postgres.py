@@ -392,6 +392,20 @@ def test_the_shared_memory_of_one_that_was_killed_itself_goes_with_the_next_swee
     assert not segments & _segments()
 
 
+@pytest.mark.server
+def test_the_shared_memory_of_one_that_was_killed_goes_with_its_data(lease: Lease) -> None:
+    """Seen: two pieces and a segment stayed of each; the data that say which they are were removed before."""
+    target = registry.make("postgres", lease=lease, resources=Resources())
+    target.create()
+    target.start(TargetState())
+    (pid_file,) = lease.folder.glob("*/data/postmaster.pid")
+    segment = pid_file.read_text().split("\n")[6].split()[1]
+    assert segment in _segments()
+    os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+    target.destroy()
+    assert segment not in _segments()
+
+
 def _segments() -> set[str]:
     return {row.split()[1] for row in Path("/proc/sysvipc/shm").read_text().splitlines()}
 

@@ -11,6 +11,7 @@ import ctypes
 import os
 import stat
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,12 +44,13 @@ class Segment:
 def remove(lease_folder: Path) -> list[str]:
     """Remove what belongs to dead servers whose data are in a lease's folder; say what was done. Nothing of a server
     that still has a process."""
-    removed = sum(_remove_of(file.parent) for file in lease_folder.glob("*/data/postmaster.pid"))
+    removed = sum(remove_of(file.parent) for file in lease_folder.glob("*/data/postmaster.pid"))
     return [f"removed {removed} piece{'s' * (removed != 1)} of a PostgreSQL's shared memory"] if removed else []
 
 
-def _remove_of(data: Path) -> int:
-    """How many pieces were removed. The segment is taken for the server's own only where it names these very data."""
+def remove_of(data: Path, within_s: float = 0.0) -> int:
+    """Remove what belongs to a dead server of this data directory: how many pieces. The segment is taken for the
+    server's own only where it names these very data. within_s: how long processes of it may take to end after it."""
     try:
         place = data.lstat()
         named = named_segment(_read(data / "postmaster.pid", place.st_uid))
@@ -57,7 +59,9 @@ def _remove_of(data: Path) -> int:
         return 0
     if version not in VERSIONS:
         return 0
-    segment = next((one for one in segments(SEGMENTS) if one.id == named), None)
+    deadline = time.monotonic() + within_s
+    while (segment := _numbered(named)) is not None and segment.attached and time.monotonic() < deadline:
+        time.sleep(0.01)
     if segment is None or segment.attached or segment.uid != place.st_uid or segment.size_bytes != HEADER.size:
         return 0
     magic, _, _, _, number, _, device, inode = HEADER.unpack(bytes_of(segment))
@@ -65,6 +69,10 @@ def _remove_of(data: Path) -> int:
         return 0
     pieces = _pieces(number, segment.uid)
     return sum(_unlink(POSIX / f"PostgreSQL.{one}", segment.uid) for one in pieces) + forget(segment)
+
+
+def _numbered(number: int | None) -> Segment | None:
+    return next((segment for segment in segments(SEGMENTS) if segment.id == number), None)
 
 
 def named_segment(text: bytes) -> int | None:

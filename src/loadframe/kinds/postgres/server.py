@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loadframe.connections.postgres_programs import program
 from loadframe.errors import MissingTool
+from loadframe.host import postgres_memory
 from loadframe.host.environment import python_package
 from loadframe.host.file_rights import rights_of
 from loadframe.host.leases import Lease
@@ -20,7 +21,7 @@ from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts
 from loadframe.kinds.package import Package, ask
 from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.private_server import Account, PrivateServer, write_readable, write_secret
+from loadframe.kinds.private_server import KILL_TIMEOUT_S, Account, PrivateServer, write_readable, write_secret
 from loadframe.model import Requirement, SettingValue, TargetState
 
 PACKAGE = Package(
@@ -161,6 +162,12 @@ class Server(PrivateServer):
         if str(nobody) not in said and LOCKED not in said:
             lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
             raise self.refusal(state, "\n".join(lines))
+
+    def destroy(self) -> None:
+        """With the shared memory of one that was killed: its data directory says which it is."""
+        self.kill()
+        postgres_memory.remove_of(self.data, KILL_TIMEOUT_S)
+        super().destroy()
 
     def given_up(self) -> bool:
         """Whether it may not start a process for a connection: it goes on, and accepts no client."""
