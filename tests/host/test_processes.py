@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.host import processes
+from loadframe.host.own_user import free_user
 from loadframe.host.privilege import US, NamedUser
 from loadframe.host.processes import Allowance, parse_cpus, spawn, unreachable
 
@@ -34,6 +35,25 @@ def output(program: str, allowance: Allowance, **options: object) -> str:
     printed, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     return printed.decode().strip()
+
+
+@pytest.fixture
+def second() -> int:
+    number = free_user()
+    assert number is not None
+    return number
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A folder that only root may enter, with one in it that is open, in a place that all may enter."""
+    with tempfile.TemporaryDirectory(prefix="closed-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        made = Path(name, "closed")
+        made.mkdir(mode=0o700)
+        (made / "open").mkdir()
+        (made / "open" / "file").write_text("root's")
+        yield made
 
 
 def test_limits_hold_soft_and_hard() -> None:
@@ -140,6 +160,53 @@ def test_root_is_given_up_for_good() -> None:
     assert lines["Gid"] == [str(nobody.pw_gid)] * 4
     assert lines["Groups"] == [str(nobody.pw_gid)]
     assert int(lines["CapEff"][0], 16) == 0
+
+
+@pytest.mark.skipif(free_user() is None, reason="root, and a second user")
+def test_no_link_of_another_user_brings_it_into_a_folder_that_is_closed_to_it(second: int, closed: Path) -> None:
+    way = closed.parent / "way"
+    way.symlink_to(closed / "open")
+
+    def said(folder: Path) -> bytes:
+        allowance = Allowance(NamedUser(second))
+        with spawn(["cat", "file"], allowance, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder) as process:
+            return process.communicate()[0]
+
+    assert said(way) == b"root's", "where root has led it"
+    os.lchown(way, second, second)
+    with pytest.raises(CageError, match="way on the way to it is a link of user"):
+        said(way)
+    (closed / "open").rename(closed.parent / "open")
+    way.unlink()
+    way.symlink_to(closed.parent / "open")
+    os.lchown(way, second, second)
+    assert said(way) == b"root's", "where it may come by itself"
+
+
+@pytest.mark.skipif(free_user() is None or not processes.may_have_mounts(), reason="root, a second user and mounts")
+def test_what_it_is_to_see_in_a_common_folder_is_not_looked_up_through_a_link(second: int, closed: Path) -> None:
+    (closed.parent / "way").symlink_to(closed)
+    os.lchown(closed.parent / "way", second, second)
+    seen = str(closed.parent / "way" / "open")
+    reading, writing = os.pipe()
+    options = [
+        "--report",
+        str(writing),
+        "--own",
+        "/var/tmp",
+        "--keep",
+        seen,
+        "--uid",
+        str(second),
+        "--gid",
+        str(second),
+    ]
+    command = [sys.executable, "-I", "-S", str(processes.LAUNCHER), *options, "--", "cat", f"{seen}/file"]
+    done = subprocess.run(command, pass_fds=[writing], capture_output=True, cwd="/", check=False)
+    os.close(reading)
+    os.close(writing)
+    assert b"root's" not in done.stdout
+    assert done.returncode != 0
 
 
 @as_root

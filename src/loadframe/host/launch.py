@@ -1,7 +1,7 @@
 """Become the command under its allowance: the last thing that runs before a server's own `main`.
 
-    python -I -S launch.py --report FD --group DIR --own DIR --keep PATH --cover DIR --show PATH --rlimit NOFILE=9:9
-        --cpus 0,1 --uid U --gid G --shared-group G2 --parent PID --death-signal 9 -- command ...
+    python -I -S launch.py --report FD --folder FD --group DIR --own DIR --keep PATH --cover DIR --show PATH
+        --rlimit NOFILE=9:9 --cpus 0,1 --uid U --gid G --shared-group G2 --parent PID --death-signal 9 -- command ...
 
 A script of its own, on the standard library alone, because `preexec_fn` is unsafe in a process with threads. The order
 matters: control groups, mounts and limits while still root, then affinity, then the user, then the death signal
@@ -72,7 +72,7 @@ def see(options: Sequence[tuple[str, str]]) -> None:
         if any(name == "--cover" for name, _ in options):
             raise
         return
-    there = {path: os.open(path, os.O_PATH | os.O_NOFOLLOW) for name, path in options if name in ("--keep", "--show")}
+    there = {path: held(path) for name, path in options if name in ("--keep", "--show")}
     mask = os.umask(0o022)
     for name, path in options:
         if name in ("--own", "--cover"):
@@ -87,7 +87,18 @@ def see(options: Sequence[tuple[str, str]]) -> None:
     for descriptor in there.values():
         os.close(descriptor)
     with contextlib.suppress(FileNotFoundError):  # it is covered
-        os.chdir(where)
+        os.fchdir(held(where))
+
+
+def held(path: str) -> int:
+    """A descriptor of what is at a path on which no link was: one that another user has put there since is not
+    followed (NotADirectoryError)."""
+    at = os.open("/", os.O_PATH)
+    for name in filter(None, path.split("/")):
+        below = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=at)
+        os.close(at)
+        at = below
+    return at
 
 
 def _place(path: str, descriptor: int, *, closed: bool) -> None:
@@ -169,6 +180,7 @@ def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
     names = [
         "report",
+        "folder",
         "group",
         "own",
         "keep",
@@ -187,6 +199,9 @@ def run(arguments: Sequence[str]) -> None:
     for name, text in pairs:
         if name == "--group":
             join(text)
+    if "--folder" in options:
+        os.fchdir(int(options["--folder"]))
+        os.close(int(options["--folder"]))
     if "--cover" in options or "--own" in options:
         see(pairs)
     set_limit(f"CORE=0:{resource.getrlimit(resource.RLIMIT_CORE)[1]}")  # host/signals.py says why

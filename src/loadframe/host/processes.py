@@ -18,7 +18,9 @@ from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
 from loadframe.host import own_python, own_tmp
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
+from loadframe.host.file_rights import rights_of
 from loadframe.host.privilege import US, Privilege, ids_of
+from loadframe.system.files import Folder, Whose
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -209,6 +211,8 @@ def spawn(
         raise _error(f"command\t{command[0]}: No such file in PATH")
     given = _environment(command, env, allowance)
     options += _mounts([program, *map(str, command[1:])], cwd, given, allowance)
+    held = [] if cwd is None or allowance.user == US else [_working_folder(cwd, allowance)]
+    options += [word for folder in held for word in ("--folder", str(folder))]
     reading, writing = os.pipe()
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
@@ -218,16 +222,17 @@ def spawn(
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,
             stderr=stderr,
-            cwd=cwd,
+            cwd=NO_FOLDER if held else cwd,
             env=marked(given),
             start_new_session=True,
-            pass_fds=(writing, *pass_fds),
+            pass_fds=(writing, *held, *pass_fds),
         )
     except BaseException:
         os.close(reading)
         raise
     finally:
-        os.close(writing)
+        for descriptor in (writing, *held):
+            os.close(descriptor)
     try:
         with os.fdopen(reading, "rb") as report:
             refusal = report.read().decode()
@@ -239,6 +244,16 @@ def spawn(
         with process:  # waits for it and closes its pipes
             raise _barred(program, allowance) or _error(refusal)
     return process
+
+
+def _working_folder(path: Path, allowance: Allowance) -> int:
+    """A folder to work in, open: as the process's user comes to it; where that user may not, as we do, but by no link
+    of another user: it would open a folder to the process that is closed to its user. OSError, CageError."""
+    try:
+        with rights_of(allowance.user, allowance.shared_group):
+            return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return Folder(path, Whose.ANOTHERS, CageError, what="working folder").any_kind(".")
 
 
 def _links(path: Path) -> list[Path]:
