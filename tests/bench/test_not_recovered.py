@@ -14,7 +14,7 @@ import pytest
 import loadframe
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.model import NOT_RECOVERED, Investigation
-from loadframe.reporting.page import render_page
+from loadframe.reporting.case_study import render_page
 from loadframe.study import parse
 from loadframe.workloads import by_address
 

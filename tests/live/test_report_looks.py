@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from loadframe.live.files import FILES
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial
 from loadframe.reporting.capacity_report import render_capacity_page
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.document import About
 from loadframe.reporting.ladder_report import render_ladder_page
-from loadframe.reporting.page import render_page
 from loadframe.reporting.tuning_report import render_tuning_page
 from loadframe.runs.folder import RunFolder
 

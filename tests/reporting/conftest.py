@@ -60,7 +60,7 @@ from loadframe.model import (
     UntriedRemedy,
     Verdict,
 )
-from loadframe.reporting.page import render_page
+from loadframe.reporting.case_study import render_page
 
 MIB = 2.0**20
 HOST = Host(

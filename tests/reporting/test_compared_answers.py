@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadframe.model import AnswerCompared, AnswersCompared, Investigation
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_text
 from loadframe.runs.formats import decode, encode
 
@@ -33,7 +33,10 @@ def test_compared_answers_are_in_the_json_the_text_and_the_page(investigation: I
     }
     assert second["equal"] is False and second["answers"][0]["differences"] == ["only find has a<b"]
     said = " ".join(render_text(inv, width=10_000, details=True).split())
-    assert "Answers The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568." in said
+    assert (
+        "beside those of du and find: The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568."
+        in said
+    )
     assert "entries: the target says 9, du and find 10 (only find has a<b)" in said
     page = render_page(inv)
     assert "Its answers beside those of du and find" in page and "only find has a&lt;b" in page

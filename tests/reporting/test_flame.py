@@ -13,8 +13,8 @@ import pytest
 from loadframe.model import Investigation, Stack
 from loadframe.reporting import flame as drawing
 from loadframe.reporting import profiles
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.page import render_page
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 from loadframe.reporting.text import render_text
 
@@ -91,7 +91,9 @@ def test_names_from_outside_cannot_become_markup(profiled: Investigation) -> Non
     page = render_page(replace(profiled, profiles=evil, profile_missing=lacking))
     assert "<script>alert" not in page
     scripts = re.findall(r"<script ([^>]*)>", page)
-    assert all(re.search('type="application/json"|id="(flame-zoom|figure-files)"', one) for one in scripts)
+    assert all(
+        re.search('type="application/json"|id="(flame-zoom|figure-files|settings-copy)"', one) for one in scripts
+    )
 
 
 @pytest.mark.parametrize(("width", "text"), [(10, ""), (60, "open_ta"), (45, "ope..")])

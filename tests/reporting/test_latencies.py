@@ -10,8 +10,8 @@ import pytest
 
 from loadframe.model import Investigation
 from loadframe.reporting import latencies, vega
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.page import render_page
 from loadframe.reporting.vega import Size
 
 NARROW = Size(270, 240)
@@ -83,7 +83,7 @@ def test_the_page_has_the_figure_and_its_table(queue: Investigation, monkeypatch
     page = without_charts(queue, monkeypatch)
     (figure,) = re.findall(r'<figure class="chart" id="chart-percentiles">.*?</figure>', page, flags=re.S)
     assert latencies.title(queue) in figure
-    heads = re.findall(r"<th>([^<]*)</th>", figure)
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", figure)
     assert heads == ["", "Requests", "Mean", "p50", "p99", "p99.9", "Max"]
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", figure)[1:]]
     assert [row[:2] for row in rows] == [["Before", "4,541"], ["After", "118,901"]]

@@ -16,9 +16,9 @@ import pytest
 from markupsafe import Markup
 
 from loadframe.model import Investigation
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.ladder_report import render_ladder_page
 from loadframe.reporting.markup import element
-from loadframe.reporting.page import render_page
 from loadframe.reporting.tuning_report import render_tuning_page
 
 from .test_ladder_report import FOUND as LADDER

@@ -16,8 +16,8 @@ import pytest
 from loadframe.errors import RunError
 from loadframe.model import Change, Forecast, Investigation, SettingValue
 from loadframe.reporting import answers, change_words, facts, verdict_words, words
+from loadframe.reporting.case_study import render_page, write_page
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.page import render_page, write_page
 from loadframe.reporting.text import render_text
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "rect", "path", "line", "circle"}
@@ -78,7 +78,7 @@ def test_the_page_is_well_formed_and_fetches_nothing(page: str) -> None:
 def test_no_script_is_needed_to_read_it(page: str) -> None:
     reader = Reader(page)
     assert all(
-        script.get("type") == "application/json" or script.get("id") in ("flame-zoom", "figure-files")
+        script.get("type") == "application/json" or script.get("id") in ("flame-zoom", "figure-files", "settings-copy")
         for script in reader.scripts
     )
     assert reader.handlers == []
@@ -151,7 +151,10 @@ def test_user_text_cannot_become_markup(farm: Investigation) -> None:
     assert "<script>" not in page
     assert html.escape(attack, quote=True).replace("&quot;", "&#34;") in page
     scripts = Reader(page).scripts
-    assert all(script.get("type") == "application/json" or script.get("id") == "figure-files" for script in scripts)
+    assert all(
+        script.get("type") == "application/json" or script.get("id") in ("figure-files", "settings-copy")
+        for script in scripts
+    )
     specs = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
     assert any("alert" in spec for spec in specs)
     assert not any("<" in spec or ">" in spec for spec in specs)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loadframe.metrics import is_known
 from loadframe.model import Investigation
 from loadframe.reporting import resource_table
-from loadframe.reporting.page import render_page
+from loadframe.reporting.case_study import render_page
 
 
 def with_metrics(inv: Investigation, *, before: Mapping[str, float], after: Mapping[str, float]) -> Investigation:

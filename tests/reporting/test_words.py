@@ -33,9 +33,9 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, facts, finding_words, reaching, rounding, verdict_words, words
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.page import render_page
 from loadframe.reporting.text import render_text
 
 

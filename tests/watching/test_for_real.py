@@ -19,7 +19,7 @@ from loadframe.host.environment import python
 from waiting import await_that
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
-HEAVY = ("numpy", "polars", "scipy", "pydantic", "zstandard", "typer", "rich", "jinja2", "secrets")
+HEAVY = ("numpy", "polars", "scipy", "pydantic", "zstandard", "typer", "rich", "secrets")
 TELLS = """
 import sys
 from loadframe.experiments.watch_process import main

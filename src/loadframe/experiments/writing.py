@@ -36,8 +36,8 @@ from loadframe.model import (
 )
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import compared_answers, quality_words, resource_table, words
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.page import render_page
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
 from loadframe.runs.record import describe_study, footprint

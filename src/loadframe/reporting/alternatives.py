@@ -107,11 +107,6 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
     return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
 
 
-def warm_restart_sentences(inv: Investigation) -> list[str]:
-    """What each cache still had after it was ended."""
-    return [warm_restart_sentence(one) for one in inv.warm_restarts]
-
-
 def warm_restart_rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """Each cache, and what it still had after each of ENDINGS."""
     found = {(one.target_kind, one.how): _had(one) for one in inv.warm_restarts}

@@ -63,13 +63,13 @@ def price_sentences(price: Price) -> list[str]:
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 
 
-def trial_sentence(trial: Trial) -> str:
+def trial_sentence(trial: Trial, unit: str = "") -> str:
     """What became of a remedy that was tried, and why one that had looked good was reverted."""
     fate = "kept" if trial.kept else "reverted"
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
         worse = trial.told.decision == "worse"
         fate = TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
-    told = f"{fate}: {verdict_words.gain_sentence(trial.told)}"
+    told = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
     return told if trial.fresh is None else f"{told}; {deciding_sentence(trial)}"
 
 
@@ -87,19 +87,6 @@ def control_sentence(control: Control) -> str:
         f"{verdict_words.gain_sentence(control.verdict)}; " if control.verdict and control.kind == "without" else ""
     )
     return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
-
-
-def operations_sentence(trial: Trial, unit: str) -> str:
-    """ "At 500 jobs: submit 9.1 ms before, 9 ms after; list 41 s before, 12 s after"; the highest level only."""
-    if not trial.operations:
-        return ""
-    highest = max(each.load for each in trial.operations)
-    told = [
-        f"{each.name} {words.milliseconds(each.before_ms)} before, {words.milliseconds(each.after_ms)} after"
-        for each in trial.operations
-        if each.load == highest
-    ]
-    return f"at {words.load(highest, unit)}: {'; '.join(told)}"
 
 
 APART = 1.1

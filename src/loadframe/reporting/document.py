@@ -20,7 +20,8 @@ Only = Literal["", "page", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, or "tag NAME" of a status.
+    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, page (a link
+    that a text does not have), or "tag NAME" of a status.
     to: an anchor of this page, or a file of the run folder. title: what a pointer shows."""
 
     text: str
@@ -30,6 +31,7 @@ class Span:
 
 
 Words = str | Span | tuple["str | Span", ...]
+Cells = tuple[Words, ...]
 
 
 def plain(shown: Words) -> str:
@@ -38,9 +40,14 @@ def plain(shown: Words) -> str:
         case str():
             return shown
         case Span():
-            return f"; {shown.text}" if shown.look == "below" else shown.text
+            return {"below": f"; {shown.text}", "page": ""}.get(shown.look, shown.text)
         case _:
             return "".join(map(plain, shown))
+
+
+def numbers(*heads: str) -> tuple[Column, ...]:
+    """Columns whose cells end below one another."""
+    return tuple(Column(head, side=">") for head in heads)
 
 
 def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
@@ -61,22 +68,24 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    items: tuple[Words, ...]
+    items: Cells
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """label: on a small screen and in a text, where the head is too long. side: where cells end in a text."""
+    """label: on a small screen and in a text, where the head is too long. side: where cells end. title: what a pointer
+    shows."""
 
     head: str
     label: str = ""
     side: Literal["<", ">"] = "<"
     only: Only = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    cells: tuple[Words, ...]
+    cells: Cells
     look: str = ""
     anchor: str = ""
 
@@ -86,9 +95,10 @@ class Table:
     """look: stack (a block for each row on a small screen), figures (numbers). most: rows that a text shows; 0: all."""
 
     heads: tuple[Column | str, ...]
-    rows: tuple[Row | tuple[Words, ...], ...]
+    rows: tuple[Row | Cells, ...]
     look: str = "stack"
     most: int = 0
+    anchor: str = ""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -137,15 +147,20 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that is no chart, in words for a text."""
+    """A picture that is no chart. legend: above it. name: of its file; anchor: of it on the page, "" for none."""
 
-    markup: Markup
-    words: str = ""
+    name: str
+    caption: str
+    legend: Markup
+    svg: Markup
+    note: str
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Blocks together. heading: of an article; summary: of what is unfolded by a click."""
+    """Blocks together. heading: with the look "" or "small" a heading alone, else that of an
+    article; summary: of what is unfolded by a click."""
 
     blocks: tuple[Block, ...]
     look: str = ""
@@ -165,7 +180,7 @@ class Aside:
     """One thing of the first screen, beside the pictures. look: gain (the heading is a large number), next, ..."""
 
     heading: Words
-    lines: tuple[Words, ...]
+    lines: Cells
     look: str = ""
     only: Only = ""
 
@@ -236,7 +251,7 @@ def quality(found: RunQuality | None, warnings: Sequence[str]) -> Section:
     """How the run went, and what is to be read with care."""
     told = (*(() if found is None else quality_words.sentences(found)), *warnings)
     items = tuple(words.sentence(text) for text in told)
-    return Section("Run quality", "quality", (Items(items),) if items else ())
+    return Section("Run quality", "quality", (Items(items),) if items else (), "Run quality")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:

@@ -21,7 +21,6 @@ from loadframe.model import (
     Finding,
     Investigation,
     Limit,
-    Remedy,
     Round,
     RuledOut,
     SettingValue,
@@ -208,10 +207,6 @@ def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
     """What is different at the end: the kept and needed changes of all rounds, one line per setting, each from what was
     found first."""
     return conclusion.net_changes(kept_trials(inv))
-
-
-def needed_changes(remedy: Remedy) -> tuple[Change, ...]:
-    return tuple(change for change in remedy.changes if change.needed)
 
 
 def shown(value: SettingValue | None) -> str:

@@ -24,6 +24,9 @@ SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom
 """The scripts of the pages by the ids of their elements."""
 
 
+HEADINGS = {"": "h3", "small": "h4"}
+
+
 def own_scripts() -> list[str]:
     """The scripts of the pages, whole: nothing else may run in one."""
     return [read(name) for name in SCRIPTS.values()]
@@ -85,7 +88,7 @@ def _span(span: doc.Span) -> Markup:
             return element(span.look, attributes, inside)
         case "below":
             return Markup("<br>") + element("span", {"class": "note"}, inside)
-        case "" | "high":
+        case "" | "high" | "page":
             return element("span", attributes, inside) if span.title else joined(inside)
         case look:
             return element("span", {"class": look, **attributes}, inside)
@@ -173,9 +176,8 @@ class _Page:
                     joined(f"{line}   ", element("span", {"class": "quiet"}, f"# {what}")) for line, what in commands
                 )
                 return element("pre", {}, Markup("\n").join(shown))
-            case doc.Drawing(markup):
-                self.has_drawing = True
-                return markup
+            case doc.Drawing():
+                return self._drawing(block)
             case doc.Group():
                 return self._group(block)
             case doc.Figure():
@@ -188,6 +190,8 @@ class _Page:
         if group.summary:
             opened = {"open": "open"} if group.look == "open" else {}
             return element("details", opened, element("summary", {}, group.summary), *inside)
+        if group.heading and group.look in HEADINGS:
+            return joined(element(HEADINGS[group.look], {}, inline(group.heading)), *inside)
         if group.heading:
             return element("article", {"class": group.look}, element("h3", {}, inline(group.heading)), *inside)
         return element("div", {"class": group.look}, *inside)
@@ -205,11 +209,23 @@ class _Page:
             drawn,
             *map(self.block, figure.inside),
             element("p", {"class": "note"}, chart.note) if chart.note else "",
-            self.source(chart.name, chart.metric),
+            self._source(chart.name, chart.metric),
             element("script", spec, embedded_json(chart.spec)),
         )
 
-    def source(self, name: str, metric: str = "") -> Markup:
+    def _drawing(self, drawn: doc.Drawing) -> Markup:
+        self.has_drawing = True
+        return element(
+            "figure",
+            {"class": "flames", "id": drawn.anchor},
+            element("figcaption", {}, drawn.caption),
+            drawn.legend,
+            element("div", {"class": "scroll"}, drawn.svg),
+            element("p", {"class": "note"}, drawn.note),
+            self._source(drawn.name),
+        )
+
+    def _source(self, name: str, metric: str = "") -> Markup:
         """Where a figure comes from, and how to draw it again."""
         source = sources.of(name, shlex.quote(self._about.run))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
@@ -228,21 +244,25 @@ class _Page:
 
 
 def _table(table: doc.Table) -> Markup:
-    shown = [number for number, column in enumerate(table.columns) if column.only != "text"]
-    heads = [table.columns[number].head for number in shown]
-    labels = [table.columns[number].label or table.columns[number].head for number in shown]
-    stacked = "stack" in table.look.split()
+    shown = [(number, column) for number, column in enumerate(table.columns) if column.only != "text"]
+    looks = table.look.split()
+    stacked, figures = "stack" in looks, "figures" in looks
+
+    def attributes(column: doc.Column) -> dict[str, str]:
+        named = {"class": "name"} if figures and column.side == "<" else {}
+        return {**named, "data-label": column.label or column.head} if stacked else named
 
     def line(row: doc.Row) -> Markup:
-        cells = [
-            element("td", {"data-label": label} if stacked else {}, inline(row.cells[number]))
-            for number, label in zip(shown, labels, strict=True)
-        ]
+        cells = (element("td", attributes(column), inline(row.cells[number])) for number, column in shown)
         return element("tr", {"class": row.look, "id": row.anchor}, *cells)
 
-    head = element("thead", {}, element("tr", {}, *(element("th", {}, name) for name in heads)))
+    heads = (
+        element("th", {"class": "name"} if figures and column.side == "<" else {"title": column.title}, column.head)
+        for _, column in shown
+    )
+    head = element("thead", {}, element("tr", {}, *heads))
     whole = element("table", {"class": table.look}, head, element("tbody", {}, *map(line, table.lines)))
-    return element("div", {"class": "scroll"}, whole) if "figures" in table.look.split() else whole
+    return element("div", {"class": "scroll", "id": table.anchor}, whole) if figures else whole
 
 
 def _diff(changes: Iterable[Change | ChangeRecord]) -> Markup:

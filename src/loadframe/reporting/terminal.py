@@ -26,7 +26,7 @@ def render(document: doc.Document, width: int = WIDTH) -> str:
         if section.only != "page" and next(blocks(section.blocks, width), None)
     ]
     parts += [[f"Report: {document.report}"]] if document.report else []
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return "\n\n".join("\n".join(part) for part in parts if part).replace("\u00a0", " ")
 
 
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
@@ -37,7 +37,7 @@ def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
 
 def _block(block: doc.Block, width: int) -> Iterator[str]:
     match block:
-        case doc.Prose(told, look) if look != "note":
+        case doc.Prose(told, look) if not look.startswith("note"):
             yield from wrapped(doc.plain(told), width, 2, 0)
         case doc.Items(items):
             for item in items:
@@ -50,11 +50,10 @@ def _block(block: doc.Block, width: int) -> Iterator[str]:
         case doc.Settings(lines):
             yield from (f"    {line}" for line in lines)
         case doc.Diff(changes):
-            yield from (f"  - {change_words.change(change)}" for change in changes)
+            for change in changes:
+                yield from wrapped(f"- {change_words.change(change)}", width)
         case doc.Commands(lines):
             yield from (f"    {command}" for command, _ in lines)
-        case doc.Drawing():
-            yield from wrapped(block.words, width)
         case doc.Group() if block.only != "page":
             heading = doc.plain(block.heading) or block.summary
             yield from wrapped(heading, width, 2, 0)
@@ -75,7 +74,7 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
     else:
         for first, *others in told:
             cells = (
-                f"{head[:1].lower()}{head[1:]} {cell}" for head, cell in zip(heads[1:], others, strict=True) if cell
+                f"{head[:1].lower()}{head[1:]}: {cell}" for head, cell in zip(heads[1:], others, strict=True) if cell
             )
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
     if len(rows) > len(told):

@@ -74,6 +74,11 @@ def variant_name(variant: Variant) -> str:
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
 
+def variant_head(variant: Variant) -> str:
+    """Above the settings of a variant: whether they give something up."""
+    return f"But {words.strip(variant.gives_up.partition(';')[0])}:" if variant.gives_up else "Safe:"
+
+
 def by_load(variant: Variant, unit: str) -> str:
     """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the one that the answer is about,
     and the highest."""
@@ -230,12 +235,3 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
     if len(levels) > 3:
         return f"at {rounding.exact(levels[0])} to {last}"
     return f"at {words.and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
-
-
-def ladder_step(step: LadderStep) -> str:
-    """ "6.1 times (5.8 to 6.4), 47 % of the gain"."""
-    interval = ratio_interval(step)
-    share = rounding.percent(step.share)
-    if step.share_low is not None and step.share_high is not None:
-        share += f" ({rounding.percent(step.share_low)} to {rounding.percent(step.share_high)})"
-    return f"{ratio(step)} times{f' ({interval})' if interval else ''}, {share} of the gain"

@@ -1,0 +1,587 @@
+"""An investigation as a document: the answer, its proof, and every table and chart that they rest on.
+
+What is shown where is decided here; the sentences are those of *words.py and answers.py, the pictures charts.py's.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from loadframe.diagnosis.bend import bend_of
+from loadframe.errors import RunError
+from loadframe.formats.named_files import write_whole
+from loadframe.metrics import is_known
+from loadframe.metrics import metric as metric_of
+from loadframe.model import Alternative, Change, Finding, Forecast, Investigation, Limit, Round, RuledOut, Trial
+from loadframe.reporting import (
+    alternatives,
+    answers,
+    change_words,
+    charts,
+    compared_answers,
+    facts,
+    finding_words,
+    forecasts,
+    html,
+    latencies,
+    names,
+    quality_words,
+    reaching,
+    resource_table,
+    rounding,
+    stages,
+    time_spent,
+    verdict_words,
+    words,
+)
+from loadframe.reporting import document as doc
+from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
+from loadframe.reporting.next_step import next_step
+from loadframe.units import show_metric
+
+Charts = Mapping[str, charts.Chart]
+
+STEP_COLUMNS = {
+    "step": "step",
+    "level": "{unit}",
+    "block": "block",
+    "throughput": "{work}/s",
+    "latency_p95_ms": "p95 in ms",
+    "latency_p999_ms": "p99.9 in ms",
+    "errors": "errors",
+}
+CURVES = ("The curve", "Before and after")
+P999 = "latency_p999_ms"
+COUNTED = frozenset({"step", "level", "block", "errors"})
+"""Columns that were set or counted, not measured: shown as they are."""
+STEPS = doc.Span("steps.jsonl", to="steps.jsonl")
+
+
+def write_page(inv: Investigation, path: Path) -> None:
+    """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
+    complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
+    try:
+        write_whole(path, render_page(inv).encode())
+    except OSError as error:
+        raise RunError(
+            f"The report cannot be written to {path}: {error.strerror or error}.",
+            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
+        ) from error
+
+
+def render_page(inv: Investigation) -> str:
+    """The page as one string of HTML."""
+    return html.render(of(inv, charts.page_charts(inv)))
+
+
+def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
+    """The whole case study. drawn: its charts, for a page."""
+    charts_: Charts = drawn or {}
+    first = ("alternatives" if "alternatives" in charts_ else "side-by-side-1") if inv.alternatives else ""
+    took = f"the whole run took {rounding.seconds(inv.seconds)}"
+    fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
+    warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
+    return doc.Document(
+        kind="Case study",
+        answer=tuple(line for line in (*answers.lines(inv), answers.next_line(inv)) if line),
+        sections=(
+            doc.environment(
+                doc.About(inv.run, inv.study, inv.host),
+                *((f"Alternative: {one.name}", one.version) for one in inv.alternatives if one.version),
+                ("Started", words.moment(inv.started_at)),
+            ),
+            doc.Section(CURVES[inv.after is not None], "curves", (*_curves(inv, charts_),), "Curves"),
+            *(_side_by_side(inv, one, number, charts_, first) for number, one in enumerate(inv.alternatives, start=1)),
+            doc.Section("Warm restart", "restart", (*_restarts(inv),)),
+            doc.Section("Forecast and outcome", "forecast", (*_forecast(inv, charts_),)),
+            doc.Section("Cause and evidence", "finding", (*_findings(inv, charts_),), "Cause and evidence"),
+            doc.Section("What was ruled out", "ruled-out", (*_ruled_out(inv, facts.ruled_out_alone(inv)),)),
+            doc.Section("Suspected, then refuted by a trial", "refuted", (*_refuted(inv),)),
+            doc.Section("Changes and proof", "changes", (*_changes(inv),), "Changes and proof"),
+            doc.Section("Silently clamped", "clamped", (*_clamped(inv),)),
+            doc.Section("The ladder of gains", "ladder", (*_ladder(inv, charts_),)),
+            doc.Section(_beside(inv), "answers", tuple(map(doc.Prose, compared_answers.sentences(inv.answers)))),
+            doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
+            doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
+            doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
+            doc.Section("Known remedies that were not tried", "untried", (*_untried(inv),)),
+            doc.Section("Which limit is reached next", "next", (*_limits(inv),), "Limits"),
+            doc.quality(inv.quality, warnings),
+            doc.Section("Settings to copy", "settings", (*_settings(inv),), "Settings to copy"),
+            doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
+            doc.Section("Every step", "data", (*_steps(inv),), "Every step", "page"),
+        ),
+        about=doc.About(inv.run, inv.study, inv.host),
+        figures=(*_figures(charts_, first, "proof", "gains"),),
+        asides=(*_asides(inv),),
+        report=inv.report,
+    )
+
+
+def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure]:
+    return (doc.Figure(drawn[name], look) for name in chosen if name in drawn)
+
+
+# --- the first screen -------------------------------------------------------------------------------------------------
+
+
+def _asides(inv: Investigation) -> Iterator[doc.Aside]:
+    unit, reach, best, slower = words.axis_unit(inv), reaching.of(inv), inv.variants[-1:], latencies.slower(inv)
+    yield doc.Aside("Asked", (inv.study.question,), only="text")
+    for one in best if inv.gain and not facts.crowded(inv) else ():
+        if one.gain.low > 1:
+            named = f", with {verdict_words.variant_name(one)}" if len(inv.variants) > 1 else ""
+            lines = (f"the throughput at {words.load(one.at, unit)}{named}", verdict_words.gain_interval(one.gain))
+            times = doc.Span(answers.times(one.gain).replace("x", "\u00d7"), to="#changes")
+            yield doc.Aside(times, tuple(line for line in lines if line), "gain", "page")
+    for one in inv.variants if inv.gain else ():
+        if len(one.by_load) > 1:
+            name = f"{verdict_words.variant_name(one)}, at each load"
+            yield doc.Aside(name, (verdict_words.by_load(one, unit),))
+    if reach:
+        told = (reaching.height(reach, unit), reaching.knee(reach, unit))
+        yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
+    if inv.gain:
+        how = doc.Span("How it was measured", "page", "#changes")
+        yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
+    for number, other in enumerate(inv.alternatives, start=1):
+        text = words.sentence(alternatives.sentence(inv, other))
+        yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
+    step = next_step(inv)
+    yield doc.Aside(step.heading, (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
+    if slower:
+        yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
+    if given_up := facts.gives_up(inv):
+        kept = inv.gain_durability_kept
+        without = f" Without that: {verdict_words.gain_sentence(kept)}." if kept else ""
+        yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
+    for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
+        if state is None:
+            continue
+        limit, curve = facts.bending_limit(inv, state), facts.curve_of(inv, state)
+        text = words.state_sentence(state, unit, words.work_unit(inv), limit, curve)
+        yield doc.Aside(label, (doc.Span(text, to=_steps_at(shown[0], state.peak.load)),), label.lower())
+
+
+def _steps_at(round_: Round, level: float | None = None) -> str:
+    """The address of the steps of a round, or of those at a level; "" where they are not shown."""
+    if not round_.footprint:
+        return ""
+    return f"#data-{round_.number}{'' if level is None else f'-{_anchor(level)}'}"
+
+
+def _anchor(level: float) -> str:
+    """A level as part of an anchor's name."""
+    return f"{level:g}".replace(".", "_").replace("+", "")
+
+
+# --- curves -----------------------------------------------------------------------------------------------------------
+
+
+def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
+    if not inv.rounds:
+        return
+    if pair := (*_figures(drawn, "blocks", "latency"),):
+        yield doc.Group(pair, "pair")
+    heads = (doc.Column(""), *doc.numbers(*latencies.COLUMNS))
+    table = doc.Table(heads, tuple((name, *cells) for name, cells in latencies.rows(inv)), "figures stack")
+    if "percentiles" in drawn:
+        yield doc.Figure(drawn["percentiles"], inside=(table,))
+    elif table.rows:
+        yield table
+    if "stalls" in drawn:
+        yield from _figures(drawn, "stalls")
+    elif silence := quality_words.silence_sentence(inv):
+        yield doc.Prose(silence)
+    yield from (_curve(inv, round_) for round_ in inv.rounds)
+
+
+def _curve(inv: Investigation, round_: Round) -> doc.Group:
+    unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
+    first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
+    state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
+    rows = tuple(
+        (
+            doc.Span(rounding.exact(point.load), to=_steps_at(round_, point.load)),
+            rounding.plain(point.throughput),
+            _between(point.throughput_low, point.throughput_high),
+            words.milliseconds(point.latency_p95_ms),
+            str(point.steps or ""),
+        )
+        for point in curve.points
+    )
+    heads = (_capital(unit), f"{_capital(work)} per second", "95 % interval", "p95 latency", "Steps")
+    told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
+    warnings = " ".join(words.sentence(text) for text in (*told, *curve.warnings))
+    return doc.Group(
+        (
+            doc.Table(doc.numbers(*heads), rows, "figures"),
+            doc.Prose(warnings),
+            doc.Prose((f"Treatment {round_.treatment} in ", STEPS, "."), "note"),
+        ),
+        "open" if first else "",
+        summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
+    )
+
+
+def _between(low: float, high: float) -> str:
+    return f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else ""
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+# --- side by side, restarts, forecast ---------------------------------------------------------------------------------
+
+
+def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
+    unit, target, name = words.axis_unit(inv), inv.study.target_kind, f"side-by-side-{number}"
+    blocks: list[doc.Block] = [doc.Prose(" ".join(alternatives.sentences(inv, one)))]
+    blocks += _figures(drawn, name if name != first else "")
+    for title, verdicts in (("", one.by_level), ("With nothing cached", one.cold)):
+        to = f"#data-{name}" if one.round.footprint and not title else ""
+        rows = tuple(
+            (doc.Span(load, to=to), ratio, between, told)
+            for load, ratio, between, told in alternatives.level_rows(verdicts)
+        )
+        heads = (_capital(unit), doc.Column(f"{one.name} / {target}", "Ratio"), "95 % interval", "")
+        if rows:
+            blocks.append(doc.Group((doc.Table(heads, rows),), heading=title))
+    if one.witnesses:
+        at = doc.Column(f"At {words.load(one.witnesses[0].level, unit)}", "Metric")
+        shown = (
+            (doc.Span(what, title=metric), of_target, of_other)
+            for metric, what, of_target, of_other in alternatives.witness_rows(one)
+        )
+        blocks.append(doc.Table((at, target, one.name), tuple(shown)))
+    heading = f"{target} and {one.name} side by side"
+    return doc.Section(heading, name, tuple(blocks), "Side by side" if number == 1 else "")
+
+
+def _restarts(inv: Investigation) -> Iterator[doc.Block]:
+    if inv.warm_restarts:
+        heads = ("Cache", *(f"After {how}" for how in alternatives.ENDINGS))
+        yield doc.Table(heads, tuple((kind, *cells) for kind, cells in alternatives.warm_restart_rows(inv)))
+        counted = "Counted: objects of the lowest level that the cache did not fetch from its origin again."
+        yield doc.Prose(counted, "note")
+
+
+def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
+    if inv.forecast is None:
+        return
+    unit, work, found = words.axis_unit(inv), words.work_unit(inv), inv.forecast
+    yield doc.Prose(" ".join(forecasts.outcome(found, unit, work)))
+    yield from _figures(drawn, "forecast")
+    yield from forecast_tables(found, unit, work)
+    if found.notes:
+        yield doc.Items(found.notes)
+
+
+def forecast_tables(found: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
+    """What each load will give, beside what came of it; and where each resource saturates."""
+    if found.at:
+        value, came = doc.Column(f"Forecast, {work}/s", "Forecast"), doc.Column("", "Outcome")
+        heads = (_capital(unit), value, "90 % interval", "Measured", came)
+        yield doc.Table(heads, tuple(forecasts.score_rows(found)))
+    if found.saturation:
+        saturates = forecasts.saturation_rows(found, unit)
+        rows = tuple((doc.Span(name, "code"), used, demand, at) for name, used, demand, at in saturates)
+        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), rows)
+
+
+# --- causes -----------------------------------------------------------------------------------------------------------
+
+
+def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
+    evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
+    for finding, ruled_out in facts.findings_and_ruled_out(inv):
+        pictures = (doc.Group(evidence, "pair"),) if evidence else ()
+        evidence = ()
+        heading = (f"{names.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
+        yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
+
+
+def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
+    unit, round_ = words.axis_unit(inv), facts.round_of(inv, finding)
+    said = (words.sentence(finding_words.sentence(inv, finding)), finding.explanation, finding.advice)
+    yield doc.Prose(" ".join(text for text in said if text))
+    yield from pictures
+    rows: list[doc.Cells] = []
+    for piece in finding.evidence:
+        steps = _steps_at(round_)
+        window = finding_words.evidence_window(piece, unit) or ("all steps" if steps else "")
+        source = (doc.Span(piece.source, "below"),) if piece.source else ()
+        rows.append(
+            (
+                names.heading(finding_words.metric_words(piece.metric)),
+                doc.Span(show_metric(piece.metric, piece.value), "b", title=piece.metric),
+                finding_words.evidence_threshold(piece),
+                (doc.Span(window, to=steps), *source),
+            )
+        )
+    if rows:
+        yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
+    if finding.mechanism and not finding_words.tells_mechanism(finding):
+        yield doc.Prose(words.sentence(finding_words.mechanism_sentence(finding)))
+    id_ = doc.Span(finding.id, "code")
+    where = doc.Span("findings.json", to="findings.json")
+    yield doc.Prose(("In JSON: ", id_, f", round {round_.number} of ", where, "."), "note id")
+
+
+def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Block]:
+    for heading, judged in (("Ruled out", True), ("Not judged", False)):
+        rows = tuple(
+            (doc.Span(item.name, title=item.id), " ".join(item.because))
+            for item in names.ruled_out(inv, items, judged=judged)
+        )
+        if rows:
+            yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
+
+
+def _refuted(inv: Investigation) -> Iterator[doc.Block]:
+    rows = tuple(
+        (
+            doc.Span(names.cause(inv, finding.id), title=finding.id),
+            " ".join(words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1]),
+        )
+        for finding in facts.refuted_findings(inv)
+    )
+    if rows:
+        yield doc.Facts(rows, "facts wide-facts")
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def _changes(inv: Investigation) -> Iterator[doc.Block]:
+    for trial in (trial for round_ in inv.rounds for trial in round_.tried):
+        kept = doc.Span("kept" if trial.kept else "reverted", f"tag {'confirmed' if trial.kept else 'refuted'}")
+        yield doc.Group((*_trial(inv, trial),), "trial", (f"{names.heading(trial.remedy.title)} ", kept))
+
+
+def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
+    unit, work = words.axis_unit(inv), words.work_unit(inv)
+    ratios = ", ".join(map(rounding.plain, trial.told.block_ratios))
+    blocks = f" Ratio in each block: {ratios}." if ratios else ""
+    note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
+    yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
+    yield _chain(trial)
+    if trial.controls:
+        yield doc.Items(tuple(words.sentence(change_words.control_sentence(one)) for one in trial.controls))
+    if trial.levels:
+        rows: tuple[doc.Cells, ...] = tuple(
+            (
+                doc.Span(rounding.exact(row.load), to="steps.jsonl"),
+                *map(rounding.plain, (row.before, row.after, row.ratio)),
+            )
+            for row in trial.levels
+        )
+        heads = (_capital(unit), f"Before, {work}/s", f"After, {work}/s", "Ratio")
+        yield doc.Table(doc.numbers(*heads), rows, "figures")
+    if trial.operations:
+        times = tuple(
+            (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
+            for row in trial.operations
+        )
+        load, before, after = doc.numbers(_capital(unit), "Mean time before", "Mean time after")
+        yield doc.Table((load, "Kind of request", before, after), times, "figures")
+    if price := change_words.price_sentences(trial.remedy.price):
+        yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
+    if trial.told.method:
+        method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
+        of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
+        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, STEPS, "."), "note")
+    if trial.remedy.source:
+        yield doc.Prose(f"Source of the remedy: {words.strip(trial.remedy.source)}.", "note")
+
+
+def _chain(trial: Trial) -> doc.Table:
+    """The changes of a remedy, each with what came of it."""
+
+    def row(change: Change) -> doc.Row:
+        after = doc.Span(change_words.value(change.setting, change.after), "code")
+        effective: tuple[str | doc.Span, ...] = ()
+        if change.setting in trial.effective:
+            cut = change.needed and facts.was_cut(change, trial.effective)
+            value = change_words.value(change.setting, trial.effective[change.setting])
+            effective = (doc.Span(value, "code"), *((" ", doc.Span("clamped", "tag warn")) if cut else ()))
+        cells: doc.Cells = (
+            change.layer,
+            doc.Span(change.setting, "code"),
+            doc.Span(change_words.value(change.setting, change.before), "code"),
+            after if change.needed else "already enough",
+            *((effective,) if trial.effective else ()),
+            words.sentence(change.why),
+        )
+        return doc.Row(cells, "" if change.needed else "quiet")
+
+    heads = ("Layer", "Setting", "Before", "Asked for", *(("In effect",) if trial.effective else ()), "Why")
+    return doc.Table(heads, tuple(map(row, trial.remedy.changes)))
+
+
+def _clamped(inv: Investigation) -> Iterator[doc.Block]:
+    clamped = dict.fromkeys(words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
+    if clamped:
+        yield doc.Items(tuple(clamped))
+
+
+def _ladder(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
+    durability = change_words.durability_sentences(inv)
+    if len(inv.ladder) > 1:
+        yield from _figures(drawn, "ladder", look="ladder")
+        rows = (
+            (
+                names.remedy(inv, step.change),
+                f"{verdict_words.ratio(step)} times",
+                verdict_words.ratio_interval(step),
+                rounding.percent(step.share),
+                step.gives_up or "nothing",
+            )
+            for step in inv.ladder
+        )
+        heads = ("Change", "Gain", "95 % interval", doc.Column("Share of the whole", "Share"), "Trade-off")
+        yield doc.Table(heads, tuple(rows))
+    if durability:
+        yield doc.Group(tuple(doc.Prose(words.sentence(text), "card") for text in durability), "pair cards")
+
+
+def _beside(inv: Investigation) -> str:
+    return f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
+
+
+def _untried(inv: Investigation) -> Iterator[doc.Block]:
+    rows: list[tuple[doc.Words, doc.Words]] = []
+    for one in change_words.untried(inv):
+        changes = doc.code_list([change_words.change(change) for change in one.remedy.changes])
+        told = (f"not tried: {one.because}", *change_words.price_sentences(one.remedy.price))
+        dot = ". " if changes else ""
+        rows.append((names.heading(one.remedy.title), (*changes, dot, " ".join(map(words.sentence, told)))))
+    if rows:
+        yield doc.Facts(tuple(rows), "facts wide-facts")
+
+
+def _settings(inv: Investigation) -> Iterator[doc.Block]:
+    net, given_up = facts.net_changes(inv), facts.gives_up(inv)
+    if not net:
+        return
+    copied = [one for one in inv.variants if one.to_copy]
+    for one in copied:
+        if len(copied) > 1:
+            yield doc.Prose(verdict_words.variant_head(one))
+        yield doc.Settings(one.to_copy)
+    yield doc.Group((doc.Diff(net),), summary="Before and after")
+    if given_up:
+        yield doc.Prose((doc.Span("Given up with these settings:", "b"), f" {'; '.join(given_up)}."), "price")
+
+
+# --- use, time, limits ------------------------------------------------------------------------------------------------
+
+
+def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
+    if told := stages.sentences(inv):
+        yield doc.Group(tuple(map(doc.Prose, told)), only="text")
+    if helping := stages.helping(inv):
+        yield doc.Group((doc.Prose(helping),), only="page")
+    yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
+    level = resource_table.level(inv)
+    to = _steps_at(inv.rounds[0], level) if level is not None else ""
+
+    def cell(one: resource_table.Cell) -> doc.Words:
+        if not one.metric:
+            return doc.Span(one.text, "note")
+        return doc.Span(one.text, "high" if one.high else "", to), doc.Span(one.what, "below")
+
+    if lines := resource_table.table(inv):
+        heads = ("Resource", *resource_table.COLUMNS)
+        table = doc.Table(heads, tuple((line.name, *map(cell, line.cells)) for line in lines), "stack resources")
+        note = doc.Prose(resource_table.heading(inv), "note")
+        yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
+    if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
+        yield doc.Group(pair, "pair")
+
+
+def _limits(inv: Investigation) -> Iterator[doc.Block]:
+    limits = facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else ()
+    if limits:
+        heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
+        yield doc.Table(heads, tuple(_limit(inv, limit) for limit in limits))
+
+
+def _limit(inv: Investigation, limit: Limit) -> doc.Row:
+    unit, chain = words.axis_unit(inv), names.chain(inv, limit)
+    about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
+    ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
+    if limit.configured is not None and limit.configured != limit.effective:
+        configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
+        ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
+    full = facts.fullness(limit)
+    share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
+    use = doc.Span(words.limit_number(limit.use, limit), to=_steps_at(inv.rounds[-1]))
+    when: doc.Words = doc.Span("does not grow with load", "note")
+    if limit.exhausted_at:
+        within = (doc.Span("within the tested levels", "below"),) if facts.within_levels(inv, limit) else ()
+        when = (words.load_interval(limit.exhausted_at, unit), *within)
+    cells: doc.Cells = (
+        (doc.Span(names.limit(limit), "b", title=limit.id), doc.Span("".join(about), "below")),
+        tuple(ceiling),
+        (use, doc.Span(share, "note")) if share else use,
+        words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
+        "errors" if limit.loud else "silently slow",
+        when,
+    )
+    return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
+
+
+# --- every step -------------------------------------------------------------------------------------------------------
+
+
+def _steps(inv: Investigation) -> Iterator[doc.Block]:
+    """Every step of each round: its number, level, block, throughput, p95 and p99.9 latency, errors, and every metric
+    that is not zero throughout."""
+    shown = [(one, str(one.number), _state_title(inv, one)) for one in inv.rounds]
+    shown += [
+        (one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
+        for number, one in enumerate(inv.alternatives, start=1)
+    ]
+    tables = [(_steps_table(inv, round_, anchor), title) for round_, anchor, title in shown if round_.footprint]
+    for table, title in tables:
+        yield doc.Group((table,), summary=f"{title}, {len(table.rows)} steps")
+    if tables:
+        raw = (STEPS, ", ", doc.Span("metrics.parquet", to="metrics.parquet"), ".")
+        yield doc.Prose(
+            ("Metrics that are zero in every step are omitted here; the run folder has them all: ", *raw), "note"
+        )
+
+
+def _state_title(inv: Investigation, one: Round) -> str:
+    """ "Before (state A)": what the steps of a round are of, and the letter that they have in the files."""
+    return f"{_capital(facts.label_of(inv, one) or f'round {one.number}')} (state {one.treatment})"
+
+
+def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
+    metrics = facts.footprint_metrics(round_.footprint)
+    rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
+    own = [name for name in STEP_COLUMNS if name != P999 or any(P999 in row for row in rows)]
+    units = {"work": words.work_unit(inv), "unit": words.axis_unit(inv)}
+    heads = [doc.Column(STEP_COLUMNS[name].format(**units), side=">") for name in own]
+    heads += [doc.Column(name, side=">", title=metric_of(name).what if is_known(name) else "") for name in metrics]
+    anchored: set[float] = set()
+    lines = []
+    for row in rows:
+        level = row.get("level", 0.0)
+        cells = [_step_cell(name, row) for name in own]
+        cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
+        lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
+        anchored.add(level)
+    return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
+
+
+def _step_cell(name: str, row: Mapping[str, float]) -> str:
+    """A step's own number; empty where the row does not have it."""
+    if not math.isfinite(row.get(name, math.nan)):
+        return ""
+    return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])
