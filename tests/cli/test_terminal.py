@@ -150,15 +150,15 @@ def test_an_encoding_that_lacks_a_character_shows_it_escaped(loadframe_in: Comma
     assert loadframe_in("case", "show", "oltp-ladder", encoding="ascii").code == 0
 
 
-def test_a_reader_that_leaves_is_no_traceback(points: Path) -> None:
+@pytest.mark.parametrize("verb", [["curve", "POINTS"], ["curve", "POINTS", "--json"], ["man"], ["--help"]])
+def test_a_reader_that_leaves_ends_a_command_silently(points: Path, verb: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     program = str(Path(sys.executable).with_name("loadframe"))
-    done = subprocess.run(
-        [program, "curve", str(points)], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
-    )
+    words = [str(points) if word == "POINTS" else word for word in verb]
+    done = subprocess.run([program, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
-    assert (done.returncode, "Broken pipe" in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # --- what nobody foresaw ----------------------------------------------------------------------------------------------

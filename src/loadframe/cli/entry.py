@@ -105,6 +105,8 @@ def _run() -> int:
         take_own_environment()
         keep_signals()
         return run(sys.argv[1:])
+    except BrokenPipeError:  # of what typer writes itself: the reader has left
+        return 0
     except Exception as error:
         if any(signal.getsignal(number) == ignore for number in STOPPING):  # pydantic's builder makes Ctrl-C its error
             raise KeyboardInterrupt from error

@@ -2,8 +2,8 @@
 
 Much of it was written by others: a study's question, a server's words, the name of a file. A terminal does not obey it:
 control characters are shown escaped, and nothing is markup. A stream that takes nothing more (a closed one, a full
-disk, a reader that has left) never costs a measurement: lines on stderr are lost, an answer on stdout is an OutputError
-once everything has ended and was put back.
+disk) never costs a measurement: lines on stderr are lost, an answer on stdout is an OutputError once everything has
+ended and was put back. A reader of stdout that has left is an OutputError only where something was measured.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def deliver(data: bytes) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
+    except BrokenPipeError:
+        _swallow()
     except (OSError, ValueError) as error:
         raise _refused(error, None) from error
 
@@ -101,7 +103,15 @@ def _write(text: str, run: object) -> None:
             raise ValueError("closed")
         print(text, flush=True)
     except (OSError, ValueError) as error:
-        raise _refused(error, run) from error
+        if run is not None or not isinstance(error, BrokenPipeError):
+            raise _refused(error, run) from error
+        _swallow()
+
+
+def _swallow() -> None:
+    """The reader has what it wanted, as `head` does, and has left: what else is answered goes nowhere."""
+    os.dup2(opened := os.open(os.devnull, os.O_WRONLY), STDOUT)
+    os.close(opened)
 
 
 def _refused(error: OSError | ValueError, run: object) -> OutputError:
@@ -167,6 +177,8 @@ def finished(code: int) -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
+    except BrokenPipeError:
+        _swallow()
     except (OSError, ValueError) as error:
         if code == 0:
             say(f"Cannot write the answer to standard output: {error}")
