@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import loadframe as loadframe_api
 from forked import Result
-from loadframe.cli import init
 from loadframe.host import listening
 from readable import readable
 from waiting import await_that
@@ -233,25 +231,6 @@ def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path)
     assert (tmp_path / "serving.toml").read_text() == "mine"
 
 
-def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study, parsed = tmp_path / "shop.toml", []
-
-    def swapped_after(said: str) -> None:
-        if said.startswith("Wrote"):
-            (tmp_path / "theirs").write_text(study.read_text().replace(str(SERVING), "theirs"))
-            (tmp_path / "theirs").rename(study)
-
-    monkeypatch.setattr(init, "say", swapped_after)
-    monkeypatch.setattr(init, "measured", lambda _, measure: measure(None))
-    monkeypatch.setattr(loadframe_api, "measure", lambda declared, *_, **__: parsed.append(declared))
-    init.init(start=starts("--port", "8000"), port=None, pid=None, path="/", name="", file=study,
-              check=True, runs=tmp_path, as_json=False)  # fmt: skip
-    assert "theirs" in study.read_text()
-    assert str(SERVING) in parsed[0].target.command
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -276,9 +255,8 @@ def test_a_service_that_cannot_be_found_is_told_with_what_to_do(
 
 
 @pytest.mark.server
-def test_a_service_that_does_not_start_leaves_its_study_to_be_mended(loadframe: Command, tmp_path: Path) -> None:
+def test_a_service_that_does_not_start_leaves_no_study(loadframe: Command, tmp_path: Path) -> None:
     done = loadframe("init", "--command", starts("--port", "8000", "--habit", "exits"), "--json")
     assert done.code == 1
     assert done.json["schema"] == "loadframe.error/1"
-    assert done.json["study"] == "serving.toml"
-    assert (tmp_path / "serving.toml").exists()
+    assert not list(tmp_path.glob("*.toml"))

@@ -14,7 +14,6 @@ import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, command, measured
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
-from loadframe.formats.named_files import write_whole
 from loadframe.study import parse
 from loadframe.system.files import Folder, Whose
 
@@ -55,15 +54,14 @@ def init(
         start, port = _ask()
     if start is None and sys.stdin.isatty():
         port, pid = _decide(port, pid)
-    with command(as_json, measures=check) as reached:
+    with command(as_json, measures=check):
         beginning = loadframe.begin(command=start, port=port, pid=pid, path=path, name=name)
         os.environ.update(beginning.secrets)  # for the check; the study names them, and does not have them
-        written = _write(file or Path(f"{beginning.name}.toml"), beginning.toml)
-        reached["study"] = str(written)
+        written = file or Path(f"{beginning.name}.toml")
+        if os.path.lexists(written):
+            raise _taken(written)
         for sentence in beginning.found:
             say(sentence)
-        say(f"Wrote {written}.")
-        # Not from the file: where others may write in its folder, it may be one of theirs by now.
         study = parse(beginning.toml, SHORT if check else (), name=str(written))
         found = None
         try:
@@ -71,7 +69,8 @@ def init(
                 found = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
-            _write_again(written, beginning.toml)
+        _write(written, beginning.toml)  # once all went well: a failure leaves no file
+        say(f"Wrote {written}.")
         point = found.curve.points[0] if found is not None else None
         if as_json:
             emit(
@@ -126,17 +125,11 @@ def _listed(services: Sequence[str]) -> list[str]:
     return ["On this machine these listen:", *lines] if lines else []
 
 
-def _write_again(path: Path, text: str) -> None:
-    """The same file with another text, and its mode. StudyError where it cannot be written."""
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise StudyError(
-            f"{path} cannot be written: {error.strerror or error}", remedy="Name another file with --output."
-        ) from error
+def _taken(path: Path) -> StudyError:
+    return StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.")
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     """A new file that only its owner may read: it has words of a command. StudyError where there is one already, or it
     cannot be written."""
     try:
@@ -144,9 +137,8 @@ def _write(path: Path, text: str) -> Path:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.") from None
+        raise _taken(path) from None
     except OSError as error:
         raise StudyError(
             f"{path} cannot be written: {error.strerror}", remedy="Name another file with --output."
         ) from error
-    return path
