@@ -55,3 +55,10 @@ def test_what_has_no_keys_has_no_numbers(format_: str, text: str) -> None:
 def test_one_key_is_set_and_every_other_byte_stays(format_: str, key: str, before: str, after: str) -> None:
     assert edited(before, format_, key, 9) == after
     assert found(after, format_, key) == "9"
+
+
+def test_a_key_that_cannot_be_written_is_refused() -> None:
+    text = '[[pool.hosts]]\n[pool]\nname = "x"\n'
+    with pytest.raises(ValueError, match="stands in several places"):
+        edited(text, "toml", "pool.size.x", "word")
+    assert found(edited(text, "toml", "pool.name", "y"), "toml", "pool.name") == "y"

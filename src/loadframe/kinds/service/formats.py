@@ -125,9 +125,12 @@ def _edit_toml(text: str, key: str, value: SettingValue) -> str:
     tomlkit, tables = importlib.import_module(PACKAGES["toml"]), _toml(text)
     try:
         _put(tables, key, value)
-        return str(tomlkit.dumps(tables))
+        written = str(tomlkit.dumps(tables))
     except tomlkit.exceptions.TOMLKitError as error:
         raise ValueError(str(error)) from error
+    if _pick(_toml(written).unwrap(), key) != value:  # of a table whose parts stand apart it writes one alone
+        raise ValueError(f"{key} cannot be added: its table stands in several places of the file")
+    return written
 
 
 def _yaml(text: str) -> tuple[Any, Any]:
