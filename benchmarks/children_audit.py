@@ -17,7 +17,7 @@ from loadframe.host.own_user import FREE
 from loadframe.host.processes import MARK
 from path_audit import Paths
 
-OURS = re.compile(r"loadframe|python3[.\d]* (-m loadframe\..*|-c .*|launch\.py|loadframe)")
+OURS = re.compile(r"loadframe|python[.\d]* (-m loadframe\..*|-c .*|launch\.py|loadframe)")
 AS_ROOT = {
     "python": "a process of Loadframe's own: recorder, launcher, watch",
     "loadframe": "the command",
