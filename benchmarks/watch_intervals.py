@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.watched import limits_at
+from loadframe.analysis.saturation_of_rows import of_rows
 from loadframe.model import LoadInterval
 
 FULL = 250.0
@@ -45,7 +45,7 @@ def watch(shape: str, hours: float, days: float, every_s: float, seed: int) -> L
     for at in range(1, count):
         lasting[at] = stays * lasting[at - 1] + math.sqrt(1 - stays**2) * lasting[at]
     use = SHAPES[shape](load, lasting, draw.normal(size=count))
-    return limits_at([float(one) for one in load], {"limit": [float(one) for one in use]}).get("limit")
+    return of_rows(load, use).at
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import pytest
 from loadframe.errors import TargetError
 from loadframe.experiments import limits_now
 from loadframe.experiments.limits_now import Moment, Subject, Watch, ledger_of, limits, observe, urgency
-from loadframe.model import LedgerNow, Limit, LoadInterval
+from loadframe.model import LedgerNow, Limit, Saturation
 from loadframe.progress import Silent
 from loadframe.recording.snapshot import Place, Snapshot
 from loadframe.study import load
@@ -198,11 +198,11 @@ def test_what_runs_out_first_is_first_and_has_its_date() -> None:
 
 def test_what_is_full_and_costs_nothing_comes_after_what_runs_out() -> None:
     shown = Limit("x", "server", 64, None, 64, 64, 0, loud=False, source="", exhausted_at=None)
-    at_once = LoadInterval(0, 0, 0)
+    at_once = Saturation(0, 0, 0)
     warm = replace(shown, id="warm", status="reached", harm=0.0, exhausted_at=at_once)
     thrashing = replace(shown, id="thrashing", status="reached", harm=7.0, exhausted_at=at_once)
     unread = replace(shown, id="unread", status="reached", use=63.0)
-    runs_out = replace(shown, id="runs out", use=20.0, status="free", exhausted_at=LoadInterval(60, 50, 70))
+    runs_out = replace(shown, id="runs out", use=20.0, status="free", exhausted_at=Saturation(60, 50, 70))
     near = replace(shown, id="near", use=60.0, status="near")
     free = replace(shown, id="free", use=1.0, status="free")
     ranked = sorted((free, warm, near, runs_out, unread, thrashing), key=urgency)

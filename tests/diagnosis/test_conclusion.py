@@ -20,17 +20,19 @@ from loadframe.model import (
     Price,
     Remedy,
     Round,
+    Saturation,
     Stop,
     TargetState,
     Trial,
 )
 
 LOSS = "it may be lost"
+HIGHEST = 4.0
 
 
 def curve(*, knee: float | None = None, growth: float = 0.0) -> Curve:
     """growth: 0 for a flat one, 1 for one that grows with the load."""
-    points = tuple(CurvePoint(load, 100.0 * load**growth, 95.0, 105.0, 1.0) for load in (1.0, 2.0, 4.0))
+    points = tuple(CurvePoint(load, 100.0 * load**growth, 95.0, 105.0, 1.0) for load in (1.0, 2.0, HIGHEST))
     at = None if knee is None else LoadInterval(knee, knee, knee)
     peak = Peak(points[-1].load, points[-1].throughput)
     return Curve("jobs", "A", points, "linear" if growth else "plateau", peak, at, None, None, None)
@@ -59,7 +61,8 @@ def one_round(
 
 
 def limit(name: str, load: float) -> Limit:
-    return Limit(name, "server", 100, None, 100, 50, 50, False, "", LoadInterval(load, load, load))
+    at = Saturation(load, load, load, "measured" if load <= HIGHEST else "extrapolated", "line")
+    return Limit(name, "server", 100, None, 100, 50, 50, False, "", at)
 
 
 def test_the_gain_is_the_product_of_what_was_kept() -> None:

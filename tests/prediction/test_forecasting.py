@@ -13,7 +13,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from loadframe.experiments.forecasting import predict
-from loadframe.model import Estimate, Limit, LoadInterval, Observation, Observations
+from loadframe.model import Estimate, Limit, Observation, Observations, Saturation
 from loadframe.prediction import system as systems
 from loadframe.prediction.forecasting import forecast, held_back
 
@@ -238,7 +238,7 @@ def test_a_resource_that_does_not_follow_is_left_out(measure: Measure) -> None:
 
 def test_limits_that_run_out_come_first_to_last(measure: Measure) -> None:
     def limit(name: str, load: float | None) -> Limit:
-        reached = None if load is None else LoadInterval(load, load, load)
+        reached = None if load is None else Saturation(load, load, load)
         return Limit(name, "process", 100, None, 100, 10, 90, True, "", reached)
 
     found = forecast(measure([1, 2, 4]), limits=[limit("b", 50), limit("c", None), limit("a", 20)])
@@ -364,7 +364,7 @@ def test_the_most_is_never_below_what_was_seen() -> None:
 
 
 def limit(name: str, load: float, *, loud: bool = True) -> Limit:
-    return Limit(name, "process", 100, None, 100, 10, 90, loud, "", LoadInterval(load, load * 0.9, load * 1.1))
+    return Limit(name, "process", 100, None, 100, 10, 90, loud, "", Saturation(load, load * 0.9, load * 1.1))
 
 
 def test_a_limit_that_runs_out_first_is_the_capacity(measure: Measure, true_throughput: Callable[..., float]) -> None:

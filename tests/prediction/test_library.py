@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import forecast_library
-from loadframe.model import Limit, LoadInterval
+from loadframe.model import Limit, Saturation
 from loadframe.prediction import library
 
 
@@ -48,7 +48,7 @@ def test_intervals_of_the_library_have_two_ends() -> None:
 
 
 def limit(unit: str, *, loud: bool, harm: str) -> Limit:
-    return Limit("x", "x", 1, None, 1, 1, 0, loud, "", LoadInterval(1, 1, 1), unit=unit, thrash_metric=harm)
+    return Limit("x", "x", 1, None, 1, 1, 0, loud, "", Saturation(1, 1, 1), unit=unit, thrash_metric=harm)
 
 
 @pytest.mark.parametrize(

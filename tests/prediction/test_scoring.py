@@ -15,7 +15,7 @@ from loadframe.model import (
     Observations,
     Peak,
     Reached,
-    Saturation,
+    ResourceForecast,
     Scored,
     Shape,
 )
@@ -54,7 +54,7 @@ def curve(observations: Observations, shape: Shape) -> Curve:
 
 def foretold(load: Estimate) -> Forecast:
     resources = tuple(
-        Saturation(name, 0.01, 0.01, 0.01, 1.0, 0.2, Estimate(1, 1, 1), load) for name in ("loader", "disk")
+        ResourceForecast(name, 0.01, 0.01, 0.01, 1.0, 0.2, Estimate(1, 1, 1), load) for name in ("loader", "disk")
     )
     capacity = ForecastCapacity(Estimate(390, 350, 420), load, "disk")
     return Forecast("x", "load", "closed", (1, 2), capacity=capacity, saturation=resources)

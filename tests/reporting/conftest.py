@@ -46,6 +46,7 @@ from loadframe.model import (
     Reached,
     Remedy,
     Requirement,
+    ResourceForecast,
     Round,
     RuledOut,
     RunQuality,
@@ -141,7 +142,7 @@ def farm_curve(treatment: str, after: bool) -> Curve:
     )
 
 
-def farm_limits(cache: float, exhausted: LoadInterval | None, open_files: float) -> tuple[Limit, ...]:
+def farm_limits(cache: float, exhausted: Saturation | None, open_files: float) -> tuple[Limit, ...]:
     return (
         Limit(
             "mariadb.table_open_cache",
@@ -169,7 +170,7 @@ def farm_limits(cache: float, exhausted: LoadInterval | None, open_files: float)
             open_files - 190,
             True,
             "/proc/PID/limits",
-            LoadInterval(415.0, 390.0, 450.0),
+            Saturation(415.0, 390.0, 450.0, "extrapolated", "line"),
             "files",
             (),
             "target.open_files",
@@ -283,7 +284,7 @@ def render_farm() -> Investigation:
         TargetState({"table_open_cache": 64}, {"RLIMIT_NOFILE": 1024}),
         {"table_open_cache": 64, "open_files_limit": 1024},
         farm_curve("as found", after=False),
-        farm_limits(64, LoadInterval(12.8, 12.4, 13.1), 1024),
+        farm_limits(64, Saturation(12.8, 12.4, 13.1, "measured", "line"), 1024),
         (finding, refuted),
         (farm_trial(),),
         (),
@@ -296,7 +297,7 @@ def render_farm() -> Investigation:
         TargetState({"table_open_cache": 2000}, {"RLIMIT_NOFILE": 1024}),
         {"table_open_cache": 431},
         farm_curve("table_open_cache = 2000", after=True),
-        farm_limits(431, LoadInterval(86.0, 84.0, 89.0), 1024),
+        farm_limits(431, Saturation(86.0, 84.0, 89.0, "measured", "line"), 1024),
         (),
         (),
         (
@@ -590,7 +591,7 @@ def foretold() -> Investigation:
     points = tuple(
         ForecastPoint(load, Estimate(value, value - 100, value + 100), None) for load, value in ((15, 2000), (20, 2100))
     )
-    saturation = Saturation("loader.cpu", 0.005, 0.004, 0.006, 1.0, 0.22, Estimate(1, 1, 1), Estimate(14, 12, 17))
+    saturation = ResourceForecast("loader.cpu", 0.005, 0.004, 0.006, 1.0, 0.22, Estimate(1, 1, 1), Estimate(14, 12, 17))
     forecast = Forecast(
         "runs/farm",
         "active_jobs",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Estimate, Forecast, ForecastCapacity, Observation, Observations, Saturation
+from loadframe.model import Estimate, Forecast, ForecastCapacity, Observation, Observations, ResourceForecast
 from loadframe.prediction.forecasting import forecast
 from loadframe.prediction.library import Bounds
 from loadframe.prediction.saturating import estimated
@@ -63,7 +63,7 @@ def test_nothing_saturates_below_a_load_that_was_seen_with_room_left(use: float)
 def test_what_was_seen_is_not_rounded_away() -> None:
     """What is allowed, "200 requests/s (200 to 600)", is below the 204 that were served."""
     capacity = ForecastCapacity(Estimate(204.0, 204.0, 612.0), Estimate(310.0, 204.0, 950.0), "cpu")
-    cpu = Saturation("cpu", 0.003, 0.003, 0.003, 1.0, 0.6, None, Estimate(310.0, 204.0, 950.0))
+    cpu = ResourceForecast("cpu", 0.003, 0.003, 0.003, 1.0, 0.6, None, Estimate(310.0, 204.0, 950.0))
     found = Forecast("x", "rate", "rate", (51.0, 204.0), capacity=capacity, saturation=(cpu,), at_least=204.0)
     said = told(found)
     assert "at 310 requests/s (204 to 950); that allows 204 requests/s (204 to 610)" in said

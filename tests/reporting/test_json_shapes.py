@@ -69,7 +69,8 @@ def test_each_shape_stands_alone(farm: Investigation) -> None:
     assert round_trip(curve_json(first.curve))["schema"] == "loadframe.curve/1"
     shape = round_trip(investigation_json(farm))["rounds"][0]
     assert shape["tried"][0]["verdict"].keys() >= VERDICT
-    assert shape["limits"][0]["exhausted_at"] == {"load": 12.8, "low": 12.4, "high": 13.1}
+    full = {"load": 12.8, "low": 12.4, "high": 13.1, "how": "measured", "method": "line"}
+    assert shape["limits"][0]["exhausted_at"] == full
 
 
 def test_what_is_not_a_number_is_null(farm: Investigation) -> None:

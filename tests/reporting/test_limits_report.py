@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from loadframe.model import LedgerNow, Limit, LimitStatus, LoadInterval, UnreadLimit
+from loadframe.model import LedgerNow, Limit, LimitStatus, Saturation, UnreadLimit
 from loadframe.reporting.json_shapes import ledger_json
 from loadframe.reporting.limits_report import chains, render_limits
 
@@ -19,7 +19,7 @@ def limit(
     status: LimitStatus,
     *,
     chain: tuple[str, ...] = (),
-    exhausted_at: LoadInterval | None = None,
+    exhausted_at: Saturation | None = None,
     configured: float | None = None,
     harm: float | None = None,
     loud: bool = False,
@@ -46,7 +46,8 @@ def limit(
 
 
 CACHE = limit("cache", 64, 64, "reached", chain=("files", "kernel"), configured=12000, harm=120.5)
-FILES = limit("files", 245, 1024, "free", chain=("kernel",), loud=True, exhausted_at=LoadInterval(80, 75, 86))
+AHEAD = Saturation(80, 75, 86, "extrapolated", "line")
+FILES = limit("files", 245, 1024, "free", chain=("kernel",), loud=True, exhausted_at=AHEAD)
 KERNEL = limit("kernel", 245, 1048576, "free")
 GROUP = limit("group", 1, math.inf, "unlimited")
 PORTS = limit("ports", 1, 28232, "free")
@@ -124,7 +125,8 @@ def test_programs_read_strict_json(now: LedgerNow) -> None:
         "exhausted_at",
     }
     assert all(one.keys() >= promised for one in shape["limits"])
-    assert by_id["files"]["exhausted_at"] == {"load": 80, "low": 75, "high": 86}
+    ahead = {"load": 80, "low": 75, "high": 86, "how": "extrapolated", "method": "line"}
+    assert by_id["files"]["exhausted_at"] == ahead
     assert shape["axis"] == "seconds from now"
     assert by_id["group"]["ceiling"] is None
     assert [one["id"] for one in shape["unread"]] == ["swap", "link"]

@@ -27,6 +27,7 @@ from loadframe.model import (
     Peak,
     Price,
     Remedy,
+    Saturation,
     Scalability,
     Stop,
     UntriedRemedy,
@@ -266,7 +267,7 @@ def test_nothing_to_gain_is_said_plainly(examples: dict[str, Investigation]) -> 
     other = NextLimit("disk.space", None, "the disk", "its use grows with active_jobs")
     assert next_step(replace(inv, next_limit=other)).action == "The disk. To get more, make room on that file system."
     first, highest = inv.rounds[0], inv.rounds[0].curve.points[-1].load
-    full = replace(first.limits[0], id="disk.space", exhausted_at=LoadInterval(2 * highest, 1.8 * highest, 3 * highest))
+    full = replace(first.limits[0], id="disk.space", exhausted_at=Saturation(2 * highest, 1.8 * highest, 3 * highest))
     far = replace(inv, next_limit=replace(other, load=2 * highest), rounds=(replace(first, limits=(full,)),))
     assert next_step(far).action == (
         "The disk, at about 600 active jobs (extrapolated). To get more, make room on that file system."

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.analysis.leaks import Leak
+from loadframe.analysis.saturation import Leak
 from loadframe.experiments.watch_unjudged import in_words, unjudged
+from loadframe.model import Saturation
 from watch_farm import BEGUN_S, MIB, Farm, watching
 
 
@@ -69,7 +70,8 @@ def test_what_cannot_be_judged_yet_is_said_with_the_moment_from_which_it_can(tmp
 
 
 def test_a_leak_that_is_seen_and_may_be_a_log_is_said_to_wait() -> None:
-    grows = Leak(1e-7, 0.5e-7, 1.5e-7, 2 * 86400.0, 86400.0, 4 * 86400.0, 20 * 3600.0, True)
+    ends = Saturation(2 * 86400.0, 86400.0, 4 * 86400.0, "extrapolated", "line")
+    grows = Leak(1e-7, 0.5e-7, 1.5e-7, ends, 0.9, 20 * 3600.0, load_known=True)
     times_s = [60.0 * at for at in range(1200)]
     one = unjudged("system.filesystem.space", times_s, 0.9, 1.0, 60.0, (grows, 30 * 3600.0))
     assert one is not None and one["from_s"] == 30 * 3600.0

@@ -1,1 +1,1 @@
-"""Curve, knee, cliff, scalability law, comparison, warm-up, search, exhaustion: arrays in, results out."""
+"""Curve, knee, cliff, scalability law, comparison, warm-up, search, saturation: arrays in, results out."""

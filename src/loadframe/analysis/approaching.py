@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.analysis import kept, student
+from loadframe.analysis.saturation import line
 from loadframe.progress import counted
 
 DAY_S = 86400.0
@@ -125,20 +126,18 @@ class Days:
         count = len(maxima)
         if count < FEWEST_DAYS:
             return None
-        middle, mean = (count - 1) / 2, sum(maxima) / count
-        sxx = sum((at - middle) ** 2 for at in range(count))
-        slope = sum((at - middle) * (one - mean) for at, one in enumerate(maxima)) / sxx
-        left = sum((one - mean - slope * (at - middle)) ** 2 for at, one in enumerate(maxima))
-        error = math.sqrt(left / (count - 2) / sxx)
+        fitted = line([float(at) for at in range(count)], maxima)
+        if fitted is None:
+            return None
+        slope, error, reach = fitted.slope, fitted.error, fitted.half
         if slope <= 0 or slope < float(student.quantile(1 - LEVEL, count - 2)) * error:
             return None
-        if _left_by_a_step(maxima) < left:
+        if _left_by_a_step(maxima) < sum(left * left for left in fitted.left):
             return None
         in_s = (limit - now) / slope * DAY_S
         firm = count > WEEK and slope >= float(student.quantile(1 - FIRM, count - 2)) * error
         if in_s > (max(HORIZON_S, FAR * count * DAY_S) if firm else HORIZON_S):
             return None
-        reach = float(student.quantile(0.975, count - 2)) * error
         latest = max(0.0, (high - now) / (slope - reach) * DAY_S) if slope > reach else math.inf
         words = f"its daily maximum has risen by {slope:.3g} a day for {count} days, to {now:.3g}"
         return Approach(in_s, max(0.0, (low - now) / (slope + reach) * DAY_S), latest, words)

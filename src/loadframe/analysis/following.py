@@ -1,8 +1,8 @@
 """Whether a reader of a change log follows: its lag does not grow, whatever its size.
 
 The lag (changes made and not applied yet) is regressed on time within a step. Neighbouring readings are alike, so they
-are averaged until they are not (`trend.batches`). A reader that falls behind applies as fast as it can: the offered
-rate less the slope is the highest rate that it follows.
+are averaged until they are not (`series.independent`). A reader that falls behind applies as fast as it can: the
+offered rate less the slope is the highest rate that it follows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis import student
-from loadframe.analysis.trend import FEWEST, batches
+from loadframe.analysis import series, student
+from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
 from loadframe.model import LoadInterval
 
 Verdict = Literal["followed", "behind", "not proven"]
@@ -63,21 +63,14 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
 
     ValueError where times and lags differ in number, and for a rate that is not above zero.
     """
-    times, values = np.asarray(times_s, dtype=np.float64), np.asarray(lags, dtype=np.float64)
-    if times.shape != values.shape or times.ndim != 1 or not offered > 0:
-        raise ValueError(f"{times.shape} times, {values.shape} lags at {offered} changes/s; one lag per time is needed")
-    if len(times) >= FEWEST:
-        times, values = batches(times, values)
-    if len(times) < FEWEST:
+    if len(times_s) != len(lags) or not offered > 0:
+        raise ValueError(f"{len(times_s)} times, {len(lags)} lags at {offered} changes/s; one lag per time is needed")
+    rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
+    fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
+    if fitted is None:
         return Following(offered, 0.0, -math.inf, math.inf, "not proven")
-    away = times - times.mean()
-    spread = float((away**2).sum())
-    slope = float((away * values).sum()) / spread
-    residuals = values - values.mean() - slope * away
-    freedom = len(values) - 2
-    error = math.sqrt(float((residuals**2).sum()) / freedom / spread)
-    half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, freedom)) * error
-    return Following(offered, slope, slope - half, slope + half, _verdict(slope - half, slope + half, offered))
+    low, high = fitted.slope - fitted.half, fitted.slope + fitted.half
+    return Following(offered, fitted.slope, low, high, _verdict(low, high, offered))
 
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
@@ -88,7 +81,7 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
-    if len(missing) < FEWEST:
+    if len(missing) < FEWEST_BATCHES:
         return Following(offered, 0.0, -math.inf, math.inf, "not proven")
     slope = float(missing.mean())
     error = float(missing.std(ddof=1)) / math.sqrt(len(missing))

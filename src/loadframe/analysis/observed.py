@@ -22,9 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from loadframe.analysis import (
-    by_itself,
     by_the_hour,
-    observed_curves,
     observed_demand,
     observed_levels,
     observed_regimes,
@@ -35,10 +33,11 @@ from loadframe.analysis import scalability as law
 from loadframe.analysis.apart import apart
 from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
-from loadframe.analysis.observed_curves import Ahead
 from loadframe.analysis.observed_levels import Level
 from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Rows, named, use_of
-from loadframe.analysis.watched import bend
+from loadframe.analysis.response_bend import bend
+from loadframe.analysis.saturation import grows
+from loadframe.analysis.saturation_of_rows import FULL, OfRows, of_rows
 from loadframe.model import (
     Apart,
     Basis,
@@ -61,9 +60,6 @@ NEAR = 0.7
 
 AFTER_CHANGE = 0.15
 """At least this share of the rows, after the last change, is learnt from alone."""
-
-SEEN_FULL = 0.97
-"""A use from here on is one without anything left."""
 
 LONG_MEMORY = 1.0
 """Blocks of fewer than this many autocorrelation times are too short to be independent."""
@@ -170,7 +166,7 @@ def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) ->
     """Not of a use that has changed at one moment: a step looks like growth."""
     changed = {one.what for one in changes}
     names = [name for name in observed.use if named(use_of(name)) not in changed]
-    each = (by_itself.grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
+    each = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
     return tuple(one for one in each if one is not None)
 
 
@@ -220,7 +216,7 @@ def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
 
 
 def _longer(rows: Rows) -> LoadInterval | None:
-    """The load from which on the response time is watched.BENT times that at low loads: a smooth curve has no bend, but
+    """The load from which on the response time is `BENT` times that at low loads: a smooth curve has no bend, but
     such a load."""
     response = rows.columns.get("response")
     if response is None:
@@ -246,15 +242,15 @@ def _demand(
     )
     seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
     highest, at = max(seen, default=(float("nan"), levels[-1].load))
-    near = next((load_ for use_, load_ in seen if use_ >= observed_demand.FULL), None)
-    ahead = _beyond(observed_demand.full_at(load, use, weight, reached=near), rows, column, seen, near)
+    near = next((load_ for use_, load_ in seen if use_ >= FULL), None)
+    ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
     if driver == "hour":
-        ahead = Ahead(None)
+        ahead = OfRows(None)
     found = ObservedDemand(
         resource,
         highest,
         at,
-        full_at=_full(ahead.full_at, seen),
+        full_at=ahead.at,
         servers=observed.servers.get(resource, 1.0),
         flattens=ahead.flattens,
         cheaper=ahead.cheaper,
@@ -283,37 +279,6 @@ def _demand(
         growing_low=None if grows is None else grows.low,
         growing_high=None if grows is None else grows.high,
     )
-
-
-def _beyond(
-    straight: LoadInterval | None, rows: Rows, column: str, seen: list[tuple[float, float]], near: float | None
-) -> Ahead:
-    """Where it would be full; by its curve where that is proven, unless it was seen full: that needs no line."""
-    if any(use >= SEEN_FULL for use, _ in seen):
-        return Ahead(straight)
-    below = rows.at(np.flatnonzero(rows.load < near)) if near is not None else rows
-    highest = max((use for use, _ in seen), default=0.0)
-    return observed_curves.ahead(
-        straight, below.load, below.columns[column], below.columns.get("throughput"), near=highest >= NEAR
-    )
-
-
-def _full(crossing: LoadInterval | None, seen: list[tuple[float, float]]) -> LoadInterval | None:
-    """A resource that was seen full is so about between the first level that shows it and the one below; what the lower
-    levels say of it widens that, up to the next level. One that was not is full beyond the highest level that shows it
-    clearly below its end, or not at all where that contradicts the lines."""
-    first = next((at for at, (use, _) in enumerate(seen) if use >= SEEN_FULL), None)
-    if first is None:
-        top = max((load for use, load in seen if use < observed_demand.FULL), default=0.0)
-        if crossing is None or crossing.high <= top:
-            return None
-        return LoadInterval(max(crossing.load, top), max(crossing.low, top), crossing.high)
-    loads = [load for _, load in seen]
-    low, high, above = loads[max(first - 1, 0)], loads[first], loads[min(first + 1, len(loads) - 1)]
-    if crossing is None:
-        return LoadInterval((low * high) ** 0.5, low, above)
-    load = min(max(crossing.load, low), above)
-    return LoadInterval(load, min(low, max(crossing.low, low / 2)), max(high, min(crossing.high, above), load))
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:

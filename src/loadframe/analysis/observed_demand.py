@@ -1,4 +1,4 @@
-"""What a request needs of a resource, from rows in time order, and the load at which the resource would be full.
+"""What a request needs of a resource, from rows in time order.
 
 Utilisation law U = U0 + D X (Denning and Buzen 1978, ACM Computing Surveys 10(3)) holds for means over any stretch of
 time, so it is fitted to the means of time blocks (observed_blocks.py), which are nearly independent: least squares with
@@ -6,10 +6,6 @@ Huber's weights (1964, Annals of Mathematical Statistics 35), so that a block th
 tilt it. Its interval is the jackknife's over blocks, with Student's t: the variance of leaving one block out (MacKinnon
 and White 1985, Journal of Econometrics 29: HC3), which holds for noise that grows with the load and for the few blocks
 of the highest loads; and it is never narrower than what a request's need was seen to drift by (DRIFT).
-
-The load at which the use would reach 1 is asked of the use over the load itself. Blocks are drawn again with
-replacement, each draw with one of the FORMS that such a use may have beyond what was seen; the interval is that of all
-draws, so it is as wide as the forms lie apart: the further away, the wider.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ import numpy as np
 
 from loadframe.analysis import student
 from loadframe.analysis.observed_blocks import MAD, Floats
-from loadframe.model import LoadInterval
+from loadframe.analysis.saturation_of_rows import DRIFT
 
 HUBER = 1.5
 ROUNDS = 20
@@ -29,29 +25,12 @@ CONFIDENCE = 0.95
 FEWEST = 8
 """Blocks with both columns; fewer carry no interval that is worth a word."""
 
-DRIFT = 0.1
-"""Half of the interval at least, as a share: what a request needs a few minutes later differs by about this much on the
-servers of benchmarks/observed.py, however long and even the rows are. Chosen on these servers."""
-
 LEAST_SPREAD = 0.05
 """Throughputs of the blocks that vary by less than this share of their mean show no slope."""
 
 LEAST_RISE = 0.003
 """A use that requests move by less than this over all throughputs that were seen is not known to be moved by them: no
 counter of it is finer."""
-
-FULL = 0.9
-"""Levels from this use on are near the end: there a use no longer grows as it did, and it is not extrapolated from."""
-
-DRAWS = 600
-SEED = 20261125
-FORMS = ("line", "upper line", "power")
-"""Of the use over the load: a straight line through all blocks; through those of the upper half of the loads; and
-U = a N^b through the upper half, b within POWERS."""
-
-POWERS = (0.3, 2.0)
-FURTHEST = 100.0
-"""Beyond this many times the highest load nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,60 +96,6 @@ def _ratio(upper: Line, lower: Line) -> Growing:
     low = level / (middle + root)
     high = (middle + root) / square if square > 0 else math.inf
     return Growing(ratio, max(min(low, ratio), 0.0), max(high, ratio))
-
-
-def full_at(load: Floats, use: Floats, weight: Floats, *, reached: float | None = None) -> LoadInterval | None:
-    """The load at which the use would be 1, from block means of load and use, (n,) each, with a 95 % interval; None
-    where the use does not rise with the load. reached: the lowest level at which it is near its end; blocks from there
-    on are left out."""
-    known = np.isfinite(load) & np.isfinite(use) & (weight > 0) & (load > 0)
-    if reached is not None and int((known & (load < reached)).sum()) >= FEWEST:
-        known &= load < reached
-    load, use, weight = load[known], use[known], weight[known]
-    line = law(load, use, weight)
-    if line is None or line.slope <= line.chance:
-        return None
-    random = np.random.default_rng(SEED)
-    robust = weight * _huber(load, use, weight)
-    draws = random.multinomial(len(load), np.full(len(load), 1 / len(load)), size=DRAWS) * robust
-    draws = np.vstack([robust, draws])
-    upper = np.where(load >= np.median(load), draws, 0.0)
-    top = float(load.max())
-    crossings = np.stack(
-        [_line_crossing(load, use, draws), _line_crossing(load, use, upper), _power_crossing(load, use, upper)]
-    )
-    crossings = np.clip(np.where(np.isnan(crossings), np.inf, crossings), float(load.min()), np.inf)
-    value = float(np.median(crossings[:, 0]))
-    if value > FURTHEST * top:
-        return None
-    low, high = _ends(crossings[:, 1:])
-    return LoadInterval(value, min(low, value / (1 + DRIFT)), max(high, value * (1 + DRIFT)))
-
-
-def _ends(crossings: Floats) -> tuple[float, float]:
-    """The widest of the forms' own intervals: that one of them is right is believed, not which."""
-    edges = (1 - CONFIDENCE) / 2
-    finite = np.where(np.isfinite(crossings), crossings, 1e300)
-    lows, highs = np.quantile(finite, edges, axis=1), np.quantile(finite, 1 - edges, axis=1)
-    high = float(highs.max())
-    return float(lows.min()), high if high < 1e299 else math.inf
-
-
-def _line_crossing(x: Floats, y: Floats, weights: Floats) -> Floats:
-    """Where each draw's line is 1, (S,); NaN where it does not rise. weights: (S, n)."""
-    slope, background = _slopes(x, y, weights)
-    return np.asarray(np.divide(1 - background, slope, out=np.full(len(slope), np.nan), where=slope > 0))
-
-
-def _power_crossing(x: Floats, y: Floats, weights: Floats) -> Floats:
-    """The same of U = a N^b."""
-    above = np.maximum(y, 1e-6)
-    power, _ = _slopes(np.log(x), np.log(above), weights * above**2)  # the error of log U is that of U over U
-    power = np.clip(power, *POWERS)
-    middle = weights * above**2
-    total = np.maximum(middle.sum(axis=1), 1e-300)
-    level = (middle @ np.log(above) - power * (middle @ np.log(x))) / total
-    return np.asarray(np.exp(np.clip(-level / power, -700, 700)))
 
 
 def _slopes(x: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:

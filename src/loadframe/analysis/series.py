@@ -1,20 +1,24 @@
 """What neighbouring values that resemble one another do to the certainty of a mean.
 
 Arrays have the series in time order along their last axis; everything before it is a collection of series, so that a
-benchmark can ask about thousands at once.
+benchmark can ask about thousands at once. The lasting process of a watch imports this for `independent`, which is of
+the standard library alone: numpy is imported where it is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
+Numbers: TypeAlias = "NDArray[np.float64]"
+Row: TypeAlias = tuple[float, ...]
 
 MOST_BATCHES = 20
 """The number of batches that a long sample is cut into (Schmeiser 1982, Operations Research 30(3): 10 to 30 are enough
@@ -37,6 +41,33 @@ HIGHEST = 0.99
 """A series that resembles itself even more is a walk; it has no mean to speak of."""
 
 
+UNCORRELATED = 0.5
+"""Residuals count as correlated from r sqrt(n) = 0.5 on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
+(Bartlett 1946); 1 / n is added for each number that was fitted, as that takes about as much away. Chosen by
+simulation, 60 readings without trend: said to run out in 1.7 % of white series, 4.8 % of AR(1) with 0.8, 7.7 % of
+random walks (at 1.64: 1.8, 8.8 and 22 %). With a trend the interval holds in 94 %, with AR(1) of 0.5 in 93 %, of 0.8 in
+85 %."""
+
+
+def independent(
+    rows: Sequence[Row], residuals: Callable[[Sequence[Row]], Sequence[float] | None], *, fitted: int, fewest: int
+) -> Sequence[Row]:
+    """Rows (x, y, ...) in time order as means of as many neighbours as it takes to leave residuals without correlation
+    (method of batch means; Law, "Simulation Modeling and Analysis", 9.5.3): least squares takes each row for news.
+    Fewer than `fewest` where no number of neighbours does. residuals: what a fit of so many numbers leaves of rows;
+    None where it cannot be made. The oldest row is left out where their number is odd."""
+    while len(rows) >= fewest and (left := residuals(rows)) is not None:
+        power = sum(value * value for value in left)
+        if power <= 1e-12 * sum(row[1] * row[1] for row in rows):
+            break
+        correlation = sum(one * two for one, two in pairwise(left)) / power + fitted / len(left)
+        if correlation * math.sqrt(len(left)) <= UNCORRELATED:
+            break
+        pairs = zip(rows[len(rows) % 2 :: 2], rows[len(rows) % 2 + 1 :: 2], strict=True)
+        rows = [tuple((a + b) / 2 for a, b in zip(one, two, strict=True)) for one, two in pairs]
+    return rows
+
+
 @dataclass(frozen=True, slots=True)
 class Mean:
     """Mean of a series, the variance of that mean, how many independent values it is worth, and its `drift`; shape
@@ -48,10 +79,12 @@ class Mean:
     drift: Numbers
 
 
-def batched(values: Numbers, reduced: Callable[..., Numbers] = np.mean) -> Numbers:
+def batched(values: Numbers, reduced: Callable[..., Numbers] | None = None) -> Numbers:
     """Means (or another reduction) of at most MOST_BATCHES batches of as equal length as possible, (..., n) -> (...,
     batches)."""
-    length = values.shape[-1]
+    import numpy as np
+
+    length, reduced = values.shape[-1], np.mean if reduced is None else reduced
     if length <= MOST_BATCHES:
         return values
     edges = np.linspace(0, length, MOST_BATCHES + 1).astype(int)
@@ -67,7 +100,7 @@ def means(*series: Numbers, fitted: int = 0, surely: bool = False) -> tuple[Mean
     (Bayley and Hammersley 1946, JRSS Suppl. 8(2); batch means are corrected so by Tafazzoli and Wilson 2011, IIE
     Transactions 43(2)).
     """
-    residuals = [each - each.mean(axis=-1, keepdims=True) for each in series]
+    residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(each.shape[-1] - 1 for each in series)
     lost = degrees / max(degrees - fitted, 1)
@@ -78,6 +111,8 @@ def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
     """Of neighbours, pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`: its
     upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
     Biometrika 41)."""
+    import numpy as np
+
     products = np.asarray(sum((each[..., 1:] * each[..., :-1]).sum(axis=-1) for each in residuals))
     squares = np.asarray(sum((each**2).sum(axis=-1) for each in residuals))
     total = sum(each.shape[-1] for each in residuals)
@@ -91,6 +126,8 @@ def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
 
 
 def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
+    import numpy as np
+
     length = values.shape[-1]
     k = np.arange(1, length)
     f = 1 + 2 * ((1 - k / length) * r[..., None] ** k).sum(axis=-1)
@@ -101,6 +138,8 @@ def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
 def drift(values: Numbers) -> Numbers:
     """How far the level of a series (..., n) can have moved from its beginning to its end: its straight trend and two
     standard errors of it; 0 where no trend is seen."""
+    import numpy as np
+
     length = values.shape[-1]
     time = np.arange(length) - (length - 1) / 2
     spread = time @ time

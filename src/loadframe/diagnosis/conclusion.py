@@ -144,7 +144,8 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     if full := [limit for limit in limits if _full_at_bend(limit, last.curve)]:
         return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
-    within = sorted((limit for limit in limits if last.curve.points[-1].load < _load(limit) <= furthest), key=_load)
+    ahead = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.how == "extrapolated"]
+    within = sorted((limit for limit in ahead if _load(limit) <= furthest), key=_load)
     raised = [limit for limit in limits if any(_raised_to(limit, trial) for trial in kept)]
     if raised and not any(_load(limit) < _load(min(raised, key=_load)) for limit in within):
         return _as_next(min(raised, key=_load), "a change has raised it to {ceiling}", furthest)
@@ -176,10 +177,12 @@ def _load(limit: Limit) -> float:
 
 def _full_at_bend(limit: Limit, curve: Curve) -> bool:
     """Whether a limit was full within what was tested, at a load at which the curve may bend."""
-    at, highest = limit.exhausted_at, curve.points[-1].load
+    at = limit.exhausted_at
     ends = [(curve.knee.low, curve.knee.high)] if curve.knee is not None else []
     ends += [(curve.cliff.from_load, curve.cliff.to_load)] if curve.cliff is not None else []
-    return at is not None and at.high <= highest and any(at.low <= high and low <= at.high for low, high in ends)
+    if at is None or at.how != "measured":
+        return False
+    return any(at.low <= high and low <= at.high for low, high in ends)
 
 
 def _acts_at_bend(finding: Finding, last: Round) -> bool:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from loadframe.analysis import exhaustion
+from loadframe.analysis import saturation
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.diagnosis import unseen
@@ -24,10 +22,6 @@ from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import Series, clamped, read_limits
 from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
-
-FORESIGHT = 10.0
-"""Beyond this many times the highest level tested, nothing is said about when a limit runs out."""
-
 
 OWN_KINDS = frozenset({"service"})
 """Kinds of which only the study says what settings there are."""
@@ -62,7 +56,7 @@ def examine(
     these steps alone without it."""
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective, rules_for(declared, steps))
-    limits = tuple(with_exhaustion(one, highest_level) for one in series)
+    limits = tuple(with_saturation(one, highest_level) for one in series)
     counting = apart_from_effects(undisturbed(steps), run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
@@ -72,8 +66,7 @@ def examine(
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
     findings = unseen.failures(findings, SERVED_AT_ONCE) if own else findings
     demands = {
-        one.limit.id: exhaustion.demand_at(np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_level)
-        for one in series
+        one.limit.id: saturation.demand_at(one.loads, one.uses, one.limit.ceiling, highest_level) for one in series
     }
     return Examined(
         round=Round(
@@ -114,9 +107,8 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
     return clamped({**state.settings, **state.limits}, effective)
 
 
-def with_exhaustion(series: Series, highest_level: float) -> Limit:
-    """The limit with the load at which it runs out, where that is not far beyond the highest level."""
-    found = exhaustion.exhausted_at(
-        np.array(series.loads), np.array(series.uses), series.limit.ceiling, highest_load=FORESIGHT * highest_level
-    )
-    return replace(series.limit, exhausted_at=found)
+def with_saturation(series: Series, highest_level: float) -> Limit:
+    """The limit with the load at which it is used up, where that is not far beyond the highest level."""
+    furthest = saturation.FORESIGHT * highest_level
+    at = saturation.over_load(series.loads, series.uses, series.limit.ceiling, furthest=furthest)
+    return replace(series.limit, exhausted_at=at)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loadframe.experiments.examination import with_exhaustion
+from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.side_by_side import START
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.reading import read_limits
@@ -178,7 +178,7 @@ def _read(
     steps = [replace(step, metrics=dict(metrics)) for step, metrics in seen]
     near = {rule.id: rule.near for rule in rules}
     for series in read_limits(steps, TargetState(), {}, rules):
-        limit = with_exhaustion(series, highest)
+        limit = with_saturation(series, highest)
         yield replace(limit, near=near[limit.id], status=_status(limit.use / limit.ceiling, near[limit.id]))
 
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from loadframe.analysis.trend import runs_out_in
+from loadframe.analysis.saturation import over_time
 from loadframe.bench.caged import make_target
 from loadframe.bench.checking import check_consent
 from loadframe.bench.declared import workload_of
@@ -37,7 +35,7 @@ from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
 from loadframe.ledger.reading import as_number, clamped
 from loadframe.ledger.rules import RULES
-from loadframe.model import CounterSpec, LedgerNow, Limit, LoadInterval, SettingValue, TargetState
+from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.snapshot import Place, Readings, Snapshot, Source, read, take
@@ -391,10 +389,10 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
     if limit.id in PRESSURES or limit.status == "unlimited":
         return limit
     if limit.status == "reached":
-        return replace(limit, exhausted_at=LoadInterval(0.0, 0.0, 0.0))
+        return replace(limit, exhausted_at=Saturation(0.0, 0.0, 0.0, "measured", "bracket"))
     series = [(at_s, values[limit.use_metric]) for at_s, values in watch.intervals if limit.use_metric in values]
-    times, uses = (np.array([pair[at] for pair in series], dtype=float) for at in (0, 1))
-    return replace(limit, exhausted_at=runs_out_in(times, uses, limit.ceiling))
+    times_s, uses = [at_s for at_s, _ in series], [use for _, use in series]
+    return replace(limit, exhausted_at=over_time(times_s, uses, limit.ceiling))
 
 
 def _asked(subject: Subject) -> dict[str, float]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from loadframe.analysis.exhaustion import demand_at
+from loadframe.analysis.saturation import demand_at
 from loadframe.ledger.reading import as_number
 from loadframe.metrics import METRICS
 from loadframe.model import SettingValue, Step
@@ -27,8 +25,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
     most, allowed = values.get(f"{kind}.max_connections"), values.get("target.memory.allowed")
     if len({count for count, _ in pairs}) < FEWEST_COUNTS or most is None or allowed is None:
         return None
-    loads, uses = (np.array([pair[at] for pair in pairs], dtype=float) for at in (0, 1))
-    expected = demand_at(loads, uses, allowed, most)
+    expected = demand_at([count for count, _ in pairs], [use for _, use in pairs], allowed, most)
     unused = values.get(f"{kind}.pool_pages_free", 0.0) * values.get(f"{kind}.pool_page_bytes", 0.0)
     unused += max(0.0, values.get(f"{kind}.shared_buffers.asked", 0.0) - values.get("target.memory.shared", 0.0))
     return None if expected is None else expected + unused

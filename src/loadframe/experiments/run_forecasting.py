@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from loadframe.analysis import exhaustion
 from loadframe.errors import RunError
-from loadframe.experiments.examination import FORESIGHT
+from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.forecasting import predict
 from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
@@ -51,16 +47,9 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
     if not steps:
         return []
     state, effective = run.treatment(treatment).state, run.effective().get(treatment, {})
-    furthest = FORESIGHT * max(step.level for step in steps)
-    return [
-        replace(
-            one.limit,
-            exhausted_at=exhaustion.exhausted_at(
-                np.array(one.loads), np.array(one.uses), one.limit.ceiling, highest_load=furthest
-            ),
-        )
-        for one in read_limits(steps, state, effective, rules_for(run.declared().target.limit, steps))
-    ]
+    highest = max(step.level for step in steps)
+    rules = rules_for(run.declared().target.limit, steps)
+    return [with_saturation(series, highest) for series in read_limits(steps, state, effective, rules)]
 
 
 def _keep(run: RunFolder, forecast: Forecast) -> None:

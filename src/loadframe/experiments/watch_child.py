@@ -45,18 +45,22 @@ def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
     be alike. Of a use that the hour of the day drives rather than the load no load is told; rows of an hour at which
     something else takes it near its end each day are left out."""
     from loadframe.analysis.by_the_hour import driver
-    from loadframe.analysis.watched import bend, limits_at
+    from loadframe.analysis.response_bend import bend
+    from loadframe.analysis.saturation_of_rows import of_rows
 
     use = table.use if fine else {name: _by_load(table, shares) for name, shares in table.use.items()}
-    crossings = limits_at(table.load, use, batched=fine)
-    hourly = {name for name in crossings if driver(table.time_s, table.load, table.use[name]) == "hour"}
-    crossings = {name: one for name, one in crossings.items() if name not in hourly}
+    full = {name: of_rows(table.load, shares, fine=fine).at for name, shares in use.items()}
+    limits = {
+        name: _interval(at)
+        for name, at in full.items()
+        if at is not None and driver(table.time_s, table.load, table.use[name]) != "hour"
+    }
     bent = bend(table.load, table.response_s)
     loads = [load for load in table.load if load is not None]
     return {
         "rows": len(table.time_s),
         "highest_load": max(loads, default=None),
-        "limits": {name: _interval(one) for name, one in crossings.items()},
+        "limits": limits,
         "bend": None if bent is None else _interval(bent),
     }
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from loadframe.analysis import kept
 from loadframe.analysis.approaching import Days, span
-from loadframe.analysis.leaks import Leak, leak
 from loadframe.analysis.regime import Change, Series
+from loadframe.analysis.saturation import Leak, leak
 from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_rows import Gathering, Thinned
 from loadframe.experiments.watch_unjudged import in_words, unjudged
@@ -275,7 +275,7 @@ class Model:
 
     def _leaking(self, name: str, grows: Leak, ceiling: float, t_s: float) -> WatchAlarm:
         per_hour = grows.slope * 3600
-        ends = self._ends(t_s, grows.ends_in_s, grows.ends_low_s, grows.ends_high_s)
+        ends = self._ends(t_s, grows.ends.load, grows.ends.low, grows.ends.high)
         title = f"{_first(NAMES[name])} grows by {_amount(name, per_hour)} an hour"
         title += ", whatever the load" if grows.load_known else "; what the load did is not known"
         evidence = (
@@ -348,7 +348,7 @@ class Model:
                            "use": self._use.get(name)})  # fmt: skip
         leaks = [
             {"metric": name, "per_hour": one.slope * 3600, "low": one.low * 3600, "high": one.high * 3600,
-             "ends_s": self._ends(t_s, one.ends_in_s, one.ends_low_s, one.ends_high_s)}
+             "ends_s": self._ends(t_s, one.ends.load, one.ends.low, one.ends.high)}
             for name, one in self._leaks.items()
         ]  # fmt: skip
         known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
@@ -408,7 +408,7 @@ def _checked(fit: Any) -> dict[str, Any]:
 
 def _too_early_s(name: str, grows: Leak) -> float:
     """How long it has to be watched before it is told; 0 where it has been."""
-    early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends_in_s > ends_s]
+    early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
     return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from loadframe.analysis.leaks import FEWEST_ROWS, FORESIGHT, LONGEST_S, WORTH, Leak
+from loadframe.analysis.saturation import FEWEST_ROWS, FORESIGHT_OF_GROWTH, LONGEST_S, WORTH, Leak
 
 SLOWER = "slower ones"
-SLOW_S = LONGEST_S / FORESIGHT
+SLOW_S = LONGEST_S / FORESIGHT_OF_GROWTH
 """Watched so long, all leaks that end within LONGEST_S are judged."""
 
 
@@ -37,7 +37,7 @@ def unjudged(
     watched_s = times_s[-1] - times_s[0]
     if not 0 < watched_s < SLOW_S:
         return None
-    slowest = max(WORTH * use / watched_s, (ceiling - use) / (FORESIGHT * watched_s))
+    slowest = max(WORTH * use / watched_s, (ceiling - use) / (FORESIGHT_OF_GROWTH * watched_s))
     return {"metric": name, "why": SLOWER, "from_s": times_s[0] + SLOW_S, "per_hour": slowest * 3600}
 
 

@@ -1,5 +1,5 @@
 """From measured steps to limits: ceiling, use, headroom, configured and effective. Arithmetic only, no regression:
-the load at which a limit runs out is added by the lab from `analysis.exhaustion`."""
+the load at which a limit is used up is added from `analysis.saturation`."""
 
 from __future__ import annotations
 

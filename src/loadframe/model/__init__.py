@@ -162,6 +162,7 @@ __all__ = [
     "Remedy",
     "Request",
     "Requirement",
+    "ResourceForecast",
     "Round",
     "RuledOut",
     "RunQuality",

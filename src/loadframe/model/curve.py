@@ -35,6 +35,20 @@ class LoadInterval:
     high: float
 
 
+How = Literal["measured", "extrapolated", ""]
+Method = Literal["bracket", "line", "proportion", "curve", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation(LoadInterval):
+    """The load at which a limit is used up (or the seconds until then). measured: it was seen between two loads;
+    extrapolated: it lies beyond all of them. method: what places it within the interval; a bracket: nothing does. Both
+    are empty in runs of earlier versions."""
+
+    how: How = ""
+    method: Method = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Cliff:
     """Where throughput falls: still held at `from_load`, lost at `to_load`; kept = ratio of the two throughputs."""

@@ -37,7 +37,7 @@ class ForecastCapacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Saturation:
+class ResourceForecast:
     """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
     interval; growth: the demand at its saturation, as a ratio to that at the lowest load; None where that is nearly
     none. utilization: at the highest load measured. at_load: where it saturates; None where that is out of sight."""
@@ -109,7 +109,7 @@ class Forecast:
     measured: tuple[float, ...]
     at: tuple[ForecastPoint, ...] = ()
     capacity: ForecastCapacity | None = None
-    saturation: tuple[Saturation, ...] = ()
+    saturation: tuple[ResourceForecast, ...] = ()
     exhaustion: tuple[Limit, ...] = ()
     refused: str | None = None
     scored: tuple[Scored, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loadframe.model.curve import LoadInterval
+from loadframe.model.curve import Saturation
 
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
 """Where a use stands against its ceiling; "" where it was not judged."""
@@ -38,7 +38,7 @@ class Limit:
     headroom: float
     loud: bool
     source: str
-    exhausted_at: LoadInterval | None
+    exhausted_at: Saturation | None
     unit: str = ""
     chain: tuple[str, ...] = ()
     use_metric: str = ""

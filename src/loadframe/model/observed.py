@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loadframe.model.curve import Curve, LoadInterval
+from loadframe.model.curve import Curve, LoadInterval, Saturation
 from loadframe.model.step import Observations
 
 ResponseIs = Literal["mean", "p95"]
@@ -79,7 +79,7 @@ class ObservedDemand:
     low_s: float | None = None
     high_s: float | None = None
     background: float | None = None
-    full_at: LoadInterval | None = None
+    full_at: Saturation | None = None
     growing: float | None = None
     growing_low: float | None = None
     growing_high: float | None = None

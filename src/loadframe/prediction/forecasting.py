@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from loadframe.analysis.queueing import Floats
-from loadframe.model import Estimate, Forecast, ForecastCapacity, ForecastPoint, Limit, Observations, Saturation
+from loadframe.model import Estimate, Forecast, ForecastCapacity, ForecastPoint, Limit, Observations, ResourceForecast
 from loadframe.prediction import candidates, latency, pool, refusal, saturating
 from loadframe.prediction import library as libraries
 from loadframe.prediction import system as systems
@@ -196,7 +196,7 @@ def _open(value: float) -> Estimate:
 
 def _capacity(
     data: Seen,
-    saturation: Sequence[Saturation],
+    saturation: Sequence[ResourceForecast],
     weighed: Weighed,
     calibrated: Calibrated,
     limit: Limit | None,
@@ -216,7 +216,7 @@ def _capacity(
 
 def _notes(
     observations: Observations,
-    saturation: Sequence[Saturation],
+    saturation: Sequence[ResourceForecast],
     capacity: ForecastCapacity | None,
     weighed: Weighed,
     beyond: Floats,
@@ -249,7 +249,7 @@ def _notes(
     return notes
 
 
-def _apart(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> list[str]:
+def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> list[str]:
     """Which resources come first together, and which a request needs more or less of."""
     notes = []
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]

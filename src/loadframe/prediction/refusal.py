@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from loadframe.analysis import student
 from loadframe.analysis.queueing import Floats
+from loadframe.analysis.saturation import line
 from loadframe.model import Observations
 from loadframe.prediction import demands
 from loadframe.prediction import system as systems
@@ -155,14 +155,7 @@ def after(system: System, observations: Observations) -> str | None:
 
 
 def _rises(throughputs: np.ndarray, used: np.ndarray) -> bool:
-    away = throughputs - throughputs.mean()
-    spread = float((away**2).sum())
-    if spread <= 0:
+    fitted = line(throughputs.tolist(), used.tolist(), confidence=2 * CONFIDENCE - 1)
+    if fitted is None or fitted.slope * float(np.ptp(throughputs)) < demands.RESOLUTION:
         return False
-    slope = float((away * used).sum()) / spread
-    if slope * float(np.ptp(throughputs)) < demands.RESOLUTION:
-        return False
-    residuals = used - used.mean() - slope * away
-    freedom = len(used) - 2
-    error = math.sqrt(float((residuals**2).sum()) / freedom / spread)
-    return slope > float(student.quantile(CONFIDENCE, freedom)) * error
+    return fitted.slope > fitted.half

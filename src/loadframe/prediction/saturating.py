@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from loadframe.analysis.queueing import Floats
-from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, Saturation
+from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, ResourceForecast
 from loadframe.prediction import candidates, pool
 from loadframe.prediction.candidates import Seen
 from loadframe.prediction.demands import Demand
@@ -46,7 +46,9 @@ def of_draws(draws: Floats) -> Estimate:
     return Estimate(*(float(share) for share in np.quantile(draws, DRAWN)))
 
 
-def saturations(system: System, observations: Observations, data: Seen, library: Calibrated) -> tuple[Saturation, ...]:
+def saturations(
+    system: System, observations: Observations, data: Seen, library: Calibrated
+) -> tuple[ResourceForecast, ...]:
     """Every resource, the first to be used up first; at_load None beyond what the library's curves reach."""
     top = float(data.loads[-1])
     slope = math.log(candidates.slope(data))
@@ -65,7 +67,7 @@ def saturations(system: System, observations: Observations, data: Seen, library:
         least = least_load(data, float(data.used[name][-1]))
         at_load = estimated(library.most_load, log_x, scale, least) if in_sight else None
         found.append(
-            Saturation(
+            ResourceForecast(
                 resource=name,
                 demand_s=demand.value,
                 demand_low_s=demand.low,
@@ -90,7 +92,7 @@ def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> 
     return Estimate(each[0].value, min(one.low for one in each), max(one.high for one in each))
 
 
-def one_figure(saturation: Sequence[Saturation], capacity: ForecastCapacity) -> tuple[Saturation, ...]:
+def one_figure(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> tuple[ResourceForecast, ...]:
     """The same with the first resource where the capacity says: the interval is that of the first of all to be used up,
     and the library tells how such are off. No other one is before it."""
     first = capacity.load
@@ -109,7 +111,7 @@ def _no_earlier(estimate: Estimate | None, value: float) -> Estimate | None:
 
 
 def by_resources(
-    data: Seen, saturation: Sequence[Saturation], library: Calibrated, least: float
+    data: Seen, saturation: Sequence[ResourceForecast], library: Calibrated, least: float
 ) -> ForecastCapacity | None:
     """The most that the resources allow; None where none is used up within what the library's curves reach."""
     first = saturation[0]

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, Saturation, Scored
+from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, ResourceForecast, Scored
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.layout import columns
@@ -182,14 +182,14 @@ def _listed(head: str, items: Sequence[str]) -> list[str]:
     return [f"{head}:", *(f"  - {item}" for item in items), ""] if items else []
 
 
-def _resource(one: Saturation, unit: str, seen: float) -> str:
+def _resource(one: ResourceForecast, unit: str, seen: float) -> str:
     servers = f" of {one.servers:g}" if one.servers != 1 else ""
     demand = f"{rounding.plain(1000 * one.demand_s)} ms per request"
     used = f"{rounding.percent(one.utilization)}{servers} used"
     return f"{one.resource}: {used}, {demand}; saturates at {_where(one, unit, seen)}"
 
 
-def _where(one: Saturation, unit: str, seen: float) -> str:
+def _where(one: ResourceForecast, unit: str, seen: float) -> str:
     if one.at_load is None:
         return "not visible"
     value, between = _interval(one.at_load, seen)

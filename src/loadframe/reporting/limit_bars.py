@@ -32,7 +32,7 @@ FULL, FILLING = 1.0, 0.5
 @dataclass(frozen=True, slots=True)
 class Panel:
     """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: one step
-    of several that reaches it does not fill it, and analysis.exhaustion says so too."""
+    of several that reaches it does not fill it, and analysis.saturation says so too."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]

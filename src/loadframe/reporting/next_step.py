@@ -240,6 +240,6 @@ def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | Non
     if not inv.rounds:
         return None
     last = inv.rounds[-1]
-    listed = [each.exhausted_at for each in last.limits if each.id == limit.id]
+    listed: list[LoadInterval | None] = [each.exhausted_at for each in last.limits if each.id == limit.id]
     listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
     return next((interval for interval in listed if interval and interval.load == limit.load), None)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadframe.analysis.by_itself import grows
 from loadframe.analysis.observed import learn
+from loadframe.analysis.saturation import grows
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned
 

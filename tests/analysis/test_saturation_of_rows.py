@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from loadframe.analysis.watched import bend, limits_at
+from loadframe.analysis.response_bend import bend
+from loadframe.analysis.saturation_of_rows import of_rows
 
 
 def days(seed: int, count: int = 2000) -> tuple[list[float | None], random.Random]:
@@ -20,10 +21,11 @@ def test_a_limit_is_told_at_its_load_with_an_interval() -> None:
     loads, noise = days(1)
     use: list[float | None] = [(load or 0) / 250 * math.exp(noise.gauss(0, 0.1)) for load in loads]
     use[10] = loads[20] = None
-    found = limits_at(loads, {"a.limit": use, "quiet": [0.01] * len(loads)})
-    assert set(found) == {"a.limit"}
-    assert found["a.limit"].low < 250 < found["a.limit"].high
-    assert found["a.limit"].high - found["a.limit"].low < 30
+    found = of_rows(loads, use).at
+    assert of_rows(loads, [0.01] * len(loads)).at is None
+    assert found is not None and found.how == "extrapolated"
+    assert found.low < 250 < found.high
+    assert found.high - found.low < 60
 
 
 def told_of_days(count: float, hours: float, *, behind: float = 0.0) -> tuple[int, int]:
@@ -37,7 +39,7 @@ def told_of_days(count: float, hours: float, *, behind: float = 0.0) -> tuple[in
         for load in loads:
             deviation = stays * deviation + math.sqrt(1 - stays**2) * noise.gauss(0, 0.02)
             use.append((load or 0) / 250 + deviation + behind * noise.gauss(0, 1))
-        found = limits_at(loads, {"a.limit": use}).get("a.limit")
+        found = of_rows(loads, use).at
         told += found is not None
         held += found is not None and found.low <= 250 <= found.high
         assert found is None or found.load == pytest.approx(250, rel=0.25)
@@ -67,7 +69,8 @@ def test_a_use_that_rises_ever_faster_is_full_before_its_straight_line(seed: int
     """Two weeks with loads up to 100; the use is (load / 140)^2. Its straight line is 1 at about 190."""
     loads, noise = days(seed, 288 * 14)
     use: list[float | None] = [((load or 0) / 140) ** 2 * math.exp(noise.gauss(0, 0.05)) for load in loads]
-    found = limits_at(loads, {"pool": use})["pool"]
+    found = of_rows(loads, use).at
+    assert found is not None and found.method == "curve"
     assert found.low <= 140 <= found.high
     assert 140 <= found.load < 180
 
@@ -79,13 +82,13 @@ def test_a_use_that_flattens_below_its_ceiling_is_not_told_as_full(seed: int) ->
     use: list[float | None] = [
         0.9 * (1 - math.exp(-(load or 0) / 25)) * math.exp(noise.gauss(0, 0.02)) for load in loads
     ]
-    assert limits_at(loads, {"cache": use}) == {}
+    assert of_rows(loads, use).at is None
 
 
 def test_a_use_that_does_not_follow_the_load_is_not_told() -> None:
     loads, noise = days(2)
-    assert limits_at(loads, {"other": [0.5 + noise.gauss(0, 0.05) for _ in loads]}) == {}
-    assert limits_at([50.0] * 500, {"same": [noise.random() for _ in range(500)]}) == {}
+    assert of_rows(loads, [0.5 + noise.gauss(0, 0.05) for _ in loads]).at is None
+    assert of_rows([50.0] * 500, [noise.random() for _ in range(500)]).at is None
 
 
 def test_the_bend_of_the_response_lies_between_two_loads() -> None:
@@ -116,7 +119,7 @@ def test_of_few_minutes_a_limit_is_told_with_an_interval_that_holds(alike: float
     told = held = 0
     for seed in range(60):
         loads, uses = minutes_of_a_rise(seed, alike)
-        found = limits_at(loads, {"pool": uses}, batched=True).get("pool")
+        found = of_rows(loads, uses, fine=True).at
         told += found is not None
         held += found is not None and found.low <= 160 <= found.high
     assert held >= 0.9 * told

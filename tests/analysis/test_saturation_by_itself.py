@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from loadframe.analysis.leaks import leak
+from loadframe.analysis.saturation import leak
 
 MIB = 2.0**20
 LEVEL = 1e-4
@@ -33,8 +33,8 @@ def test_a_leak_of_a_mib_a_minute_is_told_with_its_hour(hours: int) -> None:
     assert found is not None
     assert found.slope * 60 == pytest.approx(MIB, rel=0.15)
     left_s = (ceiling - uses[-1]) / (MIB / 60)
-    assert found.ends_low_s * 0.9 < left_s < found.ends_high_s * 1.1
-    assert found.ends_low_s <= found.ends_in_s <= found.ends_high_s
+    assert found.ends.low * 0.9 < left_s < found.ends.high * 1.1
+    assert found.ends.low <= found.ends.load <= found.ends.high
 
 
 def test_memory_that_follows_the_load_is_no_leak() -> None:

@@ -1,0 +1,352 @@
+"""Where a limit is used up: the only estimator of that, over the load and over time.
+
+Over the load, use is u = a + b N by least squares through the lowest loads: those at which it is clearly below the
+ceiling, where it is cut, and below a level from which on it no longer follows the load, where something else holds it
+up. The crossing N* = (c - a) / b has Fieller's interval: all N at which the line may be c, (a + b N - c)^2 <= t^2 s^2
+(1/n + (N - mean)^2 / Sxx) (Fieller 1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2, inverse
+regression). A ceiling that was seen to be reached is measured, and the interval is cut to where that was; beyond the
+loads that were measured nothing proves that a line goes on.
+
+Rows in time order resemble their neighbours: how many count is for `series` to say. The standard library alone: the
+lasting process of a watch imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from loadframe.analysis import series, student
+from loadframe.model import REACHED, GrowsByItself, Saturation
+from loadframe.model.curve import How, Method
+
+Rows = Sequence[tuple[float, float]]
+
+GROWTH_SHARE = 0.02
+"""A use that grows by less than this share of its ceiling over all loads is not going to run out."""
+ASSUMED_ERROR = 0.1
+"""Two points leave no residual; each use is then taken to be known to 10 %."""
+CONFIDENCE = 0.95
+FEWEST_FREEDOM = 2
+"""Of rows that are alike: how many are worth one is itself not known well enough to take fewer."""
+FORESIGHT = 10.0
+"""Beyond this many times the highest load, or the time watched, nothing is said."""
+
+FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
+"""A use has levelled off from the first load at which it is FLAT of its highest, if loads up to SPAN times that one
+follow over which it grows by less than SLOWER of what it did before, where that would have been MATERIAL."""
+
+FEWEST_BATCHES = 5
+"""Fewer batches than this carry no line over time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """y = level + slope (x - middle). spread: the sum of squares of x; count: of rows, in independent ones; deviation:
+    of the residuals, with its degrees of freedom; times: that many standard errors are half of an interval; left:
+    residuals."""
+
+    level: float
+    slope: float
+    middle: float
+    spread: float
+    count: float
+    deviation: float
+    freedom: int
+    times: float
+    left: Sequence[float]
+
+    @property
+    def error(self) -> float:
+        """Of the slope."""
+        return self.deviation / math.sqrt(self.spread)
+
+    @property
+    def half(self) -> float:
+        """Half of the slope's interval."""
+        return self.times * self.error
+
+    def at(self, x: float) -> float:
+        """y there."""
+        return self.level + self.slope * (x - self.middle)
+
+    def crossing(self, ceiling: float) -> tuple[float, float, float] | None:
+        """Fieller's interval of where y is `ceiling`; None where the slope is not significant: then it has no end."""
+        if not (self.slope > 0 and self.slope > self.half):
+            return None
+        # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot
+        # underflow: (1 - g) d^2 - 2 e d + e^2 - g Sxx / n = 0.
+        g = (self.half / self.slope) ** 2
+        away = (ceiling - self.level) / self.slope
+        if not math.isfinite(away) or g >= 1:
+            return None
+        root = math.sqrt(g * (away**2 + (1 - g) * self.spread / self.count)) if abs(away) < 1e150 else math.inf
+        if not math.isfinite(root / (1 - g)):
+            return None
+        return self.middle + away, self.middle + (away - root) / (1 - g), self.middle + (away + root) / (1 - g)
+
+
+def line(
+    x: Sequence[float],
+    y: Sequence[float],
+    beside: Sequence[float] | None = None,
+    *,
+    worth: float = 1.0,
+    confidence: float = CONFIDENCE,
+) -> Line | None:
+    """Least squares; beside: what else y follows, at equal values of which the slope is. worth: of a row, in
+    independent ones. None where x is the same in all rows, or cannot be told from what is beside."""
+    away, rest, fitted = _centred(x), _centred(y), 2
+    if beside is not None:
+        other, fitted = _centred(beside), 3
+        squares, both, spread = _product(other, other), _product(away, other), _product(away, away)
+        if squares > 0 and both**2 >= 0.98 * spread * squares:
+            return None
+        if squares > 1e-12 * max(1.0, spread):
+            by_x, by_y = both / squares, _product(rest, other) / squares
+            away = [one - by_x * two for one, two in zip(away, other, strict=True)]
+            rest = [one - by_y * two for one, two in zip(rest, other, strict=True)]
+    spread = _product(away, away)
+    if spread <= 0:
+        return None
+    slope = _product(away, rest) / spread
+    left = [one - slope * two for one, two in zip(rest, away, strict=True)]
+    freedom = len(x) - fitted
+    if freedom > 0:
+        freedom = freedom if worth == 1 else max(FEWEST_FREEDOM, round(len(x) * worth) - fitted)
+        deviation = math.sqrt(_product(left, left) * worth / freedom)
+        times = float(student.quantile((1 + confidence) / 2, min(freedom, student.MOST_TERMS)))
+    else:
+        deviation, times = ASSUMED_ERROR * math.sqrt(_product(y, y) / len(y)), 1.96
+    return Line(fmean(y), slope, fmean(x), worth * spread, worth * len(x), deviation, freedom, times, left)
+
+
+# --- over the load ---
+
+
+def over_load(
+    loads: Sequence[float],
+    uses: Sequence[float],
+    ceiling: float,
+    *,
+    furthest: float = math.inf,
+    confidence: float = CONFIDENCE,
+) -> Saturation | None:
+    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not.
+
+    loads, uses: one per step, several steps per load allowed, use in the ceiling's unit. Measured where the ceiling was
+    reached: between the highest load below and the lowest at it, in there where the line crosses. With one load below,
+    the low end is raised to where use in proportion to load reaches the ceiling (a fixed part makes it later, never
+    earlier); with none, low = load = high = the lowest load, read as "at or below". Else extrapolated from at least two
+    loads. None where use does not grow with load (slope not significant, or less than 2 % of the ceiling over all
+    loads), where it has levelled off below the ceiling, and where the crossing lies beyond `furthest`.
+    Raises ValueError where the ceiling is not positive or the numbers of loads and uses differ.
+    """
+    rows = _known(loads, uses, ceiling)
+    levels = _medians(rows)
+    flat_from = _levels_off(levels)
+    first = next((load for load, use in levels if use >= REACHED * ceiling), None)
+    below = [(load, use) for load, use in rows if use < REACHED * ceiling]
+    lowest = below if flat_from is None else [(load, use) for load, use in below if load < flat_from]
+    if first is None:
+        found = None if flat_from is not None else ahead(lowest, ceiling, confidence)
+    else:
+        method: Method = "line"
+        low = max((load for load, _ in rows if load < first), default=first)
+        fitted = _line(lowest, confidence)
+        if fitted is None:
+            use, method = dict(levels)[low], "proportion"
+            low = min(max(low, low * ceiling / use), first) if 0 < use < ceiling else low
+        found = _within(None if fitted is None else fitted.crossing(ceiling), low, first, method, "measured")
+    return found if found is not None and found.load <= furthest else None
+
+
+def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
+    """Where the line through rows of (load, use) below the ceiling reaches it, beyond all of them; None where it does
+    not grow significantly, and by a share of the ceiling that matters."""
+    fitted = _line(rows, confidence)
+    crossing = None if fitted is None else fitted.crossing(ceiling)
+    loads = [load for load, _ in rows]
+    if fitted is None or crossing is None or fitted.slope * (max(loads) - min(loads)) < GROWTH_SHARE * ceiling:
+        return None
+    return _within(crossing, max(loads), math.inf, "line", "extrapolated")
+
+
+def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
+    """The use expected at `load` if there were no ceiling, never below 0: on the line through the uses below it.
+
+    Where use does not grow significantly the mean use is the answer: a slope made of noise must not be extrapolated.
+    With one load below the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling.
+    Outside the loads measured it is an extrapolation.
+    """
+    below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
+    fitted = _line(below)
+    if fitted is None:
+        return median(use for _, use in below) * load / below[0][0] if below else None
+    return max(fitted.level if abs(fitted.slope) <= fitted.half else fitted.at(load), 0.0)
+
+
+def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> list[tuple[float, float]]:
+    if not ceiling > 0 or not math.isfinite(ceiling):
+        raise ValueError(f"the ceiling is {ceiling}; it must be finite and above zero")
+    if len(loads) != len(uses):
+        raise ValueError(f"{len(loads)} loads and {len(uses)} uses; one use per load is needed")
+    return [(float(x), float(y)) for x, y in zip(loads, uses, strict=True) if math.isfinite(x) and math.isfinite(y)]
+
+
+def _medians(rows: Rows) -> list[tuple[float, float]]:
+    """The typical use of each load, in rising order."""
+    by_load: dict[float, list[float]] = {}
+    for load, use in sorted(rows):
+        by_load.setdefault(load, []).append(use)
+    return [(load, median(uses)) for load, uses in by_load.items()]
+
+
+def _levels_off(levels: Rows) -> float | None:
+    """The load from which on a use no longer follows the load; None where it goes on to."""
+    most = max((use for _, use in levels), default=0.0)
+    at = next((at for at, (_, use) in enumerate(levels) if use >= FLAT * most), 0)
+    if at == 0 or levels[-1][0] < SPAN * levels[at][0]:
+        return None
+    (lowest, least), (load, use), (highest, last) = levels[0], levels[at], levels[-1]
+    expected = (use - least) / (load - lowest) * (highest - load)
+    return load if expected >= MATERIAL * most and last - use < SLOWER * expected else None
+
+
+def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Line | None:
+    return line([x for x, _ in rows], [y for _, y in rows], confidence=confidence, worth=worth) if rows else None
+
+
+def _within(
+    crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
+) -> Saturation | None:
+    """The crossing cut to what was seen; the seen bracket itself where there is no crossing, or where all of it is
+    outside: then the line is refuted, and not more is known. None where that has no end."""
+    if crossing is None or crossing[2] < low or crossing[1] > high:
+        middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
+        middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"
+        return Saturation(middle, low, high, how, method) if middle < math.inf else None
+    load = min(max(crossing[0], low), high)
+    return Saturation(load, min(max(crossing[1], low), load), max(min(crossing[2], high), load), how, method)
+
+
+# --- over time ---
+
+
+def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:
+    """Seconds from the last reading until use reaches `ceiling`, with a 95 % interval.
+
+    times_s rising, use in the ceiling's unit. 0 where the last reading is at the ceiling (97 %). None where use does
+    not grow significantly, where a few readings carry no line, where the ceiling was touched before and left again, and
+    where it lies further ahead than ten times the time watched. Raises ValueError as `over_load`.
+    """
+    rows: Sequence[series.Row] = _known([time_s - times_s[-1] for time_s in times_s], uses, ceiling)
+    if rows and rows[-1][1] >= REACHED * ceiling:
+        return Saturation(0.0, 0.0, 0.0, "measured", "bracket")
+    if len(rows) < FEWEST_BATCHES or any(use >= REACHED * ceiling for _, use in rows):
+        return None
+    watched_s = -rows[0][0]
+    rows = series.independent(rows, residuals, fitted=2, fewest=FEWEST_BATCHES)
+    found = ahead([(time_s, use) for time_s, use in rows], ceiling) if len(rows) >= FEWEST_BATCHES else None
+    found = None if found is None else replace(found, low=max(found.low, 0.0))
+    return found if found is not None and found.load <= FORESIGHT * watched_s else None
+
+
+def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
+    """What a line through rows of (x, y) leaves of them, or of (x, y, beside)."""
+    x, y, *beside = ([row[at] for row in rows] for at in range(len(rows[0])))
+    fitted = line(x, y, *beside)
+    return None if fitted is None else fitted.left
+
+
+FEWEST_ROWS, FEWEST_OF_GROWTH = 30, 8
+STEADY = 0.5
+"""The slope of the second half, as a share of that of the whole: a cache that fills grows ever more slowly."""
+WORTH = 0.02
+"""Growth over all that was watched, as a share of the use at its end."""
+LONGEST_S = 30 * 86400.0
+"""What ends later is not told: within a month the service is started again, or the load is another one."""
+FORESIGHT_OF_GROWTH = 50.0
+"""Nor what ends later than this many times the time watched: thousands of readings carry an interval further."""
+AROUND = 2.0
+"""Deviations of the rows from the line: a deviation that lasts is no error of the slope, but moves the end."""
+MOST_ROWS, LEVEL = (300, 768, 1024), 0.001
+"""Of `grows`. By each in turn: whether neighbours are still correlated is told by few batches, and by chance. One use
+of a thousand that do not grow is told to."""
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What grows by itself. slope, low, high: units per second; ends: in seconds from the last row; use: at the end, at
+    the usual load. load_known: whether it is the growth at equal load."""
+
+    slope: float
+    low: float
+    high: float
+    ends: Saturation
+    use: float
+    watched_s: float
+    load_known: bool
+
+
+def leak(
+    times_s: Sequence[float], uses: Sequence[float], loads: Sequence[float | None], ceiling: float, *, level: float
+) -> Leak | None:
+    """The growth of a use in time at equal load; None where there is none, at this level (of a one-sided test), where
+    the rows carry no line, and where it ends too far ahead. times_s rising; a use and a load for each. Rows without a
+    load are left out; where most have none, load explains nothing. ceiling: above the last use."""
+    if len(uses) < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
+        return None
+    load_known = 2 * sum(load is not None for load in loads) >= len(loads)
+    each = zip(times_s, uses, loads if load_known else [0.0] * len(uses), strict=True)
+    rows = [(time_s - times_s[-1], use, load) for time_s, use, load in each if load is not None]
+    fitted, half = _growth(rows), _growth(rows[len(rows) // 2 :])
+    every_row = line(*zip(*rows, strict=True))
+    watched_s = times_s[-1] - times_s[0]
+    if fitted is None or every_row is None or half is None or watched_s <= 0:
+        return None
+    freedom, slope = min(fitted.freedom, student.MOST_TERMS), fitted.slope
+    if slope <= fitted.error * float(student.quantile(1 - level, freedom)) or half.slope < STEADY * slope:
+        return None
+    use, scatter = every_row.at(0.0), math.sqrt(_product(every_row.left, every_row.left) / len(rows))
+    room, low, high = ceiling - use, slope - fitted.half, slope + fitted.half
+    if room <= 0 or slope * watched_s < WORTH * use or room / slope > min(LONGEST_S, FORESIGHT_OF_GROWTH * watched_s):
+        return None
+    latest = (room + AROUND * scatter) / low if low > 0 else math.inf
+    ends = Saturation(room / slope, max(room - AROUND * scatter, 0.0) / high, latest, "extrapolated", "line")
+    return Leak(slope, low, high, ends, use, watched_s, load_known)
+
+
+def _growth(rows: Sequence[series.Row]) -> Line | None:
+    """None where no batches leave neighbours uncorrelated, or time and load cannot be told apart."""
+    rows = series.independent(rows, residuals, fitted=3, fewest=FEWEST_OF_GROWTH)
+    return line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_OF_GROWTH else None
+
+
+def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: Iterable[float]) -> GrowsByItself | None:
+    """A use of production data that grows with time at equal load, as `leak` tells it: over the load it is scatter.
+    None where it does not, is full already, or would end beyond a month. time_s: ascending; NaN where missing; shares
+    of all there is."""
+    rows = [row for row in zip(time_s, use, load, strict=True) if math.isfinite(row[1]) and math.isfinite(row[2])]
+    for most in MOST_ROWS:
+        parts = min(len(rows), most)
+        pieces = [rows[len(rows) * at // parts : len(rows) * (at + 1) // parts] for at in range(parts)]
+        times, uses, loads = ([fmean(row[at] for row in piece) for piece in pieces] for at in range(3))
+        found = leak(times, uses, loads, 1.0, level=LEVEL / len(MOST_ROWS))
+        if found is not None:
+            per_day, ends = (DAY_S * rate for rate in (found.slope, found.low, found.high)), found.ends
+            ends_s = (times[-1] + end for end in (ends.load, ends.low, ends.high))
+            return GrowsByItself(resource, found.use, *per_day, *ends_s)
+    return None
+
+
+def _centred(values: Sequence[float]) -> list[float]:
+    mean = fmean(values)
+    return [value - mean for value in values]
+
+
+def _product(one: Sequence[float], two: Sequence[float]) -> float:
+    return sum(map(float.__mul__, one, two))
