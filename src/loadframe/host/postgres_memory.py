@@ -15,6 +15,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.errors import UserError
+from loadframe.system.files import Folder, Whose
+
 SEGMENTS = Path("/proc/sysvipc/shm")
 POSIX = Path("/dev/shm")
 MOST_BYTES = 1 << 20
@@ -51,11 +54,12 @@ def remove(lease_folder: Path) -> list[str]:
 def remove_of(data: Path, within_s: float = 0.0) -> int:
     """Remove what belongs to a dead server of this data directory: how many pieces. The segment is taken for the
     server's own only where it names these very data. within_s: how long processes of it may take to end after it."""
+    files = Folder(data, Whose.ANOTHERS)
     try:
         place = data.lstat()
-        named = named_segment(_read(data / "postmaster.pid", place.st_uid))
-        version = int(_read(data / "PG_VERSION", place.st_uid))
-    except (OSError, ValueError):  # it has been removed, or is no file of the server's
+        named = named_segment(files.read("postmaster.pid", MOST_BYTES))
+        version = int(files.read("PG_VERSION", MOST_BYTES))
+    except (OSError, UserError, ValueError):  # it has been removed, or is no file of the server's
         return 0
     if version not in VERSIONS:
         return 0
