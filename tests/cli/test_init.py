@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+import loadframe as api
 from forked import Result
+from loadframe.cli import init
 from loadframe.host import listening
 from readable import readable
 from waiting import await_that
@@ -229,6 +232,27 @@ def test_what_is_there_is_never_written_over(loadframe: Command, tmp_path: Path)
     assert done.code == 1
     assert "serving.toml is there already" in done.err and "--output" in done.err
     assert (tmp_path / "serving.toml").read_text() == "mine"
+
+
+def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, study, checked = starts("--port", "8000"), tmp_path / "shop.toml", []
+    theirs = api.begin(command=command).toml.replace(str(SERVING), "theirs")
+
+    def swapped(_: str) -> None:
+        (tmp_path / "theirs").write_text(theirs)
+        (tmp_path / "theirs").rename(study)
+
+    monkeypatch.setattr(init, "say", swapped)
+    monkeypatch.setattr(init, "measured", lambda _, measure: measure(None))
+    monkeypatch.setattr(api, "measure", lambda declared, *_, **__: checked.append(declared))
+    with pytest.raises(typer.Exit):
+        init.init(start=command, port=None, pid=None, path="/", name="", file=study, check=True, runs=tmp_path,
+                  as_json=False)  # fmt: skip
+    assert [str(SERVING) in declared.target.command for declared in checked] == [True]
+    assert "shop.toml is there already" in capsys.readouterr().err
+    assert study.read_text() == theirs
 
 
 @pytest.mark.parametrize(
