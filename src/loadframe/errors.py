@@ -2,6 +2,7 @@
 
     LoadframeError
     ├── UserError                the user must act; the message says how (exit 1)
+    │   ├── UsageError           an option whose value, or which beside another one, makes no sense (exit 2)
     │   ├── StudyError           the study file: unknown key, wrong unit, impossible level
     │   ├── MissingTool          a binary or package that is not installed
     │   ├── TargetError          the target will not start, died, or refuses a level
@@ -61,6 +62,10 @@ class UserError(LoadframeError):
         if self.details:
             parts.append("\n" + self.details.rstrip())
         return "\n".join(parts)
+
+
+class UsageError(UserError):
+    """The command line cannot be carried out as it stands."""
 
 
 class StudyError(UserError):

@@ -110,15 +110,15 @@ def test_from_standard_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "code", "word"),
     [
-        (["points.csv"], "line 3"),
-        (["nowhere.csv"], "no file or run folder"),
-        (["points.csv", "--treatment", "B"], "run folders"),
-        (["points.csv", "--within-latency-p95-ms", "0"], "objective"),
-        (["."], "not a run folder"),
+        (["points.csv"], 1, "line 3"),
+        (["nowhere.csv"], 1, "no file or run folder"),
+        (["points.csv", "--treatment", "B"], 2, "run folders"),
+        (["points.csv", "--within-latency-p95-ms", "0"], 2, "objective"),
+        (["."], 1, "not a run folder"),
     ],
 )
-def test_what_is_no_curve_is_refused(here: Command, arguments: list[str], word: str) -> None:
+def test_what_is_no_curve_is_refused(here: Command, arguments: list[str], code: int, word: str) -> None:
     done = here(*arguments, text="load,throughput\n1,10\n-2,20\n")
-    assert (done.exit_code, word in done.stderr) == (1, True), done.stderr
+    assert (done.exit_code, word in done.stderr) == (code, True), done.stderr

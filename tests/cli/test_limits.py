@@ -60,8 +60,8 @@ def test_a_process_for_people_and_programs(loadframe: Command) -> None:
     [
         (["--pid", "0"], 1, "no process 0"),
         (["--attach", "oracle"], 1, "KIND:ADDRESS"),
-        (["--over", "ten"], 1, "--over"),
-        (["--over", "10ms"], 1, "too short"),
+        (["--over", "ten"], 2, "--over"),
+        (["--over", "10ms"], 2, "too short"),
         (["--user", "x"], 2, "--attach"),
         (["--set", "a=b"], 2, "--target"),
         (["--target", "x.toml", "--pid", "1"], 2, "omit --pid"),

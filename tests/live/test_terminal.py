@@ -278,6 +278,6 @@ def test_without_a_terminal_it_says_what_to_do(more: list[str], tmp_path: Path) 
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Leave out" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import typer
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
 from loadframe.cli.fleet import SideBySideOver, capacities_of
-from loadframe.errors import StudyError
+from loadframe.errors import UsageError
 from loadframe.model import LoadInterval
 from loadframe.study.load_tables import HIGHEST
 from loadframe.study.quantities import duration_s
@@ -58,7 +58,7 @@ def _seconds(text: str) -> float:
     try:
         return duration_s(text)
     except ValueError as error:
-        raise StudyError(f"--hold: {error}", remedy="For example --hold 60s.") from error
+        raise UsageError(f"--hold: {error}", remedy="For example --hold 60s.") from error
 
 
 def _interval(text: str) -> LoadInterval:
@@ -67,7 +67,7 @@ def _interval(text: str) -> LoadInterval:
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low
     if not 0 < low <= high <= HIGHEST:
-        raise StudyError(
+        raise UsageError(
             f"--guess {text!r} is neither a load nor an interval", remedy="For example --guess 500..700 or --guess 600."
         )
     if low == high:

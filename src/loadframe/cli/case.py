@@ -11,7 +11,7 @@ import loadframe
 from loadframe.cli.common import RUNS, Json, OfARun, Runs, Sets, command, document, measured, tell
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, UsageError
 from loadframe.study import Study
 from loadframe.study.cases import Verb
 
@@ -73,7 +73,7 @@ def run(
     """Run the case on real components."""
     with command(as_json, measures=True) as reached:
         if quick and full:
-            raise StudyError("--quick and --full were both given", remedy="Choose one of them, or neither.")
+            raise UsageError("--quick and --full were both given", remedy="Choose one of them, or neither.")
         profile = "quick" if quick else "full" if full else "default"
         run_case(name, profile, which, overrides or [], runs, as_json, reached, over)
 
@@ -93,7 +93,7 @@ def run_case(
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
-        raise StudyError(
+        raise UsageError(
             f"--set changes one study, and {name} runs {len(names)}",
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )

@@ -16,7 +16,7 @@ from loadframe.cli.live import check as check_live
 from loadframe.cli.live import drawn
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted
+from loadframe.errors import CageError, Interrupted, UsageError
 from loadframe.model import Capacity, Investigation, Ladder, Tuning
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
@@ -33,7 +33,7 @@ RUNS = Path("runs")
 Found = TypeVar("Found")
 OfARun = Investigation | Ladder | Tuning | Capacity
 
-DONE, MUST_ACT, INTERRUPTED = 0, 1, 130
+DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it refuses: click's ClickException, or its own of that name."""
 PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
@@ -42,9 +42,9 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first; UserError, and unforeseen errors (see
-    faults.py), becomes a message and exit 1, Ctrl-C and SIGTERM (see entry.py) become exit 130 after everything was
-    reverted. What could not be put back ends it with exit 1, whatever the answer, also where it was interrupted: that
-    says what it is.
+    faults.py), becomes a message and exit 1 (a UsageError 2), Ctrl-C and SIGTERM (see entry.py) become exit 130 after
+    everything was reverted. What could not be put back ends it with exit 1, whatever the answer, also where it was
+    interrupted: that says what it is.
 
     measures: what killed commands have changed is put back first. Other verbs say what still stands, and go on at once,
     also where the state directory cannot be used. tells: False for a verb that shows what is changed, or puts it back
@@ -69,8 +69,8 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
         raise
     except Exception as error:  # noqa: BLE001 - unforeseen errors become a message here
         told = faults.in_words(error)
-        kind = type(told).__name__
-        _fail({"kind": kind, "message": str(told), "remedy": told.remedy, **reached}, json_wanted, MUST_ACT)
+        kind, code = ("usage", USAGE) if isinstance(told, UsageError) else (type(told).__name__, MUST_ACT)
+        _fail({"kind": kind, "message": str(told), "remedy": told.remedy, **reached}, json_wanted, code)
 
 
 def _clean_up(measures: bool, tells: bool) -> None:

@@ -16,7 +16,7 @@ from loadframe.analysis import quantity, samples
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened
 from loadframe.cli.continuous import asked
 from loadframe.cli.terminal import emit
-from loadframe.errors import SampleError, StudyError
+from loadframe.errors import SampleError, StudyError, UsageError
 from loadframe.formats.csv_text import STDIN
 from loadframe.formats.sampled import arrange
 from loadframe.formats.samples import read_sample
@@ -70,7 +70,7 @@ def compare(
             _refuse_direction(lower_is_better, by)
             found = _alternatives(first, overrides or [], allowed, runs, as_json)
         elif overrides:
-            raise StudyError("--set changes a study, and no study was given", remedy="Omit it.")
+            raise UsageError("--set changes a study, and no study was given", remedy="Omit it.")
         elif is_folder(first) or is_folder(second):
             _refuse_direction(lower_is_better, by)
             found = [loadframe.compare_runs(opened(Path(first)), opened(Path(second)))]
@@ -109,7 +109,7 @@ def _csv(first: str, second: str, *, lower_is_better: bool, by: str | None) -> C
         raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
     if chosen not in quantity.QUANTITIES:
-        raise SampleError(f"--by {chosen!r} is not a statistic", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
+        raise UsageError(f"--by {chosen!r} is not a statistic", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
     before, after = read_sample(first), read_sample(second)
     try:
         arranged = arrange(before, after)
@@ -157,5 +157,5 @@ def _share(text: str) -> float:
     """0.03 from "3%"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match or not 0 <= float(match[1]) < 100:
-        raise SampleError(f"--fail-if-worse {text!r} is not a percentage", remedy="For example --fail-if-worse 3%.")
+        raise UsageError(f"--fail-if-worse {text!r} is not a percentage", remedy="For example --fail-if-worse 3%.")
     return float(match[1]) / 100

@@ -11,7 +11,7 @@ import loadframe
 from loadframe.cli.common import Json, command, is_folder, opened
 from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import RunError, SampleError
+from loadframe.errors import RunError, SampleError, UsageError
 from loadframe.model import Observed, ObservedMapping
 
 UNIT = "units of load"
@@ -46,7 +46,7 @@ def curve(
     """Compute a curve from a run's steps, from your own measurements, or from production data."""
     with command(as_json):
         if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
-            raise SampleError(
+            raise UsageError(
                 f"--within-latency-p95-ms {within_latency_p95_ms:g} is not an objective",
                 remedy="Give milliseconds above zero.",
             )
@@ -56,7 +56,7 @@ def curve(
                 raise SampleError(f"{data} is a folder; a series of it cannot be named", remedy="Give a file.")
             _of_run(Path(data), treatment or "A", within_latency_p95_ms, as_json)
         elif treatment is not None:
-            raise SampleError("--treatment is for run folders", remedy="Omit it.")
+            raise UsageError("--treatment is for run folders", remedy="Omit it.")
         else:
             _of_file(data, mapping, also or [], within_latency_p95_ms, as_json)
 

@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli.common import Json, command, opened
 from loadframe.cli.terminal import answer, deliver, emit
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UsageError
 from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch, is_watch_folder
 from loadframe.formats.named_files import write_whole
 
@@ -40,7 +40,7 @@ def export(
     """Write a run, or a watch, in the format of another tool."""
     with command(as_json):
         if as_json and to == STDOUT:
-            raise RunError("--json and the exported run both need standard output", remedy="Add --to FILE.")
+            raise UsageError("--json and the exported run both need standard output", remedy="Add --to FILE.")
         data = export_watch(run, form) if is_watch_folder(run) else loadframe.export(opened(run), form)
         if to == STDOUT:
             deliver(data)

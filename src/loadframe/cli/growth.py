@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli.common import Json, command, is_folder, opened
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import SampleError
+from loadframe.errors import UsageError
 from loadframe.formats.plain_numbers import LARGEST, finite
 from loadframe.formats.said import words
 from loadframe.model import Memories
@@ -61,7 +61,7 @@ def growth(
         windows = loadframe.windows_of_run(run) if run is not None else loadframe.read_load(data)
         held = dict(_memory(each) for each in memory or [])
         if held and database is None:
-            raise SampleError(
+            raise UsageError(
                 "--memory alone does not tell how many entries it holds",
                 remedy="Add --database SIZE, at the load's end.",
             )
@@ -79,7 +79,7 @@ def _count(text: str, option: str) -> float:
     times = TIMES.get(text[-1:], 1.0)
     value = finite(text.removesuffix(text[-1:]) if times > 1 else text)
     if value is None or not 1 <= value * times <= LARGEST:
-        raise SampleError(
+        raise UsageError(
             f"{option} {words(text)!r} is no number of entries", remedy="For example 300k, 10M or 2500000."
         )
     return value * times
@@ -88,7 +88,7 @@ def _count(text: str, option: str) -> float:
 def _memory(text: str) -> tuple[str, float]:
     name, equals, size = text.partition("=")
     if not equals or not name:
-        raise SampleError(f"--memory {words(text)!r} is not NAME=SIZE", remedy="For example buffer_pool=4GiB.")
+        raise UsageError(f"--memory {words(text)!r} is not NAME=SIZE", remedy="For example buffer_pool=4GiB.")
     return name, _size(size, "--memory")
 
 
@@ -96,7 +96,7 @@ def _size(text: str, option: str) -> float:
     try:
         found = size_bytes(text)
     except ValueError as error:
-        raise SampleError(f"{option}: {words(str(error))}", remedy="For example 512MiB or 4GiB.") from None
+        raise UsageError(f"{option}: {words(str(error))}", remedy="For example 512MiB or 4GiB.") from None
     if found == 0:
-        raise SampleError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
+        raise UsageError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
     return float(found)

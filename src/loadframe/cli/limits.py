@@ -11,7 +11,7 @@ import loadframe
 from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import SampleError, StudyError
+from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
 from loadframe.study.quantities import duration_s
 
@@ -95,7 +95,7 @@ def _duration_s(text: str) -> float:
     try:
         seconds = duration_s(text)
     except ValueError as error:
-        raise StudyError(f"--over: {error}", remedy="For example --over 10m.") from error
+        raise UsageError(f"--over: {error}", remedy="For example --over 10m.") from error
     if seconds < 1:
-        raise StudyError(f"--over {text} is too short to see a change", remedy="Watch for at least 1s.")
+        raise UsageError(f"--over {text} is too short to see a change", remedy="Watch for at least 1s.")
     return seconds

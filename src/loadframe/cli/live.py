@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from loadframe.cli.progress import shown
-from loadframe.errors import MissingTool, OutputError
+from loadframe.errors import MissingTool, UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
@@ -27,9 +27,9 @@ BROWSER = "`loadframe serve` shows it in a browser."
 def check(as_json: bool) -> None:
     """OutputError where nothing can be drawn, MissingTool where Textual is not installed."""
     if as_json:
-        raise OutputError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
+        raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        raise OutputError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
+        raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
     if importlib.util.find_spec("textual") is None:
         raise MissingTool(
             "--live needs the Python package textual, which is not installed",

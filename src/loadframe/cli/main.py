@@ -36,10 +36,8 @@ from loadframe.cli import (
     tune,
     watch,
 )
-from loadframe.cli.common import REFUSED
+from loadframe.cli.common import REFUSED, USAGE
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
-
-USAGE = 2
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loadframe.errors import SampleError
+from loadframe.errors import UsageError
 from loadframe.formats.said import words
 from loadframe.model import ObservedMapping
 
@@ -47,15 +47,15 @@ def mapping_of(
     counters: list[str] | None,
     axis: str = "load",
 ) -> ObservedMapping:
-    """The options as one record. SampleError for a --use without a name, and for another --response-is."""
+    """The options as one record. UsageError for a --use without a name, and for another --response-is."""
     uses = {}
     for one in use or ():
         name, equals, term = one.partition("=")
         if not equals or not name.strip() or not term.strip() or not name.strip().isprintable():
-            raise SampleError(f"--use {words(one, 100)!r} has no name", remedy="Write it as --use cpu=SERIES.")
+            raise UsageError(f"--use {words(one, 100)!r} has no name", remedy="Write it as --use cpu=SERIES.")
         uses[name.strip()[:100]] = term.strip()
     if response_is not in ("mean", "p95"):
-        raise SampleError(f"--response-is {words(response_is, 40)!r} is unknown", remedy="It is mean or p95.")
+        raise UsageError(f"--response-is {words(response_is, 40)!r} is unknown", remedy="It is mean or p95.")
     return ObservedMapping(
         load=load,
         throughput=throughput,

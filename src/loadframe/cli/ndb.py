@@ -12,7 +12,7 @@ import typer
 import loadframe
 from loadframe.cli.common import MUST_ACT, Json, command
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import TargetError
+from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
 from loadframe.kinds.ndb.setting import LARGEST_CPU, read_cpus
 from loadframe.study.quantities import size_bytes
@@ -88,7 +88,7 @@ def ndb(
 def _change(text: str) -> tuple[str, str, str]:
     found = re.fullmatch(r"([^.=]+)\.([^=]+)=(.*)", text)
     if found is None:
-        raise TargetError(f"--set {text!r} is not a change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
+        raise UsageError(f"--set {text!r} is not a change", remedy="Write --set 'ndbd default.DataMemory=1G'.")
     return found[1].strip(), found[2].strip(), found[3].strip()
 
 
@@ -96,18 +96,18 @@ def _bound(text: str) -> tuple[str, frozenset[int]]:
     name, _, cpus = text.partition("=")
     remedy = "Write --bound mysqld=8-11."
     if not name.strip():
-        raise TargetError(f"--bound {text!r} names no process", remedy=remedy)
+        raise UsageError(f"--bound {text!r} names no process", remedy=remedy)
     try:
         return name.strip(), read_cpus(cpus)
     except ValueError as error:
-        raise TargetError(f"--bound {text!r} names no CPUs", remedy=remedy) from error
+        raise UsageError(f"--bound {text!r} names no CPUs", remedy=remedy) from error
 
 
 def _memory(text: str) -> int:
     try:
         return size_bytes(text)
     except ValueError as error:
-        raise TargetError(f"--memory: {error}", remedy="For example --memory 64GiB.") from error
+        raise UsageError(f"--memory: {error}", remedy="For example --memory 64GiB.") from error
 
 
 def _write(path: Path, text: str) -> None:

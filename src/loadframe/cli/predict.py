@@ -13,7 +13,7 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, ope
 from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import SampleError
+from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
 from loadframe.model import WORK, Forecast, Observed
 
@@ -67,9 +67,9 @@ def predict(
     with command(as_json, measures=verify is not None):
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
-            raise SampleError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
+            raise UsageError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
         if verify is None and overrides:
-            raise SampleError("--set changes a study, and no study was given", remedy="Omit it, or add --verify STUDY.")
+            raise UsageError("--set changes a study, and no study was given", remedy="Omit it, or add --verify STUDY.")
         kind = cast(Literal["closed", "rate"] | None, KINDS.get(load_is or ""))
         unit, work = UNIT, WORK
         mapping = mapping_of(load, throughput, response, response_is, use, counter)
@@ -80,7 +80,7 @@ def predict(
             unit, work = run.axis_unit(), run.work_unit()
             found = loadframe.predict_run(run, loads, treatment=treatment or "A", up_to=up_to, kind=kind)
         elif treatment is not None:
-            raise SampleError("--treatment is for run folders", remedy="Omit it.")
+            raise UsageError("--treatment is for run folders", remedy="Omit it.")
         else:
             read = loadframe.read_data(data, mapping, also=also or [])
             if isinstance(read, Observed):
@@ -123,5 +123,5 @@ def _loads(text: str | None) -> list[float]:
     except ValueError:
         loads = [inf]
     if not all(isfinite(load) for load in loads):
-        raise SampleError(f"--at {words(text)!r} is not a list of loads", remedy="For example --at 4,8,12.")
+        raise UsageError(f"--at {words(text)!r} is not a list of loads", remedy="For example --at 4,8,12.")
     return loads
