@@ -80,6 +80,30 @@ def test_levels_at_which_the_use_was_held_up_move_no_load() -> None:
     assert (found.low, found.high) == (16, 32)
 
 
+LOCK = (np.array([1.0, 1, 1, 2, 2, 2, 4, 4, 4]), np.array([0.78, 0.8, 0.81, 0.83, 0.84, 0.89, 0.92, 0.93, 0.96]))
+"""Measured: one writer lock. Throughput was 40,000/s at 1, 2 and 4 workers."""
+
+
+def test_where_throughput_is_flat_the_lowest_load_and_the_ceiling_say_where_it_is_used_up() -> None:
+    """Seen: a line through the plateau, "the writer lock at 5.8 workers", of one that is why throughput is flat."""
+    found = over_load(*LOCK, 1.0, flat_from=1.0)
+    assert found is not None and (found.how, found.method) == ("measured", "proportion")
+    assert found.low == pytest.approx(1 / 0.8) and found.high == 4
+
+
+def test_a_rate_far_below_its_ceiling_where_throughput_is_flat_is_used_up_nowhere() -> None:
+    loads, uses = LOCK
+    assert over_load(loads, uses, 1.3) is not None
+    assert over_load(loads, uses, 1.3, flat_from=1.0) is None
+
+
+def test_levels_before_the_plateau_have_the_line() -> None:
+    loads, uses = np.array([1.0, 2, 4, 8, 16, 32]), np.array([0.11, 0.2, 0.4, 0.81, 0.93, 0.94])
+    found = over_load(loads, uses, 1.0, flat_from=16.0)
+    assert found is not None and (found.how, found.method) == ("measured", "line")
+    assert found.load == pytest.approx(10, abs=0.3) and (found.low >= 8, found.high <= 16) == (True, True)
+
+
 def test_what_goes_on_growing_is_not_held_up() -> None:
     assert over_load(LOADS, 50 + 0.5 * LOADS, 120) is not None
     assert over_load(np.array([1.0, 2, 4, 8]), np.array([10.0, 19, 35, 60]), 100) is not None

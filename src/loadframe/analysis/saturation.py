@@ -38,6 +38,9 @@ FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
 """A use has levelled off from the first load at which it is FLAT of its highest, if loads up to SPAN times that one
 follow over which it grows by less than SLOWER of what it did before, where that would have been MATERIAL."""
 
+USED_UP = 0.9
+"""Of its ceiling: where throughput is flat, a share of time or a rate from here on is why."""
+
 FEWEST_BATCHES = 5
 """Fewer batches than this carry no line over time."""
 
@@ -131,6 +134,7 @@ def over_load(
     uses: Sequence[float],
     ceiling: float,
     *,
+    flat_from: float | None = None,
     furthest: float = math.inf,
     confidence: float = CONFIDENCE,
 ) -> Saturation | None:
@@ -142,23 +146,29 @@ def over_load(
     earlier); with none, low = load = high = the lowest load, read as "at or below". Else extrapolated from at least two
     loads. None where use does not grow with load (slope not significant, or less than 2 % of the ceiling over all
     loads), where it has levelled off below the ceiling, and where the crossing lies beyond `furthest`.
+    flat_from: of a share of time or a rate, the lowest load from which on throughput does not grow: there it cannot
+    grow either but by what a request needs, so that levels from there on move no load. It is used up on that plateau
+    where it comes to 90 % of the ceiling there, else something else is why throughput is flat, and it is None.
     Raises ValueError where the ceiling is not positive or the numbers of loads and uses differ.
     """
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)
-    flat_from = _levels_off(levels)
-    first = next((load for load, use in levels if use >= REACHED * ceiling), None)
+    plateau = math.inf if flat_from is None else flat_from
+    first = next((load for load, use in levels if use >= (REACHED if load < plateau else USED_UP) * ceiling), None)
+    if flat_from is None:
+        flat_from = _levels_off(levels)
     below = [(load, use) for load, use in rows if use < REACHED * ceiling]
     lowest = below if flat_from is None else [(load, use) for load, use in below if load < flat_from]
     if first is None:
         found = None if flat_from is not None else ahead(lowest, ceiling, confidence)
     else:
         method: Method = "line"
-        low = max((load for load, _ in rows if load < first), default=first)
+        low = max((load for load, _ in rows if load < min(first, plateau)), default=levels[0][0])
         fitted = _line(lowest, confidence)
         if fitted is None:
-            use, method = dict(levels)[low], "proportion"
+            use = dict(levels)[low]
             low = min(max(low, low * ceiling / use), first) if 0 < use < ceiling else low
+            method = "proportion" if low < first else "bracket"
         found = _within(None if fitted is None else fitted.crossing(ceiling), low, first, method, "measured")
     return found if found is not None and found.load <= furthest else None
 

@@ -13,6 +13,7 @@ from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
+from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
@@ -22,6 +23,10 @@ from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import Series, clamped, read_limits
 from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
+
+BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
+"""Units of what requests use for a time, and give back: it grows with the throughput, where files or memory grow with
+the load."""
 
 OWN_KINDS = frozenset({"service"})
 """Kinds of which only the study says what settings there are."""
@@ -56,7 +61,8 @@ def examine(
     these steps alone without it."""
     steps = with_memory_at_full(sighted(steps), effective)
     series = read_limits(steps, state, effective, rules_for(declared, steps))
-    limits = tuple(with_saturation(one, highest_level) for one in series)
+    flat = flat_levels(curve)
+    limits = tuple(with_saturation(one, highest_level, flat) for one in series)
     counting = apart_from_effects(undisturbed(steps), run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
@@ -107,8 +113,10 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
     return clamped({**state.settings, **state.limits}, effective)
 
 
-def with_saturation(series: Series, highest_level: float) -> Limit:
-    """The limit with the load at which it is used up, where that is not far beyond the highest level."""
-    furthest = saturation.FORESIGHT * highest_level
-    at = saturation.over_load(series.loads, series.uses, series.limit.ceiling, furthest=furthest)
-    return replace(series.limit, exhausted_at=at)
+def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
+    """The limit with the load at which it is used up, where that is not far beyond the highest level. flat: the levels
+    at which throughput does not grow."""
+    limit, furthest = series.limit, saturation.FORESIGHT * highest_level
+    flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
+    at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
+    return replace(limit, exhausted_at=at)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loadframe.analysis import curve
+from loadframe.diagnosis.plateau import flat_levels
 from loadframe.errors import RunError
 from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.forecasting import predict
@@ -49,7 +51,8 @@ def limits_of(run: RunFolder, treatment: str, steps: Sequence[Step]) -> list[Lim
     state, effective = run.treatment(treatment).state, run.effective().get(treatment, {})
     highest = max(step.level for step in steps)
     rules = rules_for(run.declared().target.limit, steps)
-    return [with_saturation(series, highest) for series in read_limits(steps, state, effective, rules)]
+    flat = flat_levels(curve.of(resources.observe(steps, name=treatment, axis=run.declared().load.axis)))
+    return [with_saturation(series, highest, flat) for series in read_limits(steps, state, effective, rules)]
 
 
 def _keep(run: RunFolder, forecast: Forecast) -> None:
