@@ -359,7 +359,7 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
 
 def _changes(inv: Investigation) -> Iterator[doc.Block]:
     for trial in (trial for round_ in inv.rounds for trial in round_.tried):
-        kept = doc.Span("kept" if trial.kept else "reverted", f"tag {'confirmed' if trial.kept else 'refuted'}")
+        kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
         yield doc.Group((*_trial(inv, trial),), "trial", (f"{names.heading(trial.remedy.title)} ", kept))
 
 

@@ -83,6 +83,9 @@ class Column:
     title: str = ""
 
 
+Heads = tuple[Column | str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     cells: Cells
@@ -94,7 +97,7 @@ class Row:
 class Table:
     """look: stack (a block for each row on a small screen), figures (numbers). most: rows that a text shows; 0: all."""
 
-    heads: tuple[Column | str, ...]
+    heads: Heads
     rows: tuple[Row | Cells, ...]
     look: str = "stack"
     most: int = 0

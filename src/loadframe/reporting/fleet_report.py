@@ -8,7 +8,9 @@ from typing import Any
 
 from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetLink, HostCheck
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
-from loadframe.reporting.layout import columns, wrapped
+from loadframe.reporting import document as doc
+from loadframe.reporting import terminal
+from loadframe.reporting.layout import columns
 from loadframe.units import show
 
 
@@ -19,23 +21,21 @@ def fleet_json(found: FleetCheck) -> dict[str, Any]:
 
 def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
     """The answer first, then what speaks against it, then the hosts and their links."""
-    lines = [_answer(found), ""]
-    for each in found.problems:
-        mark = "Refused" if each.refuses else "Mind"
-        lines += wrapped(f"{mark}: {each.about}: {each.fact}. {each.remedy}".rstrip(), width, indent=0)
-    if found.problems:
-        lines.append("")
-    lines += columns([HEAD, *(_host(each) for each in found.hosts)], SIDES)
-    missing = [each for each in found.hosts if each.missing]
-    if missing:
-        lines += ["", "Not there (`loadframe doctor` on the host says how to get it)"]
-        lines += [line for each in missing for line in wrapped(f"{each.name}: {', '.join(each.missing)}", width)]
-    if found.links:
-        lines += ["", "Links, one encrypted connection each, one after another"]
-        lines += columns([LINK_HEAD, *(_link(each) for each in found.links)], LINK_SIDES)
-        if any(max(each.there_cpu, each.back_cpu) > ENCRYPTS for each in found.links):
-            lines += ["* encryption used nearly a whole CPU: the link carries at least that"]
-    return "\n".join(lines)
+    problems = tuple(
+        f"{'Refused' if one.refuses else 'Mind'}: {one.about}: {one.fact}. {one.remedy}".rstrip()
+        for one in found.problems
+    )
+    missing = tuple(f"{host.name}: {', '.join(host.missing)}" for host in found.hosts if host.missing)
+    links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, found.links))),) if found.links else ()
+    if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in found.links):
+        links += (doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"),)
+    sections = (
+        doc.Section("What speaks against it", "problems", (doc.Items(problems),) if problems else ()),
+        doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, found.hosts))),)),
+        doc.Section(NOT_THERE, "missing", (doc.Items(missing),) if missing else ()),
+        doc.Section("Links, one encrypted connection each, one after another", "links", links),
+    )
+    return terminal.render(doc.Document("Fleet", (_answer(found),), sections), width)
 
 
 def drivers_json(found: FleetDrivers) -> dict[str, Any]:
@@ -116,10 +116,12 @@ def _limit(one: FleetLimit) -> tuple[str, ...]:
     return one.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
 
 
-HEAD = ("host", "roles", "CPUs", "memory", "Loadframe", "Python", "clock off by", "drift, millionths", "CPUs in use")
-SIDES = "<<>><<>><"
-LINK_HEAD = ("driver", "target", "round trip", "median", "99 %", "there", "back")
-LINK_SIDES = "<<>>>>>"
+NOT_THERE = "Not there (`loadframe doctor` on the host says how to get it)"
+HEAD: doc.Heads = (
+    "host", "roles", *doc.numbers("CPUs", "memory"), "Loadframe", "Python",
+    *doc.numbers("clock off by", "drift, millionths"), "CPUs in use",
+)  # fmt: skip
+LINK_HEAD: doc.Heads = ("driver", "target", *doc.numbers("round trip", "median", "99 %", "there", "back"))
 
 
 def _answer(found: FleetCheck) -> str:

@@ -83,7 +83,7 @@ def alt(inv: Investigation) -> str:
 
 
 def _said(each: Gain) -> str:
-    fate = {True: "kept", False: "reverted", None: ""}[each.kept]
+    fate = verdict_words.FATES[each.kept]
     floor = each.verdict.floor
     noise = f"noise {rounding.plain(floor[0])} to {rounding.plain(floor[1])}" if floor else "noise not known"
     return "; ".join(part for part in (verdict_words.ratio_words(each.verdict), fate, noise) if part)

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 
 from loadframe.analysis.following import Followed, Following
 from loadframe.model import Estimate, GrowthForecast, GrowthPoint, GrowthScored, MemoryEnd
-from loadframe.reporting import rounding
-from loadframe.reporting.layout import columns
+from loadframe.reporting import document as doc
+from loadframe.reporting import rounding, terminal
 
 
 def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
     """The rate now, the end of memory, rate and time at each size, and the sizes that are refused."""
     if found.refused is not None:
-        return "\n".join(textwrap.wrap(f"No forecast. {found.refused}", width))
-    lines = list(sentences(found))
-    wrapped = [piece for line in lines for piece in textwrap.wrap(line, width)]
-    table = [("entries", "entries/s", "(90 %)", "time from empty", "(90 %)", *(("measured",) if found.scored else ()))]
-    table += [_row(point, found.scored) for point in found.at]
-    body = ["", *(f"  {line}" for line in columns(table, ">><><" + ("<" if found.scored else "")))] if found.at else []
-    refused = [f"  - {one.entries:,.0f}: {one.because}" for one in found.not_at]
-    notes = [f"  - {note}" for note in found.notes]
-    tail = [piece for line in _listed("Not forecast", refused) + _listed("Mind", notes) for piece in _hung(line, width)]
-    return "\n".join([*wrapped, *body, *tail]).rstrip()
+        return terminal.render(doc.Document("", (f"No forecast. {found.refused}",), ()), width)
+    entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
+    heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if found.scored else ()))
+    table = doc.Table(heads, tuple(_row(point, found.scored) for point in found.at))
+    refused = tuple(f"{one.entries:,.0f}: {one.because}" for one in found.not_at)
+    sections = (
+        doc.Section("Forecast", "forecast", (table,) if found.at else ()),
+        doc.Section("Not forecast", "not-forecast", (doc.Items(refused),) if refused else ()),
+        doc.Section("Mind", "notes", (doc.Items(tuple(found.notes)),) if found.notes else ()),
+    )
+    return terminal.render(doc.Document("Growth", tuple(sentences(found)), sections), width)
 
 
 def render_following(steps: Sequence[Following], found: Followed) -> str:
     """A row for each step, and the highest rate of changes that is followed without end."""
-    table = [("changes/s", "lag grows by, 1/s", "(95 %)", "applied", "")]
+    rows = []
     for one in steps:
         low, high = rounding.plain(one.low), rounding.plain(one.high)
         grows = (rounding.plain(one.slope), f"{low} to {high}") if math.isfinite(one.low) else ("?", "too few readings")
-        table.append((rounding.exact(one.offered), *grows, rounding.plain(one.applied), one.verdict))
-    return "\n".join([*following_sentences(found), "", *(f"  {line}" for line in columns(table, ">><><"))])
+        rows.append((rounding.exact(one.offered), *grows, rounding.plain(one.applied), one.verdict))
+    rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
+    heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
+    section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
+    return terminal.render(doc.Document("Following", tuple(following_sentences(found)), (section,)))
 
 
 def following_sentences(found: Followed) -> list[str]:
@@ -99,11 +102,3 @@ def _came(one: GrowthScored) -> str:
 
 def _held(inside: bool) -> str:
     return "inside" if inside else "outside"
-
-
-def _listed(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", f"{title}:", *lines] if lines else []
-
-
-def _hung(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, subsequent_indent="    ") or [""]

@@ -43,6 +43,8 @@ DECISIONS: Mapping[Decision, str] = {
     "worse": "worse",
     "no-proven-difference": "no proven difference",
 }
+FATES = {True: "kept", False: "reverted", None: ""}
+"""Of a change that was tried; None: of all together."""
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 """Of a level against an objective."""
 MARGINS: Mapping[Answer, str] = {
