@@ -6,7 +6,7 @@
     │   ├── StudyError           the study file: unknown key, wrong unit, impossible level
     │   ├── MissingTool          a binary or package that is not installed
     │   ├── TargetError          the target will not start, died, or refuses a level
-    │   │   └── NotRecovered     it answered before a load, and goes on to refuse after it
+    │   │   └── NotRecovered     it served before a load; it died of it, hangs, or goes on to refuse after it
     │   ├── WorkloadError        the load driver failed
     │   │   └── TooFewRequests   no window had enough requests in it to decide anything
     │   ├── CageError            the machine will not grant the hardware asked for
@@ -81,16 +81,31 @@ class TargetError(UserError):
 
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
-    """A server answered before a load and refuses after it, for longer than what a load uses up takes to come back.
-    path, status: what it was asked for, and how it answers; 0 where it takes no connection, with `why` in words.
-    waited_s: how long it was asked again, without other load."""
+    """A server that served before a load fell under it: it died, or it refuses or is silent for longer than what a load
+    uses up takes to come back. died: how its process ended, and full: what had run out, both in words; "" where it
+    runs, or that is not known. path, status: what it was asked for, and how it answers; 0 where it does not, with `why`
+    in words. waited_s: how long it was asked again, without other load. level, treatment: of the step that it fell in;
+    None where no step was under way: then it was the last one. noted: it is in the run folder already."""
 
-    def __init__(self, fact: str, *, remedy: str, path: str, status: int, waited_s: float, why: str = "") -> None:
-        super().__init__(fact, remedy=remedy)
-        self.path = path
-        self.status = status
-        self.waited_s = waited_s
-        self.why = why
+    def __init__(
+        self,
+        fact: str,
+        *,
+        remedy: str,
+        details: str = "",
+        died: str = "",
+        full: str = "",
+        path: str = "",
+        status: int = 0,
+        waited_s: float = 0.0,
+        why: str = "",
+    ) -> None:
+        super().__init__(fact, remedy=remedy, details=details)
+        self.died, self.full = died, full
+        self.path, self.status, self.waited_s, self.why = path, status, waited_s, why
+        self.level: float | None = None
+        self.treatment: str | None = None
+        self.noted = False
 
 
 class WorkloadError(UserError):

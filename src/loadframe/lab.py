@@ -75,7 +75,7 @@ from loadframe.model import (
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.prediction import resources, scoring
 from loadframe.progress import Progress
-from loadframe.reporting import words
+from loadframe.reporting import answers, words
 from loadframe.reporting.json_shapes import comparison_json
 from loadframe.study import Study
 
@@ -139,7 +139,7 @@ def investigate(
             rounds[one.number - 1 :] = [one]
             run.save_rounds(rounds)
 
-        with concluding(book, run):
+        with concluding(book):
             measure_side_by_side(book, run, declare(book))
             for number in range(1, MOST_ROUNDS + 1):
                 effective = read_back(book, run, treatment)
@@ -177,10 +177,11 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench
         drivers = beside_fewer(book, "A", curve)
     end, of_fleet = finish(run), limits_of_fleet(run)
     others = [f"{each.title}: {each.explanation}" for each in others_found(of_fleet)]
+    fell = [said] if (said := answers.stop_sentence(run.stop(), run.axis_unit())) else []
     run.close()
     return Measurement(
-        run.path, curve, run.axis_unit(), run.work_unit(), clamped, (*end.warnings, *others), end.quality, end.answers,
-        drivers, of_fleet,
+        run.path, curve, run.axis_unit(), run.work_unit(), clamped, (*fell, *end.warnings, *others), end.quality,
+        end.answers, drivers, of_fleet,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 from loadframe.analysis.disturbance import exceeded
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
-from loadframe.errors import TargetError, WorkloadError
+from loadframe.errors import NotRecovered, TargetError, WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import (
@@ -81,6 +81,8 @@ class SimulatedBench:
     noise: float = 0.02
     kills: Callable[[TargetState], bool] = lambda state: False
     dead: bool = False
+    falls: Callable[[TargetState, float], bool] = lambda state, level: False
+    """Whether the target dies of a level in a state."""
     flags: tuple[str, ...] = ()
     needs_s: Callable[[str, float], float] = lambda treatment, level: 0.0
     """The warm-up after which a treatment has settled at a level; `lacks` of the throughput is missing before."""
@@ -196,6 +198,11 @@ class SimulatedBench:
         if self.kills(self.states[treatment]):
             self.dead = True
             raise WorkloadError("the driver lost its connection")
+        if self.falls(self.states[treatment], level):
+            self.dead = True
+            fallen = NotRecovered("the server died", remedy="", details="out of beds\n", died="SIGKILL")
+            fallen.level, fallen.treatment = level, treatment
+            raise fallen
         self.clock.now_s += self.step_s
         self.served = treatment
         throughput, metrics = self.model(self.states[treatment], level)

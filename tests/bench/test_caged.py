@@ -29,6 +29,9 @@ class Cage:
         self.now = dict(limits)
         self.set_times += 1
 
+    def begin(self) -> None:
+        pass
+
     def limits(self) -> dict[str, int]:
         return self.now
 

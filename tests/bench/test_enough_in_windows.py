@@ -143,11 +143,10 @@ def test_a_later_state_that_no_window_judges_ends_no_investigation() -> None:
     said: list[str] = []
     found: list[str] = ["a step of the first state"]
     book: Any = SimpleNamespace(of=lambda _: found, progress=SimpleNamespace(say=said.append), steps=[])
-    run: Any = None
     error = TooFewRequests("too-few: no window", remedy="Give measure.budget 9 min.", needed_s={1.0: 20.0})
-    with concluding(book, run):
+    with concluding(book):
         raise error
     assert said == ["too-few: no window. Give measure.budget 9 min. This is concluded from the steps before."]
     found.clear()
-    with pytest.raises(TooFewRequests), concluding(book, run):
+    with pytest.raises(TooFewRequests), concluding(book):
         raise error

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import loadframe
+from loadframe.cages import groups
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.model import NOT_RECOVERED, Investigation
+from loadframe.reporting import answers
 from loadframe.reporting.case_study import render_page
 from loadframe.study import parse
-from loadframe.workloads import by_address
+from loadframe.workloads import recovering
 
 pytestmark = pytest.mark.server
 
@@ -97,7 +99,7 @@ def serving(breaks: int) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """75 s are as long for a person."""
-    monkeypatch.setattr(by_address, "RECOVERS_WITHIN_S", 0.5)
+    monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.5)
 
 
 def investigated(folder: Path, text: str) -> Investigation:
@@ -119,8 +121,8 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
     assert run.closed(), "it ended as it should"
     text_, page = (" ".join(said.split()) for said in (loadframe.render_text(found, details=True), render_page(found)))
     for said in (text_, page):
-        assert "The service stopped answering after the step at 4 " in said
-        assert "answered / with status 503 for" in said and "no proved cause" in said
+        assert "At 4 connections the service stopped answering: it " in said
+        assert "answered / with status 503 for" in said
         assert "restart it, and measure again with lower levels" in said
         assert "No limit was reached" not in said
     assert loadframe.investigation_json(found)["stop"]["level"] == 4.0
@@ -159,7 +161,7 @@ import http.server, os, sys, time
 class Answering(http.server.BaseHTTPRequestHandler):
     protocol_version, disable_nagle_algorithm, wbufsize, last, served = "HTTP/1.1", True, -1, time.monotonic(), 0
     def do_GET(self):
-        if Answering.served > 20 and time.monotonic() - Answering.last > 0.1:
+        if Answering.served > 8 and time.monotonic() - Answering.last > 0.1:
             print("out of tokens", flush=True)
             os._exit(7)
         Answering.last, Answering.served = time.monotonic(), Answering.served + 1
@@ -182,3 +184,103 @@ def test_a_service_of_ours_that_dies_as_it_is_asked_again_says_its_last_words(tm
     with pytest.raises(TargetError, match=r"The service died \(exit status 7\)") as caught:
         investigated(tmp_path, text.replace("{{", "{").replace("}}", "}"))
     assert "out of tokens" in caught.value.details
+
+
+SERVICE = """
+import http.server, os, sys, threading, time
+busy, fell, lock = 0, threading.Event(), threading.Lock()
+class Serving(http.server.ThreadingHTTPServer):
+    daemon_threads, request_queue_size = True, 128
+class Answering(http.server.BaseHTTPRequestHandler):
+    protocol_version, disable_nagle_algorithm, wbufsize = "HTTP/1.1", True, -1
+    def do_GET(self):
+        global busy
+        with lock:
+            busy += 1
+            if busy >= 6 and not fell.is_set():
+                print("the pool is empty", flush=True)
+                fell.set()
+        if fell.is_set():
+            FALLS
+        time.sleep(0.005)
+        with lock:
+            busy -= 1
+        self.send_response(503 if fell.is_set() else 200)
+        self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(b"ok!")
+    def log_message(self, *_):
+        pass
+Serving(("127.0.0.1", int(sys.argv[1])), Answering).serve_forever()
+"""
+FILLS = "kept = bytearray(300 << 20); kept[::4096] = bytes(len(kept[::4096]))"
+
+
+def of_ours(falls: str, *, more: str = "", levels: str = "[1, 2, 8]") -> str:
+    """The study of a service that we start, and what it does once six requests are in flight."""
+    command = json.dumps(["python3", "-c", SERVICE.replace("FALLS", falls), "{port}"])
+    return f"""
+[study]
+name = "falls"
+question = "What does it take?"
+[target]
+kind = "service"
+command = {command}
+{more}
+[load]
+axis = "concurrency"
+levels = {levels}
+[workload]
+kind = "http"
+[measure]
+warmup = "100ms"
+window = "500ms"
+blocks = {{ min = 2, max = 2 }}
+budget = "30s"
+profile = "off"
+"""
+
+
+def falls_at_8(found: Investigation) -> str:
+    """What is told of a service of ours that falls at 8: it was measured below that, and the answer has three lines."""
+    assert found.outcome.kind == "stopped-answering" and found.stop is not None
+    assert (found.stop.level, found.stop.went_on, found.stop.log[-1]) == (8.0, True, "the pool is empty")
+    steps = loadframe.open_run(Path(found.run)).steps()
+    assert {step.level for step in steps if step.counts} == {1.0, 2.0}
+    assert [point.load for point in found.rounds[0].curve.points] == [1.0, 2.0]
+    assert loadframe.conclude(loadframe.open_run(Path(found.run))) == found, "the same from the run folder"
+    text = " ".join(loadframe.render_text(found).split())
+    first, before, do = answers.lines(found)
+    assert text.startswith(first) and "Its log the pool is empty" in text
+    assert before.startswith("Below that: ") and do.endswith("keep it below 8 connections.")
+    assert "the pool is empty" in render_page(found)
+    return first
+
+
+def test_one_of_ours_that_dies_is_started_again_and_measured_below_that_load(tmp_path: Path) -> None:
+    assert falls_at_8(investigated(tmp_path, of_ours("os._exit(3)"))) == (
+        "At 8 connections the service died (exit status 3); its last words: 'the pool is empty'."
+    )
+
+
+def test_one_of_ours_that_hangs_too(tmp_path: Path) -> None:
+    first = falls_at_8(investigated(tmp_path, of_ours("threading.Event().wait()")))
+    assert first.startswith("At 8 connections the service stopped answering: no answer (")
+
+
+def test_one_of_ours_that_refuses_too(tmp_path: Path) -> None:
+    first = falls_at_8(investigated(tmp_path, of_ours("pass")))
+    assert first.startswith("At 8 connections the service stopped answering: it answered / with status 503 for ")
+
+
+@pytest.mark.skipif(groups.available()["memory"] is None, reason="no control group limits memory here")
+def test_one_that_fills_its_cage_died_of_memory(tmp_path: Path) -> None:
+    found = investigated(tmp_path, of_ours(FILLS, more='[cage]\nmemory = "128MiB"'))
+    assert falls_at_8(found) == "At 8 connections the service died of memory: its cage of 128 MiB was full."
+    assert found.stop is not None and found.stop.died == "SIGKILL"
+
+
+def test_where_no_level_is_left_lower_ones_are_measured(tmp_path: Path) -> None:
+    found = investigated(tmp_path, of_ours("os._exit(3)", levels="[8, 16]"))
+    assert found.stop is not None and found.stop.level == 8
+    assert [point.load for point in found.rounds[0].curve.points] == [2.0, 4.0]

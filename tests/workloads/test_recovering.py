@@ -51,7 +51,9 @@ def test_one_that_takes_no_connection_is_waited_for_and_told(
         workload.set_level(endpoint, 1)
         later.join()
     monkeypatch.setattr(recovering, "RECOVERS_WITHIN_S", 0.4)
-    with pytest.raises(NotRecovered, match=r"takes no connection \(Connection refused\), and took none for ") as caught:
+    with pytest.raises(
+        NotRecovered, match=r"does not answer( /items)? \(Connection refused\), and did not for "
+    ) as caught:
         workload.set_level(endpoint, 1)
     assert "whether it has ended" in caught.value.remedy and caught.value.why == "Connection refused"
     with pytest.raises(TargetError) as first:

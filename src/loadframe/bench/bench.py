@@ -30,7 +30,7 @@ from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
 from loadframe.diagnosis.sight import blind_counters
-from loadframe.errors import NotRecovered
+from loadframe.errors import NotRecovered, TargetError, WorkloadError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.host.signals import undisturbed
@@ -416,7 +416,15 @@ class RealBench:
         self._target.reset()
         self._bring_to(asked.level, asked.treatment, cold=asked.cold)
         self._served[self._target.kind] = self._target.first_process()
-        return self._loading.load(self._rig, asked, profiler)
+        try:
+            try:
+                return self._loading.load(self._rig, asked, profiler)
+            except WorkloadError:  # of a target that hangs or refuses, what is said is that
+                self._bring_to(asked.level, asked.treatment, cold=asked.cold)
+                raise
+        except NotRecovered as error:
+            error.level, error.treatment = asked.level, asked.treatment
+            raise
 
     def _bring_to(self, level: float, treatment: str, *, cold: bool) -> None:
         """The data of a level. A cache that is not to be cold has what this level asks for, and nothing of others, in
@@ -427,8 +435,9 @@ class RealBench:
             self._target.forget()
         try:
             self.workload.set_level(endpoint, level)
-        except NotRecovered:
+        except TargetError as error:
             self._target.counters()  # where it has died, that says so, with its last words
+            error.details = error.details or self._target.log_tail()
             raise
         if caches and not cold:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"

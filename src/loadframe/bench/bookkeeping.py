@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -74,7 +75,8 @@ class Bookkeeping:
     """What a run has measured so far, and how it goes on. random: decides the order within each block. warms: where the
     target had to be started, a step that counts for nothing goes before the one that does. washes: where another
     treatment was measured last, a shorter such step does. error: what is left of the error that all remedies of an
-    investigation share. elsewhere: who takes whole blocks in place of the bench."""
+    investigation share. elsewhere: who takes whole blocks in place of the bench. fallen: by state, the lowest load at
+    which the target fell."""
 
     bench: Bench
     budget: Budget
@@ -88,7 +90,18 @@ class Bookkeeping:
     washes: bool = False
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
     elsewhere: TakesBlocks | None = None
+    fallen: dict[str, float] = field(default_factory=dict)
     _windows_s: dict[float, float] = field(default_factory=dict)
+
+    def fell_at(self, *treatments: str) -> float:
+        """The lowest load at which the target fell in one of these states; infinite where it did in none."""
+        return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
+
+    def levels(self, *treatments: str) -> list[float]:
+        """The study's levels below the load at which the target fell in one of these states; where none is, a half and
+        a quarter of that load."""
+        fell, levels = self.fell_at(*treatments), self.bench.study.levels
+        return [one for one in levels if one < fell] or [one for one in (fell // 4, fell // 2) if 1 <= one < fell]
 
     @property
     def blocks_at_once(self) -> int:

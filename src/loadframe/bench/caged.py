@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from loadframe.cages.cage import LIMITS, Cage
-from loadframe.errors import TargetError
+from loadframe.errors import NotRecovered, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, Resources, bind, bound_to, parse_cpus
@@ -81,6 +81,7 @@ class CagedTarget:
         own, caged = self._parted(state)
         for prefix, cages in self._groups.items():
             for cage in cages:
+                cage.begin()
                 cage.set(caged[prefix])
         with self._explained():
             self._target.start(own)
@@ -213,7 +214,12 @@ class CagedTarget:
         except TargetError as error:
             if (why := out_of_memory(*self.cages)) is None:
                 raise
-            raise TargetError(f"{error.fact}: {why}", remedy=MORE_MEMORY, details=error.details) from error
+            fact = f"{error.fact}: {why}"
+            if isinstance(error, NotRecovered):
+                raise NotRecovered(
+                    fact, remedy=MORE_MEMORY, details=error.details, died=error.died, full=why
+                ) from error
+            raise TargetError(fact, remedy=MORE_MEMORY, details=error.details) from error
 
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:

@@ -71,6 +71,7 @@ class Cage:
         self._groups = members
         self._device = device
         self._limits: dict[str, int] = {}
+        self._ended = 0
 
     @classmethod
     def make(
@@ -222,8 +223,15 @@ class Cage:
 
     # --- what has happened --------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """What has ended until now was before the start that follows."""
+        self._ended = self._ended_for_memory()
+
     def ended_for_memory(self) -> int:
-        """How many processes the kernel has ended because the cage's memory was full."""
+        """How many processes the kernel has ended since `begin` because the cage's memory was full."""
+        return self._ended_for_memory() - self._ended
+
+    def _ended_for_memory(self) -> int:
         group = self._group("memory")
         if group is None:
             return 0

@@ -198,14 +198,15 @@ def outcome(
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
 ) -> Outcome:
-    """The end of the investigation in one word and one sentence. stop: where the target did not recover from a step.
+    """The end of the investigation in one word and one sentence. stop: where the target fell under a load.
     drivers: all hosts that drove beside fewer."""
-    if stop is not None:
+    kept = kept_trials(rounds)
+    if stop is not None and not (kept and stop.went_on):
         axis = rounds[-1].curve.axis.replace("_", " ")
+        how = f"died ({stop.died})" if stop.died else "did not answer, nor did it recover"
+        where = "below it" if stop.went_on else "before"
         return Outcome(
-            "stopped-answering",
-            f"After the step at {axis} {stop.level:g} the target refused what it was asked, and did not recover; this "
-            "is what was measured before.",
+            "stopped-answering", f"At {axis} {stop.level:g} the target {how}; this is what was measured {where}."
         )
     if interrupted:
         return Outcome("interrupted", "The investigation was stopped before its end; this is what was measured.")
@@ -213,7 +214,6 @@ def outcome(
         return Outcome("driver-limited", "The drivers were the bottleneck, not the target; nothing was changed.")
     if drivers is not None and drivers.limit == "link":
         return Outcome("link-full", "The link from the target was full; nothing of the target was changed.")
-    kept = kept_trials(rounds)
     if kept:
         words = " and ".join(trial.remedy.title for trial in kept)
         return Outcome("gained", f"Kept: {words}.{for_no_cause(kept)}")

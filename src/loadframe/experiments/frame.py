@@ -111,7 +111,7 @@ def bare_bench(
             book.next_treatment("as given", bench.start_state)
             dry_run.check_alternatives(bench)
             try:
-                with kept_of_a_stop(book, run):
+                with kept_of_a_stop(book):
                     yield book
             finally:
                 if bench.notes or bench.answers:

@@ -40,7 +40,7 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
     steps = book.of(treatment)
     taken_s = steps[-1].ended_s - steps[0].started_s
     pause_s = min(LONGEST_S, max(SHORTEST_S, PAUSE_SHARE * taken_s))
-    levels = list(study.levels)
+    levels = book.levels(treatment)
     if not book.budget.affords(levels, pause_s):
         return False
     book.progress.phase(f"a pause of {pause_s:.0f} s, and a block after it: does the cost follow time?", len(levels))
@@ -55,7 +55,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     budget has room for a restart and two blocks, and they show that requests are as cheap as at first and become dearer
     again."""
     one, study = examined.round, book.bench.study
-    levels, growing = list(study.levels), next((each for each in one.findings if each.id in GROWTH), None)
+    levels, growing = book.levels(one.treatment), next((each for each in one.findings if each.id in GROWTH), None)
     found = None if growing is None else grown(study.load.axis, book.of(one.treatment))
     if growing is None or found is None:
         return examined

@@ -1,5 +1,5 @@
-"""A target that goes on to refuse after a step: the step is flagged, what was seen is kept as evidence, and an
-investigation concludes on what it has."""
+"""A target that falls under a load: what was seen is kept as evidence; one of ours is started anew and measured below
+that load, and of another one what was measured is concluded."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import NotRecovered, TooFewRequests
+from loadframe.errors import NotRecovered, TargetError, TooFewRequests
 from loadframe.model import NOT_RECOVERED, Stop
-from loadframe.runs.folder import RunFolder
+
+LOG_LINES = 6
+"""Of its log that are kept."""
 
 
 @contextmanager
-def kept_of_a_stop(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
-    """Where the target does not recover within, that is kept in the run, and raised on."""
+def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
+    """Where the target falls within, that is kept in the run, and raised on."""
     try:
         yield
     except NotRecovered as error:
-        note(book, run, error)
+        _note(book, error)
         raise
 
 
 @contextmanager
-def concluding(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
-    """Where the target does not recover within, or a state is so slow that no window of it decides anything, what is
-    within ends there, and what was measured is concluded from. NotRecovered and TooFewRequests where no step of the
-    state that the study declares counts."""
+def concluding(book: Bookkeeping) -> Iterator[None]:
+    """Where the target falls within, or a state is so slow that no window of it decides anything, what is within ends
+    there, and what was measured is concluded from. NotRecovered and TooFewRequests where no step of the state that the
+    study declares counts."""
     try:
         yield
     except NotRecovered as error:
+        _note(book, error)
         if not book.of("A"):
             raise
-        note(book, run, error)
         book.progress.say(f"{error.fact}. Nothing more is measured; this is concluded from the steps before.")
     except TooFewRequests as error:
         if not book.of("A"):
@@ -41,13 +43,58 @@ def concluding(book: Bookkeeping, run: RunFolder) -> Iterator[None]:
         book.progress.say(f"{error.fact}. {error.remedy} This is concluded from the steps before.")
 
 
-def note(book: Bookkeeping, run: RunFolder, error: NotRecovered) -> None:
-    """Keep after which step it was, and flag that step; nothing where none was taken, or it is kept already."""
-    if not book.steps or run.stop() is not None:
+def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
+    """A target that fell is started anew in the same state, of which only lower loads are measured from now on.
+    NotRecovered where it is not ours, does not start again, or fell at the lowest load."""
+    treatment, level = fell_in(book, error)
+    if book.bench.endpoint.attached or level >= book.fell_at(treatment):
+        raise error
+    book.fallen[treatment] = level
+    if not book.levels(treatment):
+        raise error
+    try:
+        book.bench.recover(treatment)
+    except TargetError:
+        raise error from None
+    _note(book, error, went_on=True)
+    book.progress.say(f"At {level:g}: {error.fact}. It is started anew, and measured below that load.")
+
+
+def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
+    """In which state, and at which load it fell."""
+    last = book.steps[-1] if book.steps else None
+    if error.treatment is not None and error.level is not None:
+        return error.treatment, error.level
+    if last is None:
+        raise error
+    return last.treatment, last.level
+
+
+def _note(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
+    """Keep at which load it was, once, and flag the step after which it was seen; nothing where no load was on it."""
+    if error.noted or (error.level is None and not book.steps):
         return
-    last = book.steps[-1]
-    first = next(iter(states := run.treatments()), last.treatment)
-    state = "" if last.treatment == first else states[last.treatment].title
-    stop = Stop(last.number, last.level, last.treatment, error.path, error.status, error.waited_s, state, error.why)
-    run.write_record("stop.json", "stop", stop)
-    book.steps[-1] = replace(last, flags=tuple(dict.fromkeys((*last.flags, NOT_RECOVERED))))
+    error.noted = True
+    run = book.bench.run
+    treatment, level = fell_in(book, error)
+    first = next(iter(states := run.treatments()), treatment)
+    number = 0
+    if error.level is None:
+        last = book.steps[-1]
+        book.steps[-1] = replace(last, flags=tuple(dict.fromkeys((*last.flags, NOT_RECOVERED))))
+        number = last.number
+    stop = Stop(
+        number,
+        level,
+        treatment,
+        error.path,
+        error.status,
+        error.waited_s,
+        "" if treatment == first else states[treatment].title,
+        error.why,
+        error.died,
+        error.full,
+        tuple(error.details.splitlines()[-LOG_LINES:]),
+        went_on,
+    )
+    run.append_line("stops.jsonl", "stop", stop)

@@ -13,8 +13,9 @@ from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
-from loadframe.errors import TooFewRequests
-from loadframe.model import CLIENT_AXES, OUT_OF_BALANCE, TOO_FEW, Curve, Step, by_block
+from loadframe.errors import NotRecovered, TooFewRequests
+from loadframe.experiments.stopping import go_on_below
+from loadframe.model import CLIENT_AXES, NOT_RECOVERED, OUT_OF_BALANCE, TOO_FEW, Curve, Step, by_block
 from loadframe.progress import counted
 from loadframe.study import Study
 from loadframe.units import show
@@ -85,7 +86,7 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
 def _window_warnings(steps: Sequence[Step]) -> list[str]:
     """In words, the levels of which no window decides anything, and those without a response time."""
     counting = [step for step in steps if step.counts]
-    few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags}
+    few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags}
     few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
     known = {step.level for step in counting if OUT_OF_BALANCE not in step.flags}
     unknown = sorted({step.level for step in counting} - known)
@@ -136,14 +137,23 @@ def _unsettled_warning(levels: Sequence[float]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve.
+    """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve; below the
+    load at which a target of ours falls, where it does.
 
     At least two blocks, at least as many as the study's least while the budget allows it, more until every level's
     interval is narrow enough. Then the cliff, if there is one, is bracketed by bisection. All but the first two
     blocks leave enough time to prove a remedy. TooFewRequests where no window decides anything.
     """
+    while True:
+        try:
+            return _swept(book, treatment, round_number)
+        except NotRecovered as error:
+            go_on_below(book, error)
+
+
+def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
     study = book.bench.study
-    levels = list(study.levels)
+    levels = book.levels(treatment)
     blocks = study.measure.blocks
     done = min(_blocks_at(book.of(treatment), level) for level in levels)
     if done < blocks.min:
@@ -201,16 +211,18 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """A step at each of these levels that this block does not have yet, in random order."""
+    """A step at each of these levels that this block does not have yet, in random order; from the lowest on in the
+    first block of a target that is not ours: what it falls at is measured last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
-    for level in book.random.sample(list(levels), len(levels)):
+    first = block == 1 and book.bench.endpoint.attached
+    for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):
         if level not in done and not _overdrawn(book, treatment):
             book.take(round_number=round_number, block=block, treatment=treatment, level=level)
 
 
 def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
     """Whether the budget is spent several times over, and there is something to conclude from."""
-    least_s = book.budget.guessed_s(FEWEST_BLOCKS * len(book.bench.study.levels))
+    least_s = book.budget.guessed_s(FEWEST_BLOCKS * len(book.levels(treatment)))
     if book.budget.spent_s() < OVERDRAWN * max(book.budget.total_s, least_s):
         return False
     return len({step.level for step in _taken(book.steps, treatment)}) >= FEWEST_LEVELS

@@ -10,12 +10,14 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.remedies import proposed_for
 from loadframe.diagnosis.remedies.declared import ways_back
+from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
+from loadframe.experiments.stopping import fell_in
 from loadframe.experiments.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
 from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy, Verdict
 
@@ -51,12 +53,14 @@ def try_remedies(
             continue
         try:
             applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
+            tried = attempt(book, examined, applied, levels)
         except sizing.UNFIT as error:
+            if isinstance(error, NotRecovered) and fell_in(book, error)[0] == one.treatment:
+                raise
             one = _shown(one, proposed, f"the target does not work with it: {error.fact}")
             already.add(proposed.id)
             book.bench.recover(one.treatment)
             continue
-        tried = attempt(book, examined, applied, levels)
         before, one = one, judged(one, tried)
         note(one)
         if tried.promising:

@@ -234,7 +234,8 @@ def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> lis
     """The study's levels and the two ends of the cliff, but for those that were judged already."""
     cliff = one.curve.cliff
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
-    return sorted({*book.bench.study.levels, *ends} - set(judged))
+    levels = book.levels(one.treatment, *(trial.treatment_after for trial in one.tried[-1:]))
+    return sorted({*levels, *ends} - set(judged))
 
 
 def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.connections.host_port import joined
-from loadframe.errors import TargetError
+from loadframe.errors import NotRecovered, TargetError
 from loadframe.host import identity, to_its_end
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
@@ -34,6 +34,8 @@ STOP_TIMEOUT_S = 120.0
 KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
+DIED = "died"
+"""What a server did that had been ready: with other words it never was."""
 TAIL_BYTES = 1 << 16
 """Of a log, what is read for its last lines: the server may write what it likes."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
@@ -275,7 +277,7 @@ class PrivateServer:
         fact = f"{self.name} does not answer after {within_s:.0f} s"
         return TargetError(fact, remedy=LAST_LINES, details=self.log_tail())
 
-    def died(self, how: str = "died") -> TargetError | None:
+    def died(self, how: str = DIED) -> TargetError | None:
         """Why the server is gone, None while its process lives."""
         if self._process is None:
             return TargetError(f"{self.name} is not running", remedy="Start it first.", details=self.log_tail())
@@ -283,11 +285,11 @@ class PrivateServer:
         if status is None:
             return None
         reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return TargetError(
-            f"{self.name} {how} ({reason})",
-            remedy=f"Its last log lines say why; the command was: {' '.join(self.command)}",
-            details=self.log_tail(),
-        )
+        remedy = f"Its last log lines say why; the command was: {' '.join(self.command)}"
+        fact, details = f"{self.name} {how} ({reason})", self.log_tail()
+        if how == DIED:
+            return NotRecovered(fact, remedy=remedy, details=details, died=reason)
+        return TargetError(fact, remedy=remedy, details=details)
 
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES

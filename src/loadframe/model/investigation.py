@@ -118,10 +118,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The target went on to refuse after a step, until the run gave up. step: its number; level, treatment: what it
-    was measured at. state: what that treatment is called, "" for the one that the study declares. path, status: what
-    the target was asked for, and how it answered. waited_s: for how long it was asked again, without other load. It is
-    what was seen; why it was so is not known. status is 0 where it took no connection; why: what was seen of that."""
+    """The target fell under a load: it died, or it refused or was silent after a step, until the run gave up. step: the
+    number of that; 0 where it has none, as the target died in it; level, treatment: what it was measured at. state:
+    what that treatment is called, "" for the one that the study declares. path, status: what the target was asked for,
+    and how it answered; 0 where it did not, with what was seen (why). waited_s: for how long it was asked again,
+    without other load. died: how its process ended; full: what had run out, in words; "" where that is not known.
+    log: its last lines. went_on: it was started anew, and lower loads were measured. It is what was seen; why it was so
+    is not known."""
 
     step: int
     level: float
@@ -131,6 +134,10 @@ class Stop:
     waited_s: float
     state: str = ""
     why: str = ""
+    died: str = ""
+    full: str = ""
+    log: tuple[str, ...] = ()
+    went_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

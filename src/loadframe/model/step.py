@@ -99,8 +99,9 @@ class Step:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a measurement; not where it only warmed the target, or too little happened in its window."""
-        return self.purpose != "warming" and TOO_FEW not in self.flags
+        """Whether it is a measurement; not where it only warmed the target, where too little happened in its window, or
+        where the target fell in it."""
+        return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
@@ -144,7 +145,7 @@ FLAGS: Mapping[str, str] = {
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
     TIME_UNIT: "the response times that the load driver told are about 1,000 times too short, or too long, for its "
     "users and its throughput: their unit looks wrong",
-    NOT_RECOVERED: "after it the target went on to refuse, without any load",
+    NOT_RECOVERED: "after it the target had died, or did not answer without any load either",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""

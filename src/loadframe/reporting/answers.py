@@ -16,6 +16,7 @@ from loadframe.model import (
     Investigation,
     LoadGain,
     LoadInterval,
+    Stop,
     Variant,
 )
 from loadframe.progress import counted
@@ -39,7 +40,7 @@ def lines(inv: Investigation) -> list[str]:
     what ended the run."""
     found = [line for line in _lines(inv) if line]
     disturbed = facts.disturbed_steps(inv)
-    if inv.gain is None and disturbed > inv.quality.steps / 2:
+    if inv.gain is None and inv.stop is None and disturbed > inv.quality.steps / 2:
         found.append(
             f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: run it again on a quieter machine."
         )
@@ -76,6 +77,8 @@ def _none_in_sight(last: Curve, unit: str) -> str:
 
 def _lines(inv: Investigation) -> list[str]:
     action = _action(inv)
+    if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
+        return [stop_sentence(inv.stop, words.axis_unit(inv)), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
         case "gained" if inv.variants:
             return [_limit(inv), *_what_to_do(inv)]
@@ -99,7 +102,8 @@ def _lines(inv: Investigation) -> list[str]:
         case "limit-without-remedy" | "no-proven-gain":
             return [_limit(inv), action, _tried(inv)]
         case "stopped-answering":
-            return [stop_sentence(inv), f"Until then: {_limit(inv)}", *_what_to_do(inv)]
+            more = _what_to_do(inv) if inv.variants else [action]
+            return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{_before(inv)}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
 
@@ -315,18 +319,36 @@ def _tried(inv: Investigation) -> str:
 # --- runs that ended early --------------------------------------------------------------------------------------------
 
 
-def stop_sentence(inv: Investigation) -> str:
-    """After which step the target refused, how, and for how long; "" where it did not."""
-    stop = inv.stop
+def stop_sentence(stop: Stop | None, unit: str) -> str:
+    """At which load the target fell, and how; "" where it did not."""
     if stop is None:
         return ""
-    state = f" in another state ({words.strip(stop.state)})" if stop.state else ""
-    level, waited = words.load(stop.level, words.axis_unit(inv)), rounding.seconds(stop.waited_s)
-    how = f"answered {stop.path} with status {stop.status}" if stop.status else f"took no connection ({stop.why})"
-    return (
-        f"The service stopped answering after the step at {level}{state}: without any other load it {how} for {waited}"
-        ", then the run was ended. That is what was seen, and no proved cause."
-    )
+    state = f", in another state ({words.strip(stop.state)})," if stop.state else ""
+    at = f"At {words.load(stop.level, unit)}{state} the service"
+    if stop.full:
+        return f"{at} died of memory: {stop.full.partition(',')[0]}."
+    if stop.died:
+        last = next((line.strip() for line in reversed(stop.log) if line.strip()), "")
+        return f"{at} died ({stop.died})" + (f"; its last words: {last[:LONGEST_WORDS]!r}." if last else ".")
+    how = f"it answered {stop.path} with status {stop.status}" if stop.status else f"no answer ({stop.why})"
+    return f"{at} stopped answering: {how} for {rounding.seconds(stop.waited_s)} without other load."
+
+
+LONGEST_WORDS = 80
+"""Characters of a line of a log, in the answer."""
+
+
+def _before(inv: Investigation) -> str:
+    return "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
+
+
+def _held(inv: Investigation, stop: Stop) -> str:
+    """Whether the load at which the target fell was measured in the last state."""
+    level = words.load(stop.level, words.axis_unit(inv))
+    point = next((one for one in inv.rounds[-1].curve.points if one.load == stop.level), None)
+    if point is None or stop.state:
+        return f"Whether it holds {level} with that was not measured."
+    return f"With that it holds {level}: {words.throughput(point.throughput, words.work_unit(inv))}."
 
 
 _STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a change for it had helped, not confirmed"}

@@ -152,6 +152,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
     step = next_step(inv)
     yield doc.Aside(step.heading, (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
+    if inv.stop is not None and inv.stop.log:
+        yield doc.Aside("Its log", inv.stop.log)
     if slower:
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):

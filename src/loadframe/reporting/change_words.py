@@ -126,7 +126,7 @@ def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
         return each.because
     if round_ is not inv.rounds[-1]:
         return f"{KEPT_FIRST}, and what was found in the state with it does not call for this one"
-    if inv.outcome.kind in ("interrupted", "stopped-answering"):
+    if inv.outcome.kind == "interrupted" or (inv.stop is not None and not inv.stop.went_on):
         return f"{KEPT_FIRST}, and the run was stopped before a further round"
     return f"{KEPT_FIRST}, and no further round came: an investigation has {len(inv.rounds)} at most"
 

@@ -61,6 +61,9 @@ def next_step(inv: Investigation) -> NextStep:
     if first is not None:
         return first
     if inv.outcome.kind == "stopped-answering":
+        if inv.stop is not None and inv.stop.went_on:
+            cure = "Give it more memory" if inv.stop.full else "See its last log lines below"
+            return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, words.axis_unit(inv))}.")
         return NextStep(
             "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
             "alone, to see whether it stops there again."

@@ -69,6 +69,7 @@ def _brief(inv: Investigation) -> list[Part]:
         *_gains(inv),
         ("Before", _before(inv)),
         ("To copy", _to_copy(inv)),
+        ("Its log", [] if inv.stop is None else list(inv.stop.log)),
         ("Proof", [verdict_words.proof_sentence(inv.gain, unit)] if inv.gain else []),
         *(("Versus", alternatives.sentences(inv, one)[:2]) for one in inv.alternatives),
         ("Drivers", [drivers_sentence(inv.drivers)] if inv.drivers is not None else []),

@@ -53,11 +53,11 @@ class Rounds:
     rounds: tuple[Round, ...]
 
 
-def flagged(steps: Sequence[Step], stop: Stop | None) -> list[Step]:
-    """The steps, with the one flagged after which the target went on to refuse: when its line was written, that was not
+def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
+    """The steps, with those flagged after which the target had fallen: when their lines were written, that was not
     known."""
-    after = None if stop is None else stop.step
+    after = {stop.step for stop in stops}
     return [
-        replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number == after else step
+        replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
         for step in steps
     ]

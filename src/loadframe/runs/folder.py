@@ -238,11 +238,19 @@ class RunFolder:
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for one that no run can have."""
         check_steps(found := self._records("steps.jsonl", "step", Step))
-        return flagged([step for step, _ in found], self.stop())
+        return flagged([step for step, _ in found], self.stops())
+
+    def stops(self) -> list[Stop]:
+        """Each time that the target fell, in order; stop.json: of versions that ended the run then."""
+        first = self._record("stop.json", "stop", Stop)
+        return [*([] if first is None else [first]), *(stop for stop, _ in self._records("stops.jsonl", "stop", Stop))]
 
     def stop(self) -> Stop | None:
-        """After which step the target went on to refuse; None where it did not."""
-        return self._record("stop.json", "stop", Stop)
+        """The one at the lowest load of the state in which it fell first; None where it did not."""
+        stops = self.stops()
+        return min(
+            (one for one in stops if one.treatment == stops[0].treatment), key=lambda one: one.level, default=None
+        )
 
     def treatments(self) -> dict[str, Treatment]:
         """The states the target was in, by their short name."""

@@ -19,7 +19,7 @@ from loadframe.workloads.asking import Answer, ask, host_of
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of, variables
 from loadframe.workloads.pages import Learnt, Page, alike, learn, wrong_words
-from loadframe.workloads.recovering import FIRST_PAUSE_S, LONGEST_PAUSE_S, RECOVERS_WITHIN_S, gone, no_connection
+from loadframe.workloads.recovering import FIRST_PAUSE_S, LONGEST_PAUSE_S, gone, no_answer, within_s
 
 KINDS = frozenset({"service", "url"})
 """Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
@@ -128,8 +128,8 @@ class ByAddress:
 
     def check(self, endpoint: Endpoint) -> None:
         """Learn the answers, or compare one with what it was; a server that says that it cannot at the moment is asked
-        again for RECOVERS_WITHIN_S, and so is one that takes no connection. StudyError where the load may not be;
-        NotRecovered where it goes on like that; TargetError where it does not answer, or with something else."""
+        again for a while, and so is one that takes no connection or does not answer. StudyError where the load may not
+        be; NotRecovered where it goes on like that; TargetError where it answers with something else."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -196,8 +196,8 @@ class ByAddress:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _recovered(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer, float]:
-        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where it
-        still takes no connection then."""
+        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where
+        there still is none then."""
         begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
         while True:
             answer, unmet = self._met(endpoint, page)
@@ -206,7 +206,7 @@ class ByAddress:
                 if pause_s > FIRST_PAUSE_S:
                     self._recoveries.append(waited_s)
                 return answer, waited_s
-            if waited_s + pause_s > RECOVERS_WITHIN_S:
+            if waited_s + pause_s > within_s(endpoint, unmet):
                 if answer is None:
                     raise gone(endpoint, page.request.path, unmet, waited_s)
                 return answer, waited_s
@@ -214,11 +214,11 @@ class ByAddress:
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
     def _met(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer | None, str]:
-        """Its answer; None, and why, where it takes no connection: it may have ended, or be starting again."""
+        """Its answer; None, and why, where there is none: it may have ended, or be starting again."""
         try:
             return self._answer(endpoint, page, self._session(endpoint)), ""
         except TargetError as error:
-            if not (why := no_connection(error)):
+            if not (why := no_answer(error)):
                 raise
             return None, why
 

@@ -1,9 +1,10 @@
-"""A server that answered before a load and takes no connection after it: it may be starting again, or have no port or
-room for another one until what the load used up comes back."""
+"""A server that answered before a load and does not after it: it may be starting again, or have no port or room for
+another connection until what the load used up comes back."""
 
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,6 +16,8 @@ from loadframe.units import show
 
 RECOVERS_WITHIN_S = 75.0
 """What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
+STARTED_ANEW_AFTER_S = 20.0
+"""A server of ours is given less: it is started anew. Two requests without an answer (asking.TIMEOUT_S), our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
 """There is no port for another connection to it (connect(2))."""
@@ -22,38 +25,46 @@ Met = TypeVar("Met")
 
 
 def met(endpoint: Endpoint, path: str, ask: Callable[[], Met]) -> Met:
-    """What `ask` gives, once it is not raised any more that no connection is taken. path: what is asked for.
-    NotRecovered where that goes on for RECOVERS_WITHIN_S; TargetError where it is something else."""
+    """What `ask` gives, once it is not raised any more that there is no answer. path: what is asked for. NotRecovered
+    where that goes on for `within_s`; TargetError where it is something else."""
     begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
     while True:
         try:
             return ask()
         except TargetError as error:
-            if not (why := no_connection(error)):
+            if not (why := no_answer(error)):
                 raise
-            if (waited_s := time.monotonic() - begun_s) + pause_s > RECOVERS_WITHIN_S:
+            if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
                 raise gone(endpoint, path, why, waited_s) from error
         time.sleep(pause_s)
         pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
 
-def no_connection(error: TargetError) -> str:
-    """Why no connection was taken, in words; "" where it is something else that is wrong."""
+def within_s(endpoint: Endpoint, why: str = "") -> float:
+    """How long it is asked again. why: see no_answer; of ports that come back, a start gives none."""
+    return RECOVERS_WITHIN_S if endpoint.attached or why in _OF_PORTS else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
+
+
+_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
+
+
+def no_answer(error: TargetError) -> str:
+    """Why there was none, in words: no connection was taken, or nothing came on it in time; "" where it is something
+    else that is wrong."""
     cause = error.__cause__
-    if isinstance(cause, OSError) and (isinstance(cause, ConnectionError) or cause.errno in NO_PORTS):
+    if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__
     return ""
 
 
 def gone(endpoint: Endpoint, path: str, why: str, waited_s: float) -> NotRecovered:
-    """That it takes none, for so long."""
+    """That there is none, for so long."""
     return NotRecovered(
-        f"The server at {endpoint.address} takes no connection ({why}), and took none for {show(waited_s, 's')} after "
-        "the load had ended; before it, it answered",
+        f"The server at {endpoint.address} does not answer{path and ' '}{path} ({why}), and did not for "
+        f"{show(waited_s, 's')} after the load had ended; before it, it answered",
         remedy="See whether it has ended, and why: its log, its exit status, the kernel's log where memory ran out. "
         "Start it before it is measured again, or measure lower loads.",
         path=path,
-        status=0,
         waited_s=waited_s,
         why=why,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from loadframe.connections.host_port import parted
-from loadframe.errors import TargetError
+from loadframe.errors import NotRecovered, TargetError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
 from loadframe.host import identity, to_its_end
@@ -235,8 +235,10 @@ class RunningService:
         try:
             return user_of(pids[0])
         except (IndexError, OSError) as error:
-            raise TargetError(
-                f"the service has ended: {self.words}", remedy="Its own log says why; start it and run again."
+            raise NotRecovered(
+                f"the service has ended: {self.words}",
+                remedy="Its own log says why; start it and run again.",
+                died="its process ended",
             ) from error
 
     def _text_of(self, path: Path) -> str:

@@ -15,7 +15,7 @@ from loadframe.host.environment import located
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import NamedUser, Privilege
 from loadframe.host.processes import Allowance, runnable, unreachable
-from loadframe.kinds.private_server import CHECK_TIMEOUT_S, TAIL_BYTES, PrivateServer
+from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.knobs import shown
@@ -117,14 +117,14 @@ class Server(PrivateServer):
             if self._process is None:
                 self._end_left(())
 
-    def died(self, how: str = "died") -> TargetError | None:
+    def died(self, how: str = DIED) -> TargetError | None:
         """Why it is gone. One whose first process has ended while what it has started goes on is gone as well: what
         ends with its parent and what is measured must be known."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
         left = self._left() or self._left()  # it may fork meanwhile
-        if not left and self._process.returncode == 0:
+        if not left and self._process.returncode == 0 and how != DIED:
             return TargetError(
                 f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on",
                 remedy="Name the command that stays and serves. Its last log lines may say why it ended.",
