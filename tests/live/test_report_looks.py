@@ -125,6 +125,16 @@ def test_what_to_change_is_one_click_away(opened: Callable[..., Page], name: str
     expect(page.locator("#settings")).to_be_in_viewport()
 
 
+@pytest.mark.parametrize("name", ["ladder", "tuning"])
+def test_settings_are_copied_by_one_click(opened: Callable[..., Page], name: str) -> None:
+    page = opened(name)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("pre.settings").text_content() != ""
+
+
 def _tabbed_to(page: Page, wanted: str) -> set[str]:
     """What had the focus until an element of this kind has it."""
     reached = set[str]()
