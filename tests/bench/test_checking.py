@@ -101,3 +101,11 @@ def test_of_a_target_in_several_pieces_a_change_binds_the_driver_alone() -> None
     with pytest.raises(StudyError, match=r"changes cage\.cpus of ndb-sql, which is made of several pieces") as caught:
         check_study(parse(given.replace(driver, 'cage = { cpus = "0" }')))
     assert "settings" in caught.value.remedy
+
+
+def test_a_driver_that_may_not_open_the_files_of_its_highest_level_is_told_before_the_load() -> None:
+    text = SERVICE.format(tables="", think="", levels=[1, 200]) + "\n[cage.driver]\nopen_files = "
+    with pytest.raises(StudyError, match="needs 832 open files for 200 clients, and may have 500") as caught:
+        check_study(parse(f"{text}500"))
+    assert "cage.driver.open_files = 832" in caught.value.remedy
+    check_study(parse(f"{text}832"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.study import Study
 from loadframe.units import show
-from loadframe.workloads import databases
+from loadframe.workloads import databases, http_driver
 from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import HasUsers, SendsRequests, Workload
+from loadframe.workloads.http import Http
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
@@ -63,6 +65,8 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
     check_changes(study)
     for level in study.levels:
         workload.check_level(level)
+    if driver_here and isinstance(workload, Http):
+        _check_open_files(study, workload)
     _check_cages(study, target_here=target_here)
     check_host(study)
     _check_programs(study, target_here=target_here, driver_here=driver_here)
@@ -82,6 +86,18 @@ def _check_loads(study: Study, workload: Workload) -> None:
         remedy=(f"On these axes it can: {', '.join(others)}. On {axis} it" if others else "It")
         + f" loads: {', '.join(sorted(loaded_by(workload)))}.",
     )
+
+
+def _check_open_files(study: Study, workload: Http) -> None:
+    """That the load driver may have as many files open as its highest level takes: else clients are missing there."""
+    clients = max(workload.clients(int(level)) for level in study.levels)
+    needed = http_driver.open_files(clients)
+    may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if needed > may:
+        raise StudyError(
+            f"the load driver needs {needed:,} open files for {clients:,} clients, and may have {may:,}",
+            remedy=f"Set cage.driver.open_files = {needed}, call `ulimit -n {needed}` before, or lower load.levels.",
+        )
 
 
 def _check_times(study: Study, workload: Workload) -> None:

@@ -86,6 +86,12 @@ def _bounded(allowance: Allowance, connections: int, plan: Plan) -> Allowance:
     return replace(allowance, limits={"RLIMIT_DATA": most, **allowance.limits})
 
 
+def open_files(connections: int) -> int:
+    """The most that the driver has open at this number of connections: of each thread a connection, a log of requests
+    and one of bytes, and what it waits on (260 were counted at 64 connections); and what a process has besides."""
+    return 4 * connections + 32
+
+
 def trials() -> tuple[tuple[str, ...], ...]:
     """See Workload.trials."""
     return (("test", "-x", located("wrk") or "wrk"), ("cat", str(SCRIPT), str(SCRIPT.with_name("driver.lua"))))
