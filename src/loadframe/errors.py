@@ -28,7 +28,7 @@ once, in the adapter that calls the third party.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from loadframe.masking import masked
 
@@ -70,6 +70,20 @@ class UsageError(UserError):
 
 class StudyError(UserError):
     """The study cannot be used as it stands."""
+
+
+def check_all(checks: Iterable[Callable[[], object]]) -> None:
+    """Carry out every check. One StudyError says all that they found wrong, each once."""
+    faults: dict[str, StudyError] = {}
+    for check in checks:
+        try:
+            check()
+        except StudyError as fault:
+            faults.setdefault(str(fault), fault)
+    if len(faults) == 1:
+        raise next(iter(faults.values()))
+    if faults:
+        raise StudyError("\n".join(faults), remedy="Correct all of these.")
 
 
 class MissingTool(UserError):  # noqa: N818 - what is missing is a tool

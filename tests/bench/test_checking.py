@@ -109,3 +109,23 @@ def test_a_driver_that_may_not_open_the_files_of_its_highest_level_is_told_befor
         check_study(parse(f"{text}500"))
     assert "cage.driver.open_files = 832" in caught.value.remedy
     check_study(parse(f"{text}832"))
+
+
+def test_all_faults_of_a_study_are_said_at_once() -> None:
+    study = find("job-queue").study(
+        overrides=[
+            "load.axis=rates",
+            "target.settings.journal_mode=paper",
+            "target.settings.bogus=1",
+            "cage.open_files=100",
+        ]
+    )
+    with pytest.raises(StudyError) as caught:
+        check_study(study)
+    for words in (
+        "has no axis 'rates'",
+        "journal_mode = 'paper'",
+        "target.settings.bogus",
+        "cage.open_files has no meaning",
+    ):
+        assert str(caught.value).count(words) == 1, str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+from functools import partial
 from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
@@ -16,7 +17,7 @@ from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here
-from loadframe.errors import MissingTool, StudyError, UserError
+from loadframe.errors import MissingTool, StudyError, UserError, check_all
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
@@ -33,6 +34,20 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
     """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
     MissingTool for programs that are not installed. target_here, driver_here: whether it is this machine that needs
     what each of them does."""
+    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics)
+    check_all(partial(check, study) for check in (_check_workload, *of_target))
+    workload = workload_of(study)
+    check_alternatives(study, workload)
+    check_changes(study)
+    if driver_here and isinstance(workload, Http):
+        _check_open_files(study, workload)
+    _check_cages(study, target_here=target_here)
+    check_host(study)
+    _check_programs(study, target_here=target_here, driver_here=driver_here)
+
+
+def _check_workload(study: Study) -> None:
+    """The axis first: without it there is no workload to ask for the rest."""
     if not workloads.has_axis(study.workload.kind, study.load.axis):
         axes = workloads.axes(study.workload.kind)
         raise StudyError(
@@ -40,19 +55,24 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
             remedy=f"load.axis may be: {', '.join(sorted(axes))}.",
         )
     workload = workload_of(study)
-    row = targets.of_study(study)
-    _check_attached(study)
-    row.check_settings(study.target.settings)
-    _check_loads(study, workload)
-    if study.cage.open_files is not None and row.embedded:
+    of_workload = (_check_loads, _check_times, _check_requests, _check_think)
+    levels = (partial(workload.check_level, level) for level in study.levels)
+    check_all((*(partial(check, study, workload) for check in of_workload), *levels))
+
+
+def _check_settings(study: Study) -> None:
+    targets.of_study(study).check_settings(study.target.settings)
+
+
+def _check_embedded(study: Study) -> None:
+    if study.cage.open_files is not None and targets.of_study(study).embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Omit it.",
         )
-    _check_times(study, workload)
-    _check_requests(study, workload)
-    _check_think(study, workload)
-    _check_address(study)
+
+
+def _check_metrics(study: Study) -> None:
     if study.target.metrics:
         check_consent(study)
     elif study.target.limit:
@@ -61,15 +81,6 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
             f"target.limit {first.name} speaks of {first.use}, and nothing says where the service tells that.",
             remedy="Declare its counters: [[target.metrics]], with prometheus, json or command.",
         )
-    check_alternatives(study, workload)
-    check_changes(study)
-    for level in study.levels:
-        workload.check_level(level)
-    if driver_here and isinstance(workload, Http):
-        _check_open_files(study, workload)
-    _check_cages(study, target_here=target_here)
-    check_host(study)
-    _check_programs(study, target_here=target_here, driver_here=driver_here)
 
 
 def _check_loads(study: Study, workload: Workload) -> None:

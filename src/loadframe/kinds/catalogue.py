@@ -12,9 +12,10 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, check_all
 from loadframe.formats.plain_numbers import finite, whole
 from loadframe.formats.said import words
 from loadframe.model import CounterSpec, SettingValue
@@ -126,7 +127,8 @@ class Catalogue:
         """
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
-        for given, value in settings.items():
+
+        def check_one(given: str, value: SettingValue) -> None:
             name = plain(given)
             spec = self.spelt(name)
             if spec is not None:
@@ -135,6 +137,8 @@ class Catalogue:
                 checked[name] = value
             else:
                 raise self._unknown(given, name, others)
+
+        check_all(partial(check_one, given, value) for given, value in settings.items())
         return checked
 
     def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
