@@ -13,7 +13,7 @@ import numpy as np
 
 from claims import Figure, rate, row
 from loadframe.analysis.disturbance import BY_FLAG, effects
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 
 STEAL = BY_FLAG["steal"]
 LOUD = 0.30
@@ -156,7 +156,7 @@ def left_out(series: int) -> Figure:
     for _ in range(drawn):
         steps = taken(random, USUAL, None, works=True)
         mine = [each for each in steps if each.treatment == "A" and each.level >= USUAL.levels / 2]
-        kept = {each.number for each in undisturbed(steps)}
+        kept = {each.number for each in select(steps).steps}
         out += sum(each.number not in kept for each in mine)
         flagged += sum(bool(each.flags) for each in mine)
         of += len(mine)
@@ -175,7 +175,7 @@ def that_count(series: int) -> Figure:
     wrong = of = 0
     for _ in range(drawn):
         steps = taken(random, Design(2, 4, 5), bursts, works=False)
-        kept = {each.number for each in undisturbed(steps)}
+        kept = {each.number for each in select(steps).steps}
         for each in (one for one in steps if one.metrics["system.cpu.steal"] >= LOUD):
             cell = [one for one in steps if (one.treatment, one.level) == (each.treatment, each.level)]
             if sum(one.metrics["system.cpu.steal"] < LOUD for one in cell) >= 2:

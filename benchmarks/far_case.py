@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the run folder is made")
     arguments = parser.parse_args()
     run, left = (arguments.run, []) if arguments.run else taken(arguments.profile, arguments.runs)
-    found = loadframe.conclude(loadframe.open_run(run))
+    found = loadframe.conclude(loadframe.open_run(run)).answer
     study = loadframe.case(CASE).study(profile=arguments.profile, over_fleet=True)
     expected = tomllib.loads((CASES / CASE / "expected.toml").read_text(encoding="utf-8"))
     missed = misses(found, study, expected, "over a fleet")

@@ -65,7 +65,8 @@ def latest(runs: Path, study: Study) -> Investigation | Ladder | None:
             continue
         run = loadframe.open_run(path)
         if run.declared().load.axis == study.load.axis:
-            return loadframe.measured_ladder(run) or loadframe.conclude(run)
+            found = loadframe.conclude(run).answer
+            return found if isinstance(found, Investigation | Ladder) else None
     return None
 
 

@@ -357,7 +357,7 @@ def measured(name: str, variant: Variant) -> Investigation:
             )  # fmt: skip
             path.write_text(text)
             run = loadframe.measure(loadframe.load_study(path), folder / "runs").run
-            return loadframe.conclude(loadframe.open_run(run))
+            return loadframe.conclude(loadframe.open_run(run)).answer
 
 
 def is_right(variant: Variant, said: list[str]) -> bool:

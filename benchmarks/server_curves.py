@@ -27,7 +27,7 @@ import tomli_w
 import forecast_library
 import loadframe
 from loadframe.errors import UserError
-from loadframe.experiments.run_forecasting import limits_of
+from loadframe.experiments.reading import limits_up_to
 from loadframe.prediction import library, resources
 
 STUDIES = Path(__file__).with_name("server_curves.toml")
@@ -61,15 +61,14 @@ def measured(declaration: Mapping[str, Any], runs: Path) -> dict[str, Any]:
         path = Path(folder) / "study.toml"
         path.write_text(tomli_w.dumps(dict(declaration)))
         run = loadframe.open_run(loadframe.measure(loadframe.load_study(path), runs).run)
-    steps = [step for step in run.steps() if step.counts]
+    state = loadframe.conclude(run).state("A")
     axis = declaration["load"]["axis"]
-    seen = resources.observe(steps, name=declaration["study"]["name"], axis=axis)
+    seen = resources.observe(state.steps, name=declaration["study"]["name"], axis=axis)
     limits = {}
     for level in seen.loads:
-        below = [step for step in steps if step.level <= level]
         limits[f"{level:g}"] = [
             {"id": one.id, "load": _short(one.exhausted_at.load), "binds": library.binds(one)}
-            for one in limits_of(run, "A", below)
+            for one in limits_up_to(run, state, level)
             if one.exhausted_at is not None
         ]
     return {

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
+from loadframe.analysis.selection import select
 from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.student import quantile
-from loadframe.analysis.undisturbed import undisturbed
 from loadframe.analysis.window import BATCHES
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS
 from loadframe.bench.budget import Budget
@@ -121,11 +121,11 @@ def level(random: np.random.Generator, of: Approach, size: float, correlation: f
             floor = settling.longer_s(steps[-1], budget, again)
             again += 1
     for _ in range(MOST_TIMES):
-        if not unsettled(undisturbed(steps), LIKELY) or not settling.lengthen(steps[-1], budget, FEWEST_BLOCKS):
+        if not unsettled(select(steps).steps, LIKELY) or not settling.lengthen(steps[-1], budget, FEWEST_BLOCKS):
             break
         floor = settling.warmup_s(1.0)
         steps += [_step(random, of, floor, size, correlation, block) for block in range(FEWEST_BLOCKS)]
-    counting = undisturbed(steps)
+    counting = select(steps).steps
     return Measured(1 - fmean(step.throughput for step in counting), bool(unsettled(counting)), len(steps))
 
 

@@ -42,15 +42,9 @@ scored, folder = loadframe.verify(forecast, study, runs)
 print((scored.refused or "").upper(), folder.name)
 
 run = loadframe.open_run(Path("runs/a"))
-print({name: curve.shape.upper() for name, curve in loadframe.curves(run).items()})
-ladder, tuning = loadframe.measured_ladder(run), loadframe.measured_tuning(run)
-if ladder is not None:
-    print(loadframe.render_ladder(ladder))
-capacity = loadframe.measured_capacity(run)
-if capacity is not None:
-    print(loadframe.render_capacity(capacity))
-if tuning is not None:
-    print(loadframe.tuning_json(tuning)["schema"])
+found = loadframe.conclude(run)
+print({name: state.curve.shape.upper() for name, state in found.states.items()}, found.name.upper())
+loadframe.write_answer(run, found)
 print([case.name.upper() for case in loadframe.cases()], loadframe.__version__.upper())
 """
 WRONG = """

@@ -19,13 +19,13 @@ thing and proves the gain.
     ladder(study, runs)           the study's changes one on top of the other: what each adds -> Ladder
     tune(study, runs)             better settings, searched and proved -> Tuning
     open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
-    curves(run)                   {treatment: Curve}, computed again from a run's steps
     read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
     import_observed(place, mapping), learn(observed)     what production data say -> Learned
     read_data(place, mapping)     whichever of the two a file has
-    quality(run)                  the quality of a run: flags of its steps, the cost of recording
     absent(run)                   what a run was measured with and what is not available here, in words
-    conclude(run)                 the Investigation of a run, also of one that was killed
+    conclude(run)                 the CaseStudy of a run, also of one that was killed: its states with their curves and
+                                  limits, its rounds, its quality, and the answer that it was made for
+    write_answer(run, case)       the report of a run folder, written again
     limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
     render_limits, ledger_json    the ledger for people and programs
     predict(observations, at), predict_run(run, at)    higher loads, forecast from measurements -> Forecast
@@ -34,7 +34,6 @@ thing and proves the gain.
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
     start_ndb(config)             a private cluster with that file, started and ended -> NdbStart
-    write_report(run, investigation)    report.html of a run folder
     render_text, write_page, investigation_json, curve_json: the same facts for people and programs
     export(run, format), exports()      a run in the formats of other tools, and which there are
     write_figures(found, folder)  every figure of a report, as SVG and PNG
@@ -78,7 +77,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.ndb_start import start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.run_forecasting import predict_run
-    from loadframe.experiments.writing import write_report
     from loadframe.formats.loads import read_load
     from loadframe.formats.observations import read_observations
     from loadframe.formats.observed import import_observed, read_data
@@ -88,17 +86,13 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         capacity,
         compare,
         conclude,
-        curves,
         investigate,
         ladder,
         measure,
-        measured_capacity,
-        measured_ladder,
-        measured_tuning,
         open_run,
-        quality,
         tune,
         verify,
+        write_answer,
     )
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.case_study import write_page
@@ -147,7 +141,6 @@ __all__ = [
     "comparison_json",
     "conclude",
     "curve_json",
-    "curves",
     "export",
     "exports",
     "fit_curve",
@@ -168,16 +161,12 @@ __all__ = [
     "limits",
     "load_study",
     "measure",
-    "measured_capacity",
-    "measured_ladder",
-    "measured_tuning",
     "ndb_json",
     "open_run",
     "own_changes",
     "predict",
     "predict_observed",
     "predict_run",
-    "quality",
     "read_data",
     "read_load",
     "read_ndb_config",
@@ -204,9 +193,9 @@ __all__ = [
     "unreverted_changes",
     "verify",
     "windows_of_run",
+    "write_answer",
     "write_figures",
     "write_page",
-    "write_report",
     "write_speedscope",
 ]
 

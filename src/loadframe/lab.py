@@ -41,16 +41,7 @@ from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.ladder_states import LadderStates, TakesElsewhere
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
-from loadframe.experiments.reading import (
-    absent,
-    conclude,
-    curves,
-    measured_capacity,
-    measured_ladder,
-    measured_tuning,
-    open_run,
-    quality,
-)
+from loadframe.experiments.reading import absent, conclude, open_run, write_answer
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
@@ -85,17 +76,13 @@ __all__ = [
     "capacity",
     "compare",
     "conclude",
-    "curves",
     "investigate",
     "ladder",
     "measure",
-    "measured_capacity",
-    "measured_ladder",
-    "measured_tuning",
     "open_run",
-    "quality",
     "tune",
     "verify",
+    "write_answer",
 ]
 
 MOST_ROUNDS = 6
@@ -129,7 +116,7 @@ def investigate(
     run = new_run(study, runs, bench)
     rounds: list[Round] = []
     total: Verdict | None = None
-    with on_bench(study, run, progress, rounds, bench) as book:
+    with on_bench(study, run, progress, bench) as book:
         book.washes = True
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
@@ -179,9 +166,10 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench
     others = [f"{each.title}: {each.explanation}" for each in others_found(of_fleet)]
     fell = [said] if (said := answers.stop_sentence(run.stop(), run.axis_unit())) else []
     run.close()
+    curve = conclude(run).state("A").curve  # with the steps beside fewer drivers
     return Measurement(
-        run.path, curve, run.axis_unit(), run.work_unit(), clamped, (*fell, *end.warnings, *others), end.quality,
-        end.answers, drivers, of_fleet,
+        run.path, curve, end.study.axis_unit, end.study.work_unit, clamped, (*fell, *end.warnings, *others),
+        end.quality, end.answers, drivers, of_fleet,
     )  # fmt: skip
 
 
@@ -255,7 +243,8 @@ def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress |
     """A forecast scored by measuring the study's levels, and the run folder of that; the scores are kept. Raises as
     `investigate` does."""
     measured = measure(study, runs, progress=progress)
-    rows = resources.observe(open_run(measured.run).steps(), name=str(measured.run), axis=study.load.axis).rows
+    steps = conclude(open_run(measured.run)).state("A").steps
+    rows = resources.observe(steps, name=str(measured.run), axis=study.load.axis).rows
     return forecasting.remember(scoring.score(forecast, rows)), measured.run
 
 

@@ -17,7 +17,7 @@ from loadframe.experiments.comparing import alternatives, runs
 from loadframe.experiments.proof import orders
 from loadframe.model import Host, Step, TargetState, Verdict, by_block
 from loadframe.reporting.verdict_words import comparison_sentence
-from loadframe.runs.folder import RunFolder
+from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.study import Study, parse
 
 from .conftest import STUDY
@@ -124,6 +124,7 @@ def a_run(opened: Callable[[Study], RunFolder], make_step: Callable[..., Step]) 
         chance = np.random.default_rng(sum(map(ord, name)))
         run = opened(parse(STUDY, [f"study.name={name}", f"load.axis={axis}"]))
         run.write_record("host.json", "host", Host("one", "6.1", "cpu", 2, 2**30, ""))
+        run.append_line("treatments.jsonl", "treatment", Treatment("A", "as given", TargetState()))
         for block in range(1, 7):
             for level in levels:
                 throughput = 1000 * level**0.5 * factor * float(np.exp(chance.normal(0, 0.02)))

@@ -43,7 +43,9 @@ def concluded(tmp_path: Path, stolen: Stolen | None = None) -> Investigation:
             step["metrics"]["system.cpu.steal"] = share
             step["flags"] = [flag for flag in step["flags"] if flag != "steal"] + ["steal"] * (share > 0.1)
         (run / "steps.jsonl").write_text("".join(f"{json.dumps(step)}\n" for step in steps))
-    return conclude(RunFolder.open(run))
+    found = conclude(RunFolder.open(run)).answer
+    assert isinstance(found, Investigation)
+    return found
 
 
 def told(inv: Investigation) -> dict[str, str]:

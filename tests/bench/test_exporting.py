@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import loadframe
 from loadframe.errors import RunError
-from loadframe.experiments.exporting import FORMATS, export, exported
+from loadframe.experiments.exporting import FORMATS, export
 from loadframe.model import OperationSummary, Step
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.workloads import request_log
@@ -77,8 +77,8 @@ class Metric(Strict):
 
 def test_bencher_reads_the_curve_with_its_interval(recorded: RunFolder) -> None:
     found = TypeAdapter(dict[str, dict[str, Metric]]).validate_json(export(recorded, "bencher"))
-    run = exported(recorded)
-    points = [(name, point) for name, curve in run.curves.items() for point in curve.points]
+    run = loadframe.conclude(recorded)
+    points = [(name, point) for name, state in run.states.items() for point in state.curve.points]
     assert len(found) == len(points)
     for name, point in points:
         measures = found[f"{run.study.name}/{name}/{run.study.axis}={point.load:g}"]
@@ -121,7 +121,7 @@ def test_csv_and_parquet_hold_the_same(recorded: RunFolder, name: str) -> None:
 
 
 def test_the_table_of_the_curve_is_the_curve(recorded: RunFolder) -> None:
-    points = [point for curve in loadframe.curves(recorded).values() for point in curve.points]
+    points = [point for state in loadframe.conclude(recorded).states.values() for point in state.curve.points]
     table = polars.read_parquet(io.BytesIO(export(recorded, "curve.parquet")))
     for column in ("load", "throughput", "throughput_low", "throughput_high", "latency_p95_ms"):
         assert table[column].to_list() == [getattr(point, column) for point in points]

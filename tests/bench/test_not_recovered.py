@@ -127,7 +127,7 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
         assert "No limit was reached" not in said
     assert loadframe.investigation_json(found)["stop"]["level"] == 4.0
     assert not any(finding.status == "confirmed" for one in found.rounds for finding in one.findings)
-    assert loadframe.conclude(run) == found, "the same from the run folder"
+    assert loadframe.conclude(run).answer == found, "the same from the run folder"
 
 
 def test_another_verb_ends_with_the_error_and_its_report_names_the_step(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def falls_at_8(found: Investigation) -> str:
     steps = loadframe.open_run(Path(found.run)).steps()
     assert {step.level for step in steps if step.counts} == {1.0, 2.0}
     assert [point.load for point in found.rounds[0].curve.points] == [1.0, 2.0]
-    assert loadframe.conclude(loadframe.open_run(Path(found.run))) == found, "the same from the run folder"
+    assert loadframe.conclude(loadframe.open_run(Path(found.run))).answer == found, "the same from the run folder"
     text = " ".join(loadframe.render_text(found).split())
     first, before, do = answers.lines(found)
     assert text.startswith(first) and "Its log the pool is empty" in text

@@ -149,7 +149,7 @@ def test_who_stops_a_run_is_told_whether_everything_was_put_back(
     study = parse(STUDY)
     for write, words in ((Host.write, "Everything was reverted"), (refuse, "Not everything could be reverted")):
         run = opened(study)
-        with pytest.raises(Interrupted, match=words), frame.explaining(run, []), RealBench(study, run) as bench:
+        with pytest.raises(Interrupted, match=words), frame.explaining(run), RealBench(study, run) as bench:
             declare_all(bench)
             bench.use("B")
             monkeypatch.setattr(Host, "write", write)

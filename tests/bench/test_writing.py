@@ -57,8 +57,10 @@ def test_of_a_run_that_was_killed_before_its_first_state_was_measured_nothing_is
     (run.path / "steps.jsonl").unlink()
     run.add_step(book.of("B")[0], b"", np.array([1.0], dtype=np.float32))
     assert partial(run) == []
+    found = lab.conclude(run)
+    assert found.answer is None
     with pytest.raises(RunError, match="no finished round"):
-        lab.conclude(run)
+        lab.write_answer(run, found)
 
 
 def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_concluded(
@@ -69,7 +71,7 @@ def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_conc
     run.add_step(replace(book.of("A")[0], purpose="warming"), b"", np.array([1.0], dtype=np.float32))
     assert partial(run) == []
     with pytest.raises(RunError, match="no finished step"):
-        lab.curves(run)
+        lab.conclude(run)
 
 
 def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_path: Path) -> None:

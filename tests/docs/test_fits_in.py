@@ -21,8 +21,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from grafana_foundation_sdk.models.prometheus import Dataquery
 
 from loadframe.cli.main import program
-from loadframe.experiments.exporting import exported
-from loadframe.experiments.reading import open_run
+from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import LoadInterval
 from loadframe.reporting.openmetrics import PREFIX, samples_of
 from loadframe.reporting.openmetrics_watch import samples_of_watch
@@ -73,9 +72,10 @@ def test_panels_do_not_cover_one_another(document: dict[str, Any]) -> None:
 
 def test_every_query_asks_for_metrics_and_labels_that_are_exported(document: dict[str, Any]) -> None:
     labels: dict[str, set[str]] = {}
-    run = exported(open_run(ROOT / "tests/data/runs/investigation"))
-    bent = {name: replace(curve, knee=LoadInterval(3.0, 2.0, 4.0)) for name, curve in run.curves.items()}
-    for sample in (*samples_of(replace(run, curves=bent)), *samples_of_watch([*SEEN, LAST], "shop")):
+    run = conclude(open_run(ROOT / "tests/data/runs/investigation"))
+    knee = LoadInterval(3.0, 2.0, 4.0)
+    bent = {name: replace(state, curve=replace(state.curve, knee=knee)) for name, state in run.states.items()}
+    for sample in (*samples_of(replace(run, states=bent)), *samples_of_watch([*SEEN, LAST], "shop")):
         labels.setdefault(PREFIX + sample.family, set()).update(sample.labels)
     queries = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
     queries += [var["query"]["query"] for var in document["templating"]["list"] if var["type"] == "query"]

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.live.heading import Heading
+from loadframe.experiments.reading import answer_of, conclude
+from loadframe.live.heading import Heading, Reads
 from loadframe.live.listing import Listing
 from loadframe.live.places import Places
 from loadframe.live.plot import points_of
@@ -20,6 +21,8 @@ from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import PROGRESS, Told
 
 from .conftest import DATA
+
+READS = Reads(conclude, answer_of)
 
 
 @pytest.fixture
@@ -167,15 +170,17 @@ def test_the_list_has_old_and_new_runs_and_nothing_else(run: RunFolder, tmp_path
 )
 def test_every_kind_of_run_has_its_answer(name: str, answer: str) -> None:
     run = RunFolder.open(DATA / name)
-    assert Heading(run).read(running=False)["answer"].startswith(answer)
-    assert Heading(run).read(running=True)["answer"] == ""
+    assert Heading(run, READS).read(running=False)["answer"].startswith(answer)
+    assert Heading(run, READS).read(running=True)["answer"] == ""
 
 
-def test_a_search_for_the_capacity_has_its_answer(run: RunFolder) -> None:
+def test_a_search_for_the_capacity_has_its_answer(run: RunFolder, make_step: Callable[..., Step]) -> None:
+    run.write_record("host.json", "host", RunFolder.open(DATA / "job-queue").host())
+    add(run, make_step(4.0, 100.0))
     asked = CapacityObjective(loss_ratio=0.01)
     found = Capacity("concurrency", "workers", asked, "found", 4, 4, 8, 0.01, 0.05, 1.0, 2.0, 0.0, False, (), ())
     run.write_record("capacity.json", "capacity-record", found)
-    answer = Heading(run).read(running=False)["answer"]
+    answer = Heading(run, READS).read(running=False)["answer"]
     assert answer.startswith("Capacity: 4 workers. 4 workers is shown to meet and 8 workers to miss")
 
 

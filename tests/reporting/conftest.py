@@ -364,7 +364,9 @@ def render_farm() -> Investigation:
 @cache
 def job_queue() -> Investigation:
     """What `loadframe case run job-queue --quick` left behind on a small machine."""
-    return conclude(open_run(RECORDED / "job-queue"))
+    found = conclude(open_run(RECORDED / "job-queue")).answer
+    assert isinstance(found, Investigation)
+    return found
 
 
 # --- profiles: a file system that costs more past the bend ------------------------------------------------------------

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
-from loadframe.experiments.exporting import exported
-from loadframe.experiments.reading import open_run
-from loadframe.model import ExportedRun
+from loadframe.experiments.reading import conclude, open_run
+from loadframe.model import CaseStudy
 from loadframe.reporting import openmetrics
 from loadframe.reporting.openmetrics import FAMILIES, PREFIX, Sample
 
@@ -41,15 +40,15 @@ def read_as_prometheus(text: str) -> Values:
 
 
 @pytest.fixture(scope="module")
-def run() -> ExportedRun:
-    return exported(open_run(RECORDED / "investigation"))
+def run() -> CaseStudy:
+    return conclude(open_run(RECORDED / "investigation"))
 
 
-def test_the_curve_is_read_back_as_it_was(run: ExportedRun) -> None:
+def test_the_curve_is_read_back_as_it_was(run: CaseStudy) -> None:
     found = read(openmetrics.of_runs([run]))
     own = {"run": "investigation", "study": run.study.name}
-    for treatment, curve in run.curves.items():
-        for point in curve.points:
+    for treatment, state in run.states.items():
+        for point in state.curve.points:
             labels = {**own, "treatment": treatment, "load": f"{point.load:g}"}
             at = tuple(sorted(labels.items()))
             assert found[("loadframe_throughput_requests_per_second", at)] == point.throughput
@@ -62,12 +61,12 @@ def test_the_curve_is_read_back_as_it_was(run: ExportedRun) -> None:
     assert statuses == {finding.status for one in run.rounds for finding in one.findings}
 
 
-def test_both_formats_of_prometheus_read_the_same(run: ExportedRun) -> None:
+def test_both_formats_of_prometheus_read_the_same(run: CaseStudy) -> None:
     text = openmetrics.of_runs([run])
     assert read(text) == read_as_prometheus(text)
 
 
-def test_two_runs_are_told_apart_by_their_names(run: ExportedRun) -> None:
+def test_two_runs_are_told_apart_by_their_names(run: CaseStudy) -> None:
     other = replace(run, name="another")
     once, twice = read(openmetrics.of_runs([run])), read(openmetrics.of_runs([run, other]))
     assert len(twice) == 2 * len(once)
@@ -84,9 +83,10 @@ HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(title=HOSTILE, study=HOSTILE, flag=HOSTILE)
-def test_no_name_of_others_can_break_a_line(run: ExportedRun, title: str, study: str, flag: str) -> None:
+def test_no_name_of_others_can_break_a_line(run: CaseStudy, title: str, study: str, flag: str) -> None:
     quality = replace(run.quality, flags={flag: 3})
-    named = replace(run, study=replace(run.study, name=study), treatments={"A": title}, quality=quality)
+    states = {"A": replace(run.states["A"], title=title)}
+    named = replace(run, study=replace(run.study, name=study), states=states, quality=quality)
     assert len(read(openmetrics.of_runs([named]))) == len(read(openmetrics.of_runs([replace(named, study=run.study)])))
     assert len(openmetrics.of_runs([named]).splitlines()) == openmetrics.of_runs([named]).count("\n")
 

@@ -14,7 +14,7 @@ import pytest
 import loadframe
 from loadframe.changes import journal
 from loadframe.errors import UserError
-from loadframe.model import Step
+from loadframe.model import Capacity, Investigation, Ladder, Step, Tuning
 from loadframe.reporting import vega
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"
@@ -45,13 +45,15 @@ def recorded(tmp_path: Path) -> Callable[..., Path]:
 def report(path: Path) -> str:
     """As the verb does it; the text."""
     run = loadframe.open_run(path)
-    if (ladder := loadframe.measured_ladder(run)) is not None:
-        return loadframe.render_ladder(ladder)
-    if (tuning := loadframe.measured_tuning(run)) is not None:
-        return loadframe.render_tuning(tuning)
-    found = loadframe.conclude(run)
-    loadframe.write_report(run, found)
-    return loadframe.render_text(found)
+    match loadframe.write_answer(run, loadframe.conclude(run)):
+        case Ladder() as ladder:
+            return loadframe.render_ladder(ladder)
+        case Tuning() as tuning:
+            return loadframe.render_tuning(tuning)
+        case Investigation() as found:
+            return loadframe.render_text(found)
+        case Capacity() as capacity:
+            return loadframe.render_capacity(capacity)
 
 
 def read_all(path: Path) -> list[str]:
@@ -59,7 +61,7 @@ def read_all(path: Path) -> list[str]:
     refused = []
     for read in (
         lambda: report(path),
-        lambda: loadframe.curves(loadframe.open_run(path)),
+        lambda: loadframe.conclude(loadframe.open_run(path)),
         lambda: loadframe.predict_run(loadframe.open_run(path), [8.0]),
         lambda: loadframe.compare_runs(loadframe.open_run(path), loadframe.open_run(RECORDED / "investigation")),
         lambda: loadframe.write_speedscope(loadframe.open_run(path), Path("/dev/null")),
@@ -224,7 +226,7 @@ def test_a_treatment_that_no_line_declares_is_told(recorded: Callable[..., Path]
 
 
 def test_a_study_that_is_none_is_told(recorded: Callable[..., Path]) -> None:
-    path = recorded("investigation")
+    path = recorded("investigation", killed=True)
     for damage in ('{"schema":"loadframe.study/1"}', '{"schema":"loadframe.study/1","load":5}'):
         (path / "study.json").write_text(damage)
         assert any("study.json" in one or "study" in one for one in read_all(path))

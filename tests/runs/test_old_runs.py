@@ -11,7 +11,7 @@ import pytest
 
 import loadframe
 from loadframe.experiments.writing import finish
-from loadframe.model import Purpose
+from loadframe.model import Investigation, Ladder, Purpose, Tuning
 from loadframe.reporting import vega
 from loadframe.runs.formats import decode_document
 
@@ -79,21 +79,21 @@ def test_of_version_2_the_numbers_that_said_nothing_are_gone(
 
 
 def test_it_is_reported_and_its_steps_that_only_warmed_count_for_nothing(old: Path) -> None:
-    before = loadframe.curves(loadframe.open_run(old))
+    before = {name: state.curve for name, state in loadframe.conclude(loadframe.open_run(old)).states.items()}
     warmed = [{**line, "number": 900 + line["number"], "block": -1, "throughput": 1.0} for line in lines(old)[:6]]
     with (old / "steps.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in warmed)
     run = loadframe.open_run(old)
     assert len(run.steps()) == len(lines(old))
-    assert loadframe.curves(run) == before
-    ladder, tuning = loadframe.measured_ladder(run), loadframe.measured_tuning(run)
-    if ladder is not None:
-        assert len(loadframe.render_ladder(ladder).splitlines()) > 3
-    elif tuning is not None:
-        assert len(loadframe.render_tuning(tuning).splitlines()) > 3
+    case = loadframe.conclude(run)
+    assert {name: state.curve for name, state in case.states.items()} == before
+    found = loadframe.write_answer(run, case)
+    if isinstance(found, Ladder):
+        assert len(loadframe.render_ladder(found).splitlines()) > 3
+    elif isinstance(found, Tuning):
+        assert len(loadframe.render_tuning(found).splitlines()) > 3
     else:
-        found = loadframe.conclude(run)
-        loadframe.write_report(run, found)
+        assert isinstance(found, Investigation)
         assert found.gain is not None and "WAL" in loadframe.render_text(found)
         assert (old / "report.html").stat().st_size > 10_000
 
@@ -118,6 +118,7 @@ def test_a_finished_run_is_shown_though_its_study_has_a_key_that_is_gone(tmp_pat
     run = Path(shutil.copytree(RECORDED / "job-queue", tmp_path / "run"))
     study = json.loads((run / "study.json").read_text())
     (run / "study.json").write_text(json.dumps({**study, "of_long_ago": {"key": 1}}))
-    found = loadframe.conclude(loadframe.open_run(run))
+    found = loadframe.conclude(loadframe.open_run(run)).answer
+    assert isinstance(found, Investigation)
     assert [variant.gives_up != "" for variant in found.variants] == [False, True]
     assert not any(variant.to_copy for variant in found.variants), "what is typed in depends on the study"

@@ -13,7 +13,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.changes import journal
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.ladder_writing import save
-from loadframe.model import TargetState
+from loadframe.model import Ladder, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study, parse
@@ -59,7 +59,7 @@ def test_a_ladder_is_climbed_written_down_and_read_again(tmp_path: Path) -> None
     assert titles == {"as given", "wal", "wal + unsafe", "unsafe"}
     states = {one.title: one.state.settings for one in run.treatments().values()}
     assert states["wal + unsafe"]["journal_mode"] == "WAL"
-    assert loadframe.measured_ladder(run) == found
+    assert loadframe.conclude(run).answer == found
     shape = json.loads(json.dumps(loadframe.ladder_json(found), allow_nan=False))
     assert shape["steps"][1]["gives_up"]
     assert "which change" not in loadframe.render_ladder(found).lower()
@@ -81,8 +81,9 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
         bench.declare("A", "as given", bench.start_state)
         bench.take_step(round_number=1, block=1, treatment="A", level=2)
         save(run, Climbed(()), keeps_all=False)
-    found = loadframe.measured_ladder(loadframe.open_run(run.path))
-    assert found is not None and not found.finished
+    again = loadframe.open_run(run.path)
+    found = loadframe.write_answer(again, loadframe.conclude(again))
+    assert isinstance(found, Ladder) and not found.finished
     assert found.quality is not None and found.quality.steps == 1
     assert loadframe.render_ladder(found).startswith("Stopped after 0 changes")
     assert (run.path / "report.html").exists()

@@ -62,7 +62,7 @@ def test_an_alternative_has_its_own_curve_causes_and_ratios(tmp_path: Path) -> N
     assert 'id="chart-side-by-side-1"' in page
     shape = loadframe.investigation_json(found)["alternatives"][0]
     assert shape["by_level"][0]["schema"] == "loadframe.verdict/1"
-    assert loadframe.conclude(loadframe.open_run(Path(found.run))).alternatives == found.alternatives
+    assert loadframe.conclude(loadframe.open_run(Path(found.run))).answer == found
 
 
 CACHES = """

@@ -43,5 +43,5 @@ def test_every_restart_is_followed_by_a_step_that_counts_for_nothing(tmp_path: P
     counted = {number for trial in found.trials for number in trial.steps}
     assert not counted & {step.number for step in steps if step.purpose == "warming"}
     assert found.objective is not None and all(each.before.met for each in found.objective.levels)
-    assert loadframe.measured_tuning(run) == found
+    assert loadframe.conclude(run).answer == found
     assert 'id="chart-trials"' in Path(found.report).read_text()

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, OfARun, Runs, Sets, command, document, measured, tell
+from loadframe.cli.common import RUNS, Json, Runs, Sets, command, document, measured, tell
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
+from loadframe.model import RunAnswer
 from loadframe.study import Study
 from loadframe.study.cases import Verb
 
@@ -113,7 +114,7 @@ def run_case(
 
 def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs. over: a fleet file."""
-    found: OfARun
+    found: RunAnswer
     if verb == "ladder" and over is not None:
         raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
     if verb == "ladder":

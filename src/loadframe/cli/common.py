@@ -17,7 +17,7 @@ from loadframe.cli.live import drawn
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted, UsageError
-from loadframe.model import Capacity, Investigation, Ladder, Tuning
+from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 
@@ -31,7 +31,6 @@ Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder fo
 RUNS = Path("runs")
 
 Found = TypeVar("Found")
-OfARun = Investigation | Ladder | Tuning | Capacity
 
 DONE, MUST_ACT, USAGE, INTERRUPTED = 0, 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
@@ -147,7 +146,7 @@ def measured(as_json: bool, measure: Callable[[Progress], Found], *, live: bool 
         return measure(progress)
 
 
-def tell(found: OfARun, as_json: bool, *, details: bool = False) -> None:
+def tell(found: RunAnswer, as_json: bool, *, details: bool = False) -> None:
     """What came of a run, for people or programs. details: of an investigation, all of it."""
     if as_json:
         emit(document(found), run=found.run)
@@ -155,7 +154,7 @@ def tell(found: OfARun, as_json: bool, *, details: bool = False) -> None:
         answer(_text(found, details=details), run=found.run)
 
 
-def document(found: OfARun) -> dict[str, Any]:
+def document(found: RunAnswer) -> dict[str, Any]:
     """The same for programs."""
     match found:
         case Investigation():
@@ -168,7 +167,7 @@ def document(found: OfARun) -> dict[str, Any]:
             return loadframe.capacity_json(found)
 
 
-def _text(found: OfARun, *, details: bool) -> str:
+def _text(found: RunAnswer, *, details: bool) -> str:
     match found:
         case Investigation():
             return loadframe.render_text(found, details=details)

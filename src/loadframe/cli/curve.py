@@ -11,7 +11,7 @@ import loadframe
 from loadframe.cli.common import Json, command, is_folder, opened
 from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import RunError, SampleError, UsageError
+from loadframe.errors import SampleError, UsageError
 from loadframe.model import Observed, ObservedMapping
 
 UNIT = "units of load"
@@ -81,15 +81,10 @@ def _of_file(
 
 def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
     folder = opened(run)
-    curves = loadframe.curves(folder, within_latency_p95_ms=within_latency_p95_ms)
-    if treatment not in curves:
-        raise RunError(
-            f"{run} has no treatment {treatment!r}", remedy=f"It has: {', '.join(curves)}. Choose with --treatment."
-        )
-    quality = loadframe.quality(folder)
+    case = loadframe.conclude(folder, within_latency_p95_ms=within_latency_p95_ms)
+    found = case.state(treatment).curve
     if as_json:
-        emit(loadframe.curve_json(curves[treatment], quality=quality))
+        emit(loadframe.curve_json(found, quality=case.quality))
     else:
-        answer(
-            loadframe.render_curve(curves[treatment], unit=folder.axis_unit(), quality=quality, work=folder.work_unit())
-        )
+        unit, work = case.study.axis_unit, case.study.work_unit
+        answer(loadframe.render_curve(found, unit=unit, quality=case.quality, work=work))

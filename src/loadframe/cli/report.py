@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -28,19 +27,7 @@ def report(
         folder = opened(run)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
-        other = (
-            loadframe.measured_ladder(folder)
-            or loadframe.measured_tuning(folder)
-            or loadframe.measured_capacity(folder)
-        )
-        if other is not None:
-            if figures is not None:
-                loadframe.write_figures(other, figures)
-            tell(other, as_json)
-            return
-        found = loadframe.conclude(folder)
-        here = replace(found, run=str(run), report=str(run / "report.html"))
-        loadframe.write_report(folder, here)
+        found = loadframe.write_answer(folder, loadframe.conclude(folder))
         if figures is not None:
-            loadframe.write_figures(here, figures)
-        tell(here, as_json, details=details)
+            loadframe.write_figures(found, figures)
+        tell(found, as_json, details=details)

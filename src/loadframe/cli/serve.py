@@ -30,7 +30,8 @@ def serve(
                 remedy="pip install 'loadframe[live]'",
             ) from error
 
-        from loadframe.experiments.exporting import exported
+        from loadframe.experiments.reading import answer_of, conclude
+        from loadframe.live.heading import Reads
 
         def told(address: Address) -> None:
             if as_json:
@@ -39,4 +40,4 @@ def serve(
             else:
                 answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
 
-        serve_page(runs or [RUNS], export=exported, port=port, told=told)
+        serve_page(runs or [RUNS], reads=Reads(conclude, answer_of), port=port, told=told)

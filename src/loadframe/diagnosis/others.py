@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.disturbance import apart_from_effects
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.diagnosis.signatures import PROGRAMS, is_crowded
 from loadframe.model import Evidence, Finding, Step
 
@@ -142,7 +142,7 @@ class Cost:
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
     """Of the steps of both sides that count; what is an effect of the target's own work is no cost of others."""
     run = [*before, *after]
-    sides = [[_taken_share(step) for step in apart_from_effects(undisturbed(side), run)] for side in (before, after)]
+    sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
     shares = [share for side in sides for share in side]
     crowded = sum(map(bool, shares))
     if not crowded:

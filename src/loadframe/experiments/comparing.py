@@ -6,15 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import geometric_mean
 
 from loadframe.analysis import samples
-from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import decided, prove_side_by_side
+from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
-from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
+from loadframe.model import FLAGS, Comparison, Curve, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
@@ -66,25 +65,26 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     two runs differ by without any change is learnt from the runs of the same study next to the first one.
     RunError where a run lacks the treatment or they have no level in common.
     """
-    one, two = (_steps(run, name) for run, name in zip((before, after), treatments, strict=True))
-    axes = [run.declared().load.axis for run in (before, after)]
+    cases = conclude(before), conclude(after)
+    one, two = (case.state(name) for case, name in zip(cases, treatments, strict=True))
+    axes = [case.study.axis for case in cases]
     if axes[0] != axes[1]:
         raise RunError(
             f"{before.path} grows {axes[0]}, {after.path} grows {axes[1]}: their levels cannot be compared",
             remedy="Compare runs with the same load axis.",
         )
-    levels = sorted(_working(one) & _working(two))
+    levels = sorted(_working(one.curve) & _working(two.curve))
     if not levels:
         raise RunError(
             f"{before.path} and {after.path} have no level in common at which anything was done",
             remedy="Measure both at the same levels (--set load.levels=...).",
         )
-    pairs = [_level_ratio(one, two, level) for level in levels]
+    pairs = [_level_ratio(one.curve, two.curve, level) for level in levels]
     near = [pair for pair in pairs if _near_capacity(pair, pairs)]
     middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
     series = [
         [step.throughput / middle[step.level] for step in each if step.level in middle]
-        for each in (one, two, *_equal_runs(before, after, treatments[0]))
+        for each in (one.steps, two.steps, *_equal_runs(before, after, treatments[0]))
     ]
     fitted = len(near) - 1
     try:
@@ -100,11 +100,11 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         notes=(
             *_left_out(pairs, near),
             *_unlike(before, after),
-            *_flag_notes([*one, *two]),
+            *_flag_notes([*one.steps, *two.steps]),
             ONE_AFTER_THE_OTHER,
         ),
-        axis_unit=before.axis_unit(),
-        work_unit=before.work_unit(),
+        axis_unit=cases[0].study.axis_unit,
+        work_unit=cases[0].study.work_unit,
     )
 
 
@@ -112,6 +112,11 @@ def _near_capacity(pair: LevelRatio, pairs: Sequence[LevelRatio]) -> bool:
     """Whether either run does NEAR_CAPACITY of its most at this level."""
     most = max(each.before for each in pairs), max(each.after for each in pairs)
     return pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]
+
+
+def _working(curve: Curve) -> set[float]:
+    """The levels at which anything was done."""
+    return {point.load for point in curve.points if point.throughput > 0}
 
 
 def _left_out(pairs: Sequence[LevelRatio], near: Sequence[LevelRatio]) -> tuple[str, ...]:
@@ -124,12 +129,12 @@ def _left_out(pairs: Sequence[LevelRatio], near: Sequence[LevelRatio]) -> tuple[
     )
 
 
-def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[list[Step]]:
+def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
     """The steps of the runs in the folder of `before` that measured the same study on the same host, the oldest first;
     the newest of them, and neither `before` nor `after`."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
-    found: list[list[Step]] = []
+    found: list[Sequence[Step]] = []
     try:
         place.open()
         names = sorted(place.folders(MOST_RUNS))
@@ -141,7 +146,7 @@ def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[lis
         try:
             run = RunFolder.below(place, name)
             if run.host() == before.host() and _measured(run) == _measured(before):
-                found.append(_steps(run, treatment))
+                found.append(conclude(run).state(treatment).steps)
         except UserError:  # no run, or one that was stopped before it had any steps
             continue
     return found[::-1]
@@ -159,26 +164,8 @@ ONE_AFTER_THE_OTHER = (
 )
 
 
-def _steps(run: RunFolder, treatment: str) -> list[Step]:
-    """The steps of a treatment in the order taken; at a level with enough undisturbed ones, only those."""
-    steps = (step for step in run.steps() if step.treatment == treatment and step.counts)
-    mine = sorted(steps, key=lambda step: step.number)
-    if not mine:
-        known = ", ".join(run.treatments()) or "none"
-        raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy=f"It has: {known}.")
-    return undisturbed(mine)
-
-
-def _working(steps: Sequence[Step]) -> set[float]:
-    """The levels at which anything was done."""
-    return {step.level for step in steps if step.throughput > 0}
-
-
-def _level_ratio(one: Sequence[Step], two: Sequence[Step], level: float) -> LevelRatio:
-    before, after = (
-        geometric_mean([step.throughput for step in each if step.level == level and step.throughput > 0])
-        for each in (one, two)
-    )
+def _level_ratio(one: Curve, two: Curve, level: float) -> LevelRatio:
+    before, after = (next(point.throughput for point in curve.points if point.load == level) for curve in (one, two))
     return LevelRatio(level, before, after, after / before)
 
 

@@ -59,7 +59,7 @@ def _asked_at(axis: str, curve: Curve) -> float:
     """Where more clients are the load: at the highest throughput. Where there is more to ask for by as many clients:
     where there is most of it, as that is what the curve shows; what comes before, its drivers may limit."""
     if axis in CLIENT_AXES | RATE_AXES:
-        return max(curve.points, key=lambda point: point.throughput).load
+        return curve.peak.load
     return curve.points[-1].load
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loadframe.analysis import saturation
 from loadframe.analysis.disturbance import apart_from_effects
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.diagnosis import unseen
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
@@ -59,11 +59,10 @@ def examine(
     """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as of a Situation.
     declared: the limits that the study declares. run: all steps so far, of which effects are told from disturbances;
     these steps alone without it."""
-    steps = with_memory_at_full(sighted(steps), effective)
-    series = read_limits(steps, state, effective, rules_for(declared, steps))
+    steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(one, highest_level, flat) for one in series)
-    counting = apart_from_effects(undisturbed(steps), run or steps)
+    counting = apart_from_effects(select(steps).steps, run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
     settings = _declared(target_kind, state, effective)
@@ -100,6 +99,17 @@ def examine(
         ),
         bend=windows.bend,
     )
+
+
+def ledger_of(
+    steps: Sequence[Step],
+    state: TargetState,
+    effective: Mapping[str, SettingValue],
+    declared: Sequence[LimitTable] = (),
+) -> tuple[list[Step], list[Series]]:
+    """These steps of one state with what only all of them together tell, and every limit that they show."""
+    whole = with_memory_at_full(sighted(steps), effective)
+    return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
 
 def _declared(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

@@ -11,16 +11,14 @@ import polars
 
 from loadframe.errors import RunError
 from loadframe.experiments.profiling import speedscope_text
-from loadframe.experiments.reading import curves, quality
-from loadframe.experiments.writing import partial
+from loadframe.experiments.reading import conclude
 from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
-from loadframe.model import ExportedRun, Round, Step, Verdict
+from loadframe.model import Step
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import bencher, openmetrics, tables
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
-from loadframe.runs.record import describe_study
 from loadframe.workloads import request_log
 
 REQUEST = {
@@ -38,48 +36,15 @@ MOST_REQUESTS = 20_000_000
 """Rows of it: as text they take about 1.5 GB."""
 
 
-def exported(run: RunFolder) -> ExportedRun:
-    """What a run says, read and never written, also of one that was stopped or killed. RunError where there is not a
-    single finished step."""
-    found = run.document("run.json", "run")
-    study, bench = run.declared(), run.bench()
-    return ExportedRun(
-        name=run.path.resolve().name,
-        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
-        started_at=str(found.get("started_at", "")),
-        ended=run.closed(),
-        treatments={name: one.title for name, one in run.treatments().items()},
-        curves=curves(run),
-        steps=tuple(step for step in run.steps() if step.counts),
-        rounds=_rounds(run),
-        gain=_gain(run),
-        quality=quality(run),
-    )
-
-
-def _rounds(run: RunFolder) -> tuple[Round, ...]:
-    concluded = run.investigation()
-    return tuple(partial(run)) if concluded is None else concluded.rounds
-
-
-def _gain(run: RunFolder) -> Verdict | None:
-    if (concluded := run.investigation()) is not None:
-        return concluded.gain
-    if (ladder := run.ladder()) is not None:
-        return ladder.total
-    tuning = run.tuning()
-    return None if tuning is None else tuning.told
-
-
 # --- the formats ------------------------------------------------------------------------------------------------------
 
 
 def _openmetrics(run: RunFolder) -> bytes:
-    return openmetrics.of_runs([exported(run)]).encode()
+    return openmetrics.of_runs([conclude(run)]).encode()
 
 
 def _bencher(run: RunFolder) -> bytes:
-    return (write_json(bencher.bencher_json(exported(run)), indent=2) + "\n").encode()
+    return (write_json(bencher.bencher_json(conclude(run)), indent=2) + "\n").encode()
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:
@@ -107,15 +72,15 @@ def _speedscope(run: RunFolder) -> bytes:
 
 
 def _curve(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.curve_table(exported(run))
+    yield tables.curve_table(conclude(run))
 
 
 def _steps(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.steps_table(exported(run))
+    yield tables.steps_table(conclude(run))
 
 
 def _limits(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.limits_table(exported(run))
+    yield tables.limits_table(conclude(run))
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:

@@ -4,7 +4,7 @@ whatever ends it early."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,16 +23,15 @@ from loadframe.experiments import dry_run
 from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
-from loadframe.experiments.reading import measured_ladder, measured_tuning
+from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
-from loadframe.experiments.writing import partial, write_down
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Curve, Round, SettingValue, TargetState, UnrevertedChange
+from loadframe.model import Curve, SettingValue, TargetState, UnrevertedChange
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
-from loadframe.runs.folder import BenchFacts, Effective, RunFolder
+from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
 from loadframe.runs.host import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
@@ -76,12 +75,10 @@ def on_bench(
     study: Study,
     run: RunFolder,
     progress: Progress | None,
-    rounds: Sequence[Round] = (),
     make: MakeBench = RealBench,
 ) -> Iterator[Bookkeeping]:
-    """The bench, with the target in the state that the study declares as treatment A. rounds: what is proved so
-    far, for the report of an experiment that ends early. Raises as `explaining` does."""
-    with explaining(run, rounds), bare_bench(study, run, progress, make) as book:
+    """The bench, with the target in the state that the study declares as treatment A. Raises as `explaining` does."""
+    with explaining(run), bare_bench(study, run, progress, make) as book:
         yield book
 
 
@@ -182,23 +179,23 @@ def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, Setting
 
 
 @contextmanager
-def explaining(run: RunFolder, rounds: Sequence[Round]) -> Iterator[None]:
+def explaining(run: RunFolder) -> Iterator[None]:
     """Whatever ends the loop early, what was measured is written down first and the message says where."""
     try:
         yield
     except KeyboardInterrupt:
         run.tell(Told("say", "Stopped by the user."))
-        report = _rescue(run, rounds)
+        report = _rescue(run)
         raise Interrupted(f"Stopped. {_put_back(run)}{report}") from None
     except UserError as error:
         run.tell(Told("say", error.fact))
-        report = _rescue(run, rounds)
+        report = _rescue(run)
         noted = run.quality()
         left = [] if noted is None else map(words.sentence, quality_words.not_reverted_sentences(noted.not_reverted))
         error.details = "\n".join(part for part in (error.details, *left, report.strip()) if part)
         raise
     except Exception as error:  # a fault of ours, or a machine that has no more of something
-        error.add_note(_rescue(run, rounds).strip())
+        error.add_note(_rescue(run).strip())
         raise
 
 
@@ -212,15 +209,14 @@ def _put_back(run: RunFolder) -> str:
     return " ".join(wanted) or "Everything was reverted; nothing is left running."
 
 
-def _rescue(run: RunFolder, rounds: Sequence[Round]) -> str:
+def _rescue(run: RunFolder) -> str:
     """A report of the finished steps; in words, where it is."""
     finished = len(run.steps())
     if not finished:
         return f"\nNo step had finished; the run folder is {run.path}."
     kept = f"{counted(finished, 'finished step')} {'is' if finished == 1 else 'are'}"
     try:
-        measured = measured_ladder(run) or measured_tuning(run)
-        concluded = measured or write_down(run, rounds or partial(run), interrupted=True)
+        write_answer(run, conclude(run))
     except Exception as error:  # noqa: BLE001 - what has ended the loop matters more than what keeps a report away
         return f"\n{kept} kept in {run.path} (no report: {error})."
-    return f"\n{kept} kept in {run.path}; the report: {concluded.report}"
+    return f"\n{kept} kept in {run.path}; the report: {run.place(REPORT)}"

@@ -9,6 +9,7 @@ from itertools import accumulate
 from loadframe.analysis.following import Followed, Following, by_rates, followed
 from loadframe.analysis.size_law import FEWEST
 from loadframe.errors import RunError, SampleError
+from loadframe.experiments.reading import conclude
 from loadframe.model import GrowthForecast, LoadWindow, Memories, Step
 from loadframe.prediction import size_forecast
 from loadframe.runs.folder import RunFolder
@@ -26,9 +27,9 @@ def windows_of_run(run: RunFolder, treatment: str = "A") -> tuple[LoadWindow, ..
             f"{run.path} has the load axis {axis!r}; growth is told from the axis {AXIS!r}",
             remedy="Measure a study whose steps load ever more entries: loadframe case show metadata-index.",
         )
-    steps = [step for step in run.steps() if step.treatment == treatment and step.counts and step.throughput > 0]
+    steps = [step for step in conclude(run).state(treatment).steps if step.throughput > 0]
     if not steps:
-        raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy="Measure it first.")
+        raise RunError(f"{run.path} has no step of treatment {treatment!r} that loaded anything", remedy="Measure it.")
     return windows_of_steps(steps)
 
 
@@ -41,9 +42,7 @@ def following_of_run(run: RunFolder, treatment: str = "A") -> tuple[tuple[Follow
             f"{run.path} has the load axis {axis!r}; a change log is judged on the axis {CHANGES!r}",
             remedy="Measure a study whose load is a rate of changes.",
         )
-    steps = [step for step in run.steps() if step.treatment == treatment and step.counts]
-    if not steps:
-        raise RunError(f"{run.path} has no finished step of treatment {treatment!r}", remedy="Measure it first.")
+    steps = conclude(run).state(treatment).steps
     found = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
     return found, followed(found)
 

@@ -8,7 +8,7 @@ from loadframe.analysis import cpu_use
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.writing import finish
+from loadframe.experiments.writing import Ended, finish
 from loadframe.model import Ladder
 from loadframe.reporting.ladder_report import render_ladder_page
 from loadframe.runs import fleet_files
@@ -44,8 +44,15 @@ def write_down(run: RunFolder) -> Ladder:
     found = run.ladder()
     if found is None or not run.steps():
         raise RunError(f"{run.path} has no ladder with a finished step", remedy="It was stopped early; run it again.")
-    end = finish(run)
-    found = replace(
+    found = whole(run, found, finish(run))
+    run.write_record(FILE, SCHEMA, found)
+    run.write_report(render_ladder_page(found))
+    return found
+
+
+def whole(run: RunFolder, found: Ladder, end: Ended) -> Ladder:
+    """A ladder with how its run went."""
+    return replace(
         found,
         run=end.run,
         report=end.report,
@@ -56,9 +63,6 @@ def write_down(run: RunFolder) -> Ladder:
         hosts=fleet_files.hosts(run),
         cpu_use=cpu_use.of_states(run.steps(), _titles(run)),
     )
-    run.write_record(FILE, SCHEMA, found)
-    run.write_report(render_ladder_page(found))
-    return found
 
 
 def _titles(run: RunFolder) -> dict[str, str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from loadframe.analysis import distribution
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import deciding, select
 from loadframe.diagnosis.conclusion import kept_trials
 from loadframe.errors import RunError
-from loadframe.model import Investigation, LatencyDistribution, Round, Step, Verdict
+from loadframe.model import LatencyDistribution, Round, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import bin_latencies_ms
 
@@ -32,11 +32,8 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
         return Latencies()
     kept = kept_trials(rounds)
     treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
-    deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
-    mine = [
-        undisturbed([step for step in steps if step.treatment == name and step.counts and step.number not in deciding])
-        for name in treatments
-    ]
+    decided = deciding(rounds)
+    mine = [select((step for step in steps if step.treatment == name), decided=decided).steps for name in treatments]
     common = set.intersection(*({step.level for step in each} for each in mine))
     if not common:
         return Latencies()
@@ -47,15 +44,6 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
         return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
     there = tuple(one for one in found if one is not None)
     return Latencies(there) if len(there) == len(treatments) else Latencies()
-
-
-def with_latencies(run: RunFolder, found: Investigation) -> Investigation:
-    """The conclusion of a run that was written before its latencies were kept with it; else as it is."""
-    if found.latencies:
-        return found
-    late = latencies_of(run, found.rounds, run.steps(), found.gain)
-    warnings = tuple(dict.fromkeys((*found.warnings, *late.warnings)))
-    return replace(found, latencies=late.distributions, warnings=warnings)
 
 
 def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:

@@ -1,19 +1,38 @@
-"""What a run folder says, also one that was stopped or killed: everything is computed again from its finished steps."""
+"""What a run folder says, also of a run that was stopped or killed, or that is still measured. `conclude` is the only
+way from a run folder to an answer: what one verb, page or export says of a run, all of them do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from loadframe.analysis.selection import deciding, select
 from loadframe.bench import registered
-from loadframe.errors import RunError, UserError
+from loadframe.diagnosis.plateau import flat_levels
+from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
-from loadframe.experiments.latencies import with_latencies
+from loadframe.experiments.examination import ledger_of, with_saturation
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import partial, quality_of, renewed, write_down
-from loadframe.model import Capacity, Curve, Investigation, Ladder, RunQuality, Step, Tuning
-from loadframe.runs.folder import RunFolder
-from loadframe.study import validate
+from loadframe.experiments.writing import concluded, ended, partial, quality_of, renewed, write_down
+from loadframe.model import (
+    Capacity,
+    CaseStudy,
+    Curve,
+    Investigation,
+    Ladder,
+    Limit,
+    Round,
+    RunAnswer,
+    State,
+    Step,
+    StudySummary,
+    Tuning,
+)
+from loadframe.reporting.case_study import render_page
+from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.record import describe_study
+from loadframe.study import Study, validate
 
 
 def open_run(path: Path) -> RunFolder:
@@ -29,70 +48,146 @@ def absent(run: RunFolder) -> tuple[str, ...]:
         return ()
 
 
-def conclude(run: RunFolder) -> Investigation:
-    """What a run folder says; for a run without a conclusion, what its finished steps say. RunError where there is
-    not a single finished step."""
-    _check_steps(run, run.steps())
-    if (found := run.investigation()) is not None:
-        return with_latencies(run, found if found.variants else renewed(run, found))
-    return write_down(run, partial(run), interrupted=not run.closed())
+def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
+    """All that a run folder says; nothing is written. within_latency_p95_ms: the curves under another objective than
+    its study's. RunError where there is not a single finished step, TooFewRequests where no window of one is enough."""
+    steps = _checked(run)
+    about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
+    if answer is None and not any(step.counts for step in steps):
+        check_enough(steps, steps[-1].treatment)
+    if isinstance(answer, Investigation):
+        rounds = answer.rounds
+    elif not rounds:
+        rounds = tuple(partial(run))
+    study, summary = _study(run, answer)
+    if study is not None and within_latency_p95_ms is not None:
+        study = _within(run, within_latency_p95_ms)
+    known = {} if within_latency_p95_ms is not None else {one.treatment: one.curve for one in rounds}
+    return CaseStudy(
+        name=run.path.resolve().name,
+        study=summary,
+        started_at=str(about.get("started_at", "")),
+        ended=run.closed(),
+        steps=tuple(step for step in steps if step.counts),
+        states=_states(run, study, steps, known, rounds),
+        rounds=rounds,
+        quality=quality_of(run, steps),
+        answer=answer,
+    )
 
 
-def measured_ladder(run: RunFolder) -> Ladder | None:
-    """The ladder of a run folder, as far as it went, with its report written again; None for other runs. RunError where
-    there is not a single finished step."""
-    _check_steps(run, run.steps())
-    return ladder_writing.write_down(run) if run.ladder() is not None else None
+def answer_of(run: RunFolder) -> RunAnswer | None:
+    """The answer of `conclude` alone, for a list of many runs: what a run was made for; of one without a conclusion
+    what its finished steps say, None where that is nothing yet."""
+    return _answer(run, run.steps())
 
 
-def measured_tuning(run: RunFolder) -> Tuning | None:
-    """What a run's search for settings found, as far as it went, with its report written again; None for other runs.
-    RunError where there is not a single finished step."""
-    _check_steps(run, run.steps())
-    return tuning_writing.write_down(run) if run.tuning() is not None else None
+def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
+    if (investigation := run.investigation()) is not None:
+        return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
+    if (ladder := run.ladder()) is not None:
+        return ladder_writing.whole(run, ladder, ended(run, steps))
+    if (tuning := run.tuning()) is not None:
+        return tuning_writing.whole(run, tuning, ended(run, steps))
+    if (capacity := run.capacity()) is not None:
+        return replace(capacity, run=str(run.path))
+    rounds = partial(run)
+    return concluded(run, rounds, steps, interrupted=not run.closed()) if rounds else None
 
 
-def measured_capacity(run: RunFolder) -> Capacity | None:
-    """What a run's search for the capacity found, with its report written again; None for other runs and for one that
-    was ended before its search. RunError where there is not a single finished step."""
-    _check_steps(run, run.steps())
-    found = run.capacity()
-    return capacity_writing.write_page(run, found) if found is not None else None
+def write_answer(run: RunFolder, found: CaseStudy) -> RunAnswer:
+    """The report of a run, written again; of one without a conclusion this and its tables, too. RunError where it says
+    nothing, or the folder cannot be written."""
+    match found.answer:
+        case Ladder():
+            return ladder_writing.write_down(run)
+        case Tuning():
+            return tuning_writing.write_down(run)
+        case Capacity() as capacity:
+            return capacity_writing.write_page(run, capacity)
+        case Investigation() as investigation if run.investigation() is not None:
+            run.write_report(render_page(investigation))
+            return investigation
+        case _:
+            return write_down(run, partial(run), interrupted=not run.closed())
 
 
-def curves(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> dict[str, Curve]:
-    """The curve of every treatment of a run, computed again from its steps; under another objective than its study's
-    where one is given. RunError where there are no steps."""
-    steps = [step for step in run.steps() if step.purpose != "warming"]
-    _check_steps(run, steps)
-    if not steps:
-        raise RunError(
-            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
-        )
+def _study(run: RunFolder, answer: RunAnswer | None) -> tuple[Study | None, StudySummary]:
+    """The study, and what is said of it; None where this version cannot carry it out and the answer says it."""
+    try:
+        study, bench = run.declared(), run.bench()
+    except StudyError:
+        if not isinstance(answer, Investigation):
+            raise
+        return None, answer.study
+    return study, describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
+
+
+def _within(run: RunFolder, latency_p95_ms: float) -> Study:
     declared = run.study()
-    if within_latency_p95_ms is not None:
-        declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
-    study = validate(declared, name=str(run.place("study.json")))
-    for treatment in (states := {step.treatment for step in steps}):
-        check_enough(steps, treatment)
-    treatments = sorted(states, key=lambda name: (len(name), name))
-    return {name: curve_of(steps, study, name) for name in treatments}
+    declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": latency_p95_ms}}
+    return validate(declared, name=str(run.place("study.json")))
 
 
-def quality(run: RunFolder) -> RunQuality:
-    """How a run went: its steps and their flags, and what recording it cost. RunError where there is no step."""
+def _states(
+    run: RunFolder,
+    study: Study | None,
+    steps: Sequence[Step],
+    known: Mapping[str, Curve],
+    rounds: Sequence[Round],
+) -> dict[str, State]:
+    """By treatment, in the order of their letters. known: curves of states that rounds have."""
+    decided = deciding(rounds)
+    limits = {one.treatment: one.limits for one in rounds}
+    found = {}
+    for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
+        mine = [step for step in steps if step.treatment == name]
+        selection = select(mine, decided=decided)
+        curve = known.get(name)
+        if curve is None and study is not None:
+            curve = curve_of(mine, study, name, decided=decided)
+        if curve is None or not selection.steps:
+            continue
+        treatment = run.treatment(name)
+        if name not in limits and study is not None:
+            counting = [step for step in mine if step.counts and step.number not in decided]
+            limits[name] = _limits(run, study, counting, curve, study.levels[-1])
+        found[name] = State(
+            name, treatment.title, curve, tuple(selection.steps), selection.left_out, limits=limits.get(name, ())
+        )
+    return found
+
+
+def limits_up_to(run: RunFolder, state: State, up_to: float) -> tuple[Limit, ...]:
+    """The limits of a state as a run would have them that had ended at this load."""
+    steps = [step for step in state.steps if step.level <= up_to]
+    if not steps:
+        return ()
+    study, highest = run.declared(), max(step.level for step in steps)
+    return _limits(run, study, steps, curve_of(steps, study, state.treatment), highest)
+
+
+def _limits(
+    run: RunFolder, study: Study, steps: Sequence[Step], curve: Curve, highest_level: float
+) -> tuple[Limit, ...]:
+    """Of these steps of one state."""
+    effective = run.effective().get(curve.treatment, {})
+    _, series = ledger_of(steps, run.treatment(curve.treatment).state, effective, study.target.limit)
+    flat = flat_levels(curve)
+    return tuple(with_saturation(one, highest_level, flat) for one in series)
+
+
+def _checked(run: RunFolder) -> list[Step]:
+    """The finished steps. RunError where there is none, or one is none that a run can have."""
     steps = run.steps()
-    if not steps and run.quality() is None:
+    if all(step.purpose == "warming" for step in steps):
         raise RunError(
             f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
         )
-    return quality_of(run, steps)
-
-
-def _check_steps(run: RunFolder, steps: Sequence[Step]) -> None:
     for step in steps:
         if not (step.level > 0 and 0 <= step.throughput < float("inf")):
             raise RunError(
                 f"{run.path}: step {step.number} has level {step.level:g} and throughput {step.throughput:g}",
                 remedy="steps.jsonl was damaged or edited.",
             )
+    return steps

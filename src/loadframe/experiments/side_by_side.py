@@ -9,7 +9,7 @@ from statistics import median
 from loadframe.analysis import comparison
 from loadframe.analysis.disturbance import widened
 from loadframe.analysis.divergence import divergence
-from loadframe.analysis.undisturbed import one_of_each_block
+from loadframe.analysis.selection import one_of_each_block
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from statistics import mean
 
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search, time_units
+from loadframe.analysis.selection import select
 from loadframe.analysis.settling import LIKELY, unsettled
-from loadframe.analysis.undisturbed import undisturbed
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.errors import NotRecovered, TooFewRequests
@@ -29,11 +29,11 @@ FEWEST_LEVELS = 2
 """Of a curve that ends there."""
 
 
-def curve_of(steps: Sequence[Step], study: Study, treatment: str) -> Curve:
-    """The curve of one treatment among these steps, from those that count (analysis/undisturbed.py)."""
-    taken = _taken(steps, treatment)
+def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
+    """The curve of one treatment among these steps, from those that count (analysis/selection.py)."""
+    taken = [step for step in _taken(steps, treatment) if step.number not in decided]
     mine = [step for step in taken if step.counts] or taken  # of a change that made it so slow: it is not kept
-    counting = undisturbed(mine)
+    counting = select(mine).steps
     samples = [
         curves.LevelSample(
             load=level,
@@ -190,7 +190,7 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
     single step needs to show. Not where the study names the warm-up: then it is only told."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
-        counting = undisturbed(book.of(treatment))
+        counting = select(book.of(treatment)).steps
         slow = [
             level
             for level in unsettled(counting, LIKELY)

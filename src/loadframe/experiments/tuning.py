@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.remedies import propose
 from loadframe.experiments import tuning_writing, within
@@ -38,7 +38,7 @@ class Plan:
         self, book: Bookkeeping, run: RunFolder, search: Search, state: TargetState, levels: tuple[float, ...]
     ) -> Trials:
         """None yet, to be judged at these levels."""
-        start = Start.of(undisturbed(book.of(START)), levels)
+        start = Start.of(select(book.of(START)).steps, levels)
         names = {self.space.start: START}
         return Trials(book, run, self.space, search, levels, state, start, objective=self.asked, names=names)
 
@@ -53,7 +53,7 @@ def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -
     ]
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
     varied = vary(study, one.effective, memory_bytes, first)
-    asked, start = within.asked(study), undisturbed(book.of(START))
+    asked, start = within.asked(study), select(book.of(START)).steps
     curve = one.curve if asked is None else within.loads_within(one.curve, start, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
     return Plan(varied.space, varied.left_out, tuple(each for each in remedies if each), levels, asked)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments.side_by_side import START
@@ -36,7 +36,7 @@ def measure_start(book: Bookkeeping) -> None:
     for block in range(1, FEWEST_BLOCKS + 1):
         measure_block(book, START, levels, block, round_number=START_ROUND)
     for block in range(FEWEST_BLOCKS + 1, MOST_BLOCKS + 1):
-        steps = undisturbed(book.of(START))
+        steps = select(book.of(START)).steps
         doubtful = [level for level in levels if not _agree(_throughputs(steps, level))]
         if not doubtful or not book.budget.affords(doubtful):
             break

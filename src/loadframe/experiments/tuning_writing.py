@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loadframe.errors import RunError, StudyError
 from loadframe.experiments.tuning_answer import with_file
-from loadframe.experiments.writing import finish
+from loadframe.experiments.writing import Ended, finish
 from loadframe.kinds import registry
 from loadframe.model import Tuning
 from loadframe.reporting.tuning_report import render_tuning_page
@@ -38,8 +38,17 @@ def write_down(run: RunFolder) -> Tuning:
     found = run.tuning()
     if found is None or not run.steps():
         raise RunError(f"{run.path} has no search with a finished step", remedy="It was stopped early; run it again.")
-    end = finish(run)
-    found = replace(
+    found = whole(run, found, finish(run))
+    run.write_record(FILE, SCHEMA, found)
+    if found.file_name:
+        run.write_text(found.file_name, found.file_text)
+    run.write_report(render_tuning_page(found))
+    return found
+
+
+def whole(run: RunFolder, found: Tuning, end: Ended) -> Tuning:
+    """A search with its trials, the settings to copy, and how its run went."""
+    return replace(
         _with_file(run, found),
         run=end.run,
         report=end.report,
@@ -51,8 +60,3 @@ def write_down(run: RunFolder) -> Tuning:
         hosts=fleet_files.hosts(run),
         warnings=end.after(found.warnings),
     )
-    run.write_record(FILE, SCHEMA, found)
-    if found.file_name:
-        run.write_text(found.file_name, found.file_text)
-    run.write_report(render_tuning_page(found))
-    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
 from loadframe.experiments.proof import orders, take_block
@@ -56,7 +56,7 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
     counted = [
         step
         for name in (before, after)
-        for step in undisturbed([step for step in taken if step.treatment == name and step.latency.mean_ms > 0])
+        for step in select(step for step in taken if step.treatment == name and step.latency.mean_ms > 0).steps
     ]
     sides = {name: [s.latency.mean_ms / 1000 for s in counted if s.treatment == name] for name in (before, after)}
     if not all(sides.values()):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.carryover import carried_over
 from loadframe.analysis.cpu_use import beside
 from loadframe.analysis.disturbance import influences
+from loadframe.analysis.selection import deciding
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
@@ -51,17 +52,40 @@ def write_down(
     against the first one."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
-    study = run.declared()
-    counting = [step for step in run.steps() if step.counts]
-    rounds = with_hosts(_from_all_steps(rounds, run.steps(), study), run)
-    limits = [(one.number, limit) for one in rounds for limit in one.limits]
-    end = finish(run, limits)
+    found = concluded(run, rounds, run.steps(), total=total, interrupted=interrupted)
+    end = finish(run, [(one.number, limit) for one in found.rounds for limit in one.limits])
+    investigation = replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *end.warnings))))
+    run.write_record("investigation.json", "investigation-record", investigation)
+    shapes = investigation_json(investigation)
+    run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
+    run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
+    run.write_report(render_page(investigation))
+    return investigation
+
+
+RULES = 1
+"""Of Investigation.rules: raised whenever the same steps are concluded to something else."""
+
+
+def concluded(
+    run: RunFolder,
+    rounds: Sequence[Round],
+    steps: Sequence[Step],
+    *,
+    total: Verdict | None = None,
+    interrupted: bool = False,
+) -> Investigation:
+    """What these rounds and all steps of the run folder add up to; as write_down, but nothing is written."""
+    study, decided = run.declared(), deciding(rounds)
+    counting = [step for step in steps if step.counts and step.number not in decided]
+    rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
+    end = ended(run, steps)
     last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
     drivers = fleet_files.drivers(run)
     latencies = latencies_of(run, rounds, counting, gain)
-    investigation = Investigation(
+    return Investigation(
         run=end.run,
         report=end.report,
         started_at=str(run.document("run.json", "run").get("started_at", "")),
@@ -89,23 +113,21 @@ def write_down(
         fleet_limits=limits_of_fleet(run),
         stop=stop,
         variants=variants_of(rounds, study),
+        rules=RULES,
     )
-    run.write_record("investigation.json", "investigation-record", investigation)
-    shapes = investigation_json(investigation)
-    run.write_document("findings.json", "findings", {"rounds": [one["findings"] for one in shapes["rounds"]]})
-    run.write_document("verdicts.json", "verdicts", {"rounds": [one["tried"] for one in shapes["rounds"]]})
-    write_report(run, investigation)
-    return investigation
 
 
-def renewed(run: RunFolder, found: Investigation) -> Investigation:
-    """An investigation that an earlier version wrote down, with what this one concludes from its rounds."""
+def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Investigation:
+    """An investigation as the rules of this version conclude it from the steps of its run; one whose study this version
+    cannot carry out from its rounds alone."""
+    if found.rules == RULES or not found.rounds:
+        return found
     try:
-        study = run.declared()
-    except StudyError:  # as that version took it: what was measured is shown all the same
-        study = None
-    limit = conclusion.next_limit(found.rounds) if found.rounds and found.next_limit is not None else found.next_limit
-    return replace(found, variants=variants_of(found.rounds, study), next_limit=limit)
+        again = concluded(run, found.rounds, steps, total=found.gain, interrupted=found.outcome.kind == "interrupted")
+    except StudyError:
+        limit = found.next_limit and conclusion.next_limit(found.rounds)
+        return replace(found, variants=variants_of(found.rounds, None), next_limit=limit)
+    return replace(again, warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))))
 
 
 def variants_of(rounds: Sequence[Round], study: Study | None) -> tuple[Variant, ...]:
@@ -118,11 +140,6 @@ def variants_of(rounds: Sequence[Round], study: Study | None) -> tuple[Variant, 
         return tuple(replace(one, to_copy=settings_file.to_copy(row, one.changes)) for one in found)
     except StudyError:
         return found
-
-
-def write_report(run: RunFolder, investigation: Investigation) -> None:
-    """report.html of a run folder: there complete, or as it was before. RunError where it cannot be written."""
-    run.write_report(render_page(investigation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +169,15 @@ class Ended:
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
     """The end of every experiment, also of one that was stopped or killed: the derived tables of its finished steps, of
     these limits by their round and of every tick are written, and what is said of any run is found."""
-    steps, study, bench, series = run.steps(), run.declared(), run.bench(), _series_of(run)
+    steps, series = run.steps(), _series_of(run)
     run.write_tables(steps, limits, series=series.table)
+    end = ended(run, steps)
+    return replace(end, warnings=(*end.warnings, *series.warnings))
+
+
+def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
+    """What is said of any run with these steps, without its recording."""
+    study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
         report=str(run.place(REPORT)),
@@ -165,7 +189,6 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
             *bench.notes,
             *compared_answers.warnings(bench.answers),
             *map(str, carried_over(steps)),
-            *series.warnings,
         ),
         answers=bench.answers,
     )
@@ -189,35 +212,29 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     blocks beside another treatment included, so that they speak of the same bend; and with a row for each step. The
     rows hold the metrics of all rounds' evidence: what was a cause in one round can be seen gone in the next; and what
     the report shows of every run."""
-    deciding = {number for one in rounds for trial in one.tried if trial.fresh for number in trial.deciding}
-    whole = [
-        _from_all(one, [step for step in steps if step.treatment == one.treatment], steps, study, deciding)
+    decided = deciding(rounds)
+    mine = {
+        one.treatment: [
+            step for step in steps if step.treatment == one.treatment and step.counts and step.number not in decided
+        ]
         for one in rounds
-    ]
+    }
+    whole = [_from_all(one, mine[one.treatment], steps, study) for one in rounds]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
     shown |= {limit.use_metric for one in whole for limit in one.limits} | resource_table.metrics()
-    return [
-        replace(
-            one,
-            footprint=footprint(
-                [step for step in steps if step.treatment == one.treatment and step.counts], sorted(shown)
-            ),
-        )
-        for one in whole
-    ]
+    return [replace(one, footprint=footprint(mine[one.treatment], sorted(shown))) for one in whole]
 
 
-def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study, deciding: Set[int]) -> Round:
+def _from_all(one: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
     """A round looked at again with all its steps. Its findings stay those that were acted upon, with the standing that
-    the trials gave them; of each the evidence is that of all steps, where they still show it. deciding: the numbers of
-    steps of which the curve has nothing, as they decided what is kept and fresh ones followed."""
+    the trials gave them; of each the evidence is that of all steps, where they still show it."""
     again = examine(
-        [step for step in steps if step.counts],
+        steps,
         number=one.number,
         treatment=one.treatment,
         state=one.state,
         effective=one.effective,
-        curve=curve_of([step for step in steps if step.number not in deciding], study, one.treatment),
+        curve=curve_of(steps, study, one.treatment),
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,

@@ -18,8 +18,9 @@ from loadframe.formats.json_text import write_json
 from loadframe.live import files
 from loadframe.live.follower import Follower
 from loadframe.live.guard import HAS_KEY, Guard, Secrets
+from loadframe.live.heading import Reads
 from loadframe.live.hub import Hub, TooManySubscribers
-from loadframe.live.metrics import Export, Metrics
+from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WATCH
 from loadframe.reporting.html import own_scripts
@@ -42,11 +43,10 @@ REPORT_POLICY = (
 into reports, and it can ask nothing of anyone. Its links lead to the files of its own run (files.py)."""
 
 
-def application(
-    places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], export: Export
-) -> ASGIApp:
-    """The page over these runs. hosts: the names under which it is reached, with the port. export: see Metrics."""
-    follower, measured, measuring = Follower(places, hub), Metrics(places, export), asyncio.Lock()
+def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:
+    """The page over these runs. hosts: the names under which it is reached, with the port. reads: how a run is
+    concluded."""
+    follower, measured, measuring = Follower(places, hub, reads), Metrics(places, reads.case), asyncio.Lock()
 
     @asynccontextmanager
     async def following(_app: Starlette) -> AsyncIterator[None]:

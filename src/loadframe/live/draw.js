@@ -28,8 +28,9 @@ const median = (values) => {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 };
 
-// The steps that count, as series by treatment: at each level all values, and their median.
-export function series(steps, key) {
+// The steps that count, as series by treatment: at each level all values and, once a run is concluded, the point of its
+// curve; before that their median.
+export function series(steps, key, curves = {}) {
   const found = new Map();
   for (const step of steps) {
     if (!step.counts || step[key] === null) continue;
@@ -38,7 +39,10 @@ export function series(steps, key) {
   }
   return [...found].map(([name, levels]) => ({
     name,
-    points: [...levels].sort((a, b) => a[0] - b[0]).map(([x, all]) => ({ x, y: median(all), all })),
+    points: [...levels].sort((a, b) => a[0] - b[0]).map(([x, all]) => {
+      const point = (curves[name] ?? []).find(([load]) => load === x);
+      return { x, y: point?.[key === "throughput" ? 1 : 2] ?? median(all), all };
+    }),
   }));
 }
 

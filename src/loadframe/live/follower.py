@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from loadframe.live.heading import Reads
 from loadframe.live.hub import Hub
 from loadframe.live.listing import Listing, View
 from loadframe.live.places import Places
@@ -23,10 +24,11 @@ MOST_KEPT = 4
 class Follower:
     """Belongs to one event loop; files are read in a thread, so that a slow disk does not keep others waiting."""
 
-    def __init__(self, places: Places, hub: Hub) -> None:
+    def __init__(self, places: Places, hub: Hub, reads: Reads | None = None) -> None:
         self._places = places
+        self._reads = reads
         self._hub = hub
-        self._listing = Listing(places)
+        self._listing = Listing(places, reads)
         self._followed: dict[str, View] = {}
         self._kept: dict[str, View] = {}
         self._reading = asyncio.Lock()
@@ -99,4 +101,6 @@ class Follower:
 
     def _viewed(self, run_id: str) -> View:
         folder = self._places.folder(run_id)
-        return WatchView(folder, run_id) if is_watch(folder) else RunView(self._places.find(run_id), run_id)
+        return (
+            WatchView(folder, run_id) if is_watch(folder) else RunView(self._places.find(run_id), run_id, self._reads)
+        )

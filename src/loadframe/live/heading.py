@@ -2,49 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from loadframe.errors import UserError
-from loadframe.model import Finding, Round, RunQuality, Trial
+from loadframe.model import (
+    Capacity,
+    CaseStudy,
+    Curve,
+    Finding,
+    Investigation,
+    Ladder,
+    RunAnswer,
+    RunQuality,
+    Trial,
+    Tuning,
+)
 from loadframe.reporting import answers, capacity_report, ladder_report, quality_words, tuning_report, words
 from loadframe.runs.folder import REPORT, BenchFacts, RunFolder
 from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
 
+Read = TypeVar("Read")
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
 """What the list of runs has of it."""
 
 
-class Heading:
-    """Of one run; the study and its limits are read once."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a run is concluded (experiments/reading.py). case: all that it says; answer: that alone, for a list of many
+    runs. Both raise UserError for a run of which nothing can be said."""
 
-    def __init__(self, run: RunFolder) -> None:
+    case: Callable[[RunFolder], CaseStudy]
+    answer: Callable[[RunFolder], RunAnswer | None]
+
+
+class Heading:
+    """Of one run; the study and its limits are read once. reads: how a run that is not in progress is concluded; one
+    that is has what its loop has noted so far, and so have all without it."""
+
+    def __init__(self, run: RunFolder, reads: Reads | None = None) -> None:
         self._run = run
+        self._reads = reads
         self._study: dict[str, Any] | None = None
         self.declared_limits: Sequence[LimitTable] = ()
+
+    def row(self, running: bool) -> dict[str, Any]:
+        """What LISTED names. RunError as `read`."""
+        answer = None if running or self._reads is None else _unless_refused(self._reads.answer, self._run)
+        return self._listed(answer)
 
     def read(self, running: bool) -> dict[str, Any]:
         """All of it, as plain values. RunError where a file of the run cannot be read."""
         run = self._run
-        about = run.document("run.json", "run")
-        bench, quality = run.bench(), run.quality()
-        rounds: Sequence[Round] = run.rounds()
-        if not rounds and not running and (concluded := run.investigation()) is not None:
-            rounds = concluded.rounds  # of a version that kept them there alone
+        case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
+        rounds = run.rounds() if case is None else case.rounds
+        quality = run.quality() if case is None else case.quality
+        curves = {one.treatment: one.curve for one in rounds}
+        curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
         return {
-            **self._of_study(bench),
-            "started_at": str(about.get("started_at", "")),
-            "ended_at": str(about.get("ended_at", "")),
+            **self._listed(None if case is None else case.answer),
             "treatments": {one.name: one.title for one in run.treatments().values()},
-            "knees": {one.treatment: _knee(one) for one in rounds if one.curve.knee is not None},
+            "curves": {} if case is None else {name: _points(curve) for name, curve in curves.items()},
+            "knees": {
+                name: [curve.knee.load, curve.knee.low, curve.knee.high]
+                for name, curve in curves.items()
+                if curve.knee is not None
+            },
             "findings": [_finding(one, of.number) for of in rounds for one in of.findings],
             "trials": [_trial(one, of.number) for of in rounds for one in of.tried],
-            "answer": "" if running else self._answer(),
             "quality": [] if quality is None else [words.sentence(each) for each in quality_words.sentences(quality)],
             "recorder": None if quality is None else _recorder(quality),
             "seconds": None if quality is None else quality.seconds,
-            "has_report": run.has(REPORT),
+        }
+
+    def _listed(self, answer: RunAnswer | None) -> dict[str, Any]:
+        about = self._run.document("run.json", "run")
+        return {
+            **self._of_study(self._run.bench()),
+            "started_at": str(about.get("started_at", "")),
+            "ended_at": str(about.get("ended_at", "")),
+            "answer": _words(answer),
+            "has_report": self._run.has(REPORT),
         }
 
     def _of_study(self, bench: BenchFacts) -> dict[str, Any]:
@@ -79,27 +119,38 @@ class Heading:
             "budget_s": study.measure.budget,
         }
 
-    def _answer(self) -> str:
-        """The outcome in a sentence; "" for a run that has none."""
-        run = self._run
-        if (found := run.investigation()) is not None:
-            return answers.answer(found)
-        if (ladder := run.ladder()) is not None:
-            return ladder_report.answer(ladder)
-        if (tuning := run.tuning()) is not None:
-            return tuning_report.answer(tuning)
-        capacity = run.capacity()
-        return "" if capacity is None else capacity_report.answer(capacity)
+
+def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read | None:
+    """None for a run of which nothing can be said: what is wrong with it stands in its own lines."""
+    try:
+        return read(run)
+    except UserError:
+        return None
+
+
+def _words(answer: RunAnswer | None) -> str:
+    """The outcome in a sentence."""
+    match answer:
+        case Investigation():
+            return answers.answer(answer)
+        case Ladder():
+            return ladder_report.answer(answer)
+        case Tuning():
+            return tuning_report.answer(answer)
+        case Capacity():
+            return capacity_report.answer(answer)
+        case None:
+            return ""
+
+
+def _points(curve: Curve) -> list[list[float | None]]:
+    """Load, throughput, p95 in ms."""
+    return [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
 
 
 def _text(study: dict[str, Any], table: str, key: str) -> str:
     found = study.get(table)
     return str(found.get(key, "")) if isinstance(found, dict) else ""
-
-
-def _knee(one: Round) -> list[float]:
-    assert one.curve.knee is not None, "asked before"
-    return [one.curve.knee.load, one.curve.knee.low, one.curve.knee.high]
 
 
 def _finding(finding: Finding, number: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from loadframe.errors import UserError
-from loadframe.live.heading import LISTED, Heading
+from loadframe.live.heading import LISTED, Heading, Reads
 from loadframe.live.places import Places
 from loadframe.live.view import RunView
 from loadframe.live.watch_view import WatchView, is_watch
@@ -17,13 +17,13 @@ YOUNG_NS = 10_000_000_000
 """A folder that cannot be read yet is looked at again for so long after its last change: a run is being made."""
 
 
-def row(run: RunFolder, run_id: str) -> dict[str, Any]:
+def row(run: RunFolder, run_id: str, reads: Reads | None = None) -> dict[str, Any]:
     """A run in the list, as plain values. A run that cannot be read says why, in `error`."""
     found: dict[str, Any] = {"id": run_id, "name": run.path.name}
     try:
         running = run.in_progress() and not run.closed()
         status = "running" if running else "finished" if run.closed() else "stopped"
-        heading = Heading(run).read(running)
+        heading = Heading(run, reads).row(running)
     except UserError as error:
         return {**found, "status": "unreadable", "error": str(error)}
     return {**found, "status": status, **{name: heading[name] for name in LISTED}}
@@ -32,8 +32,9 @@ def row(run: RunFolder, run_id: str) -> dict[str, Any]:
 class Listing:
     """All runs and watches, as they were at the last look."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, reads: Reads | None = None) -> None:
         self._places = places
+        self._reads = reads
         self._changed: tuple[int, ...] = ()
         self._young = False
         self.rows: dict[str, dict[str, Any]] = {}
@@ -62,7 +63,7 @@ class Listing:
                 self.rows[run_id] = watch.row()
                 return watch
             young = time.time_ns() - folder.changed_ns() < YOUNG_NS
-            found = row(run := self._places.find(run_id), run_id)
+            found = row(run := self._places.find(run_id), run_id, self._reads)
         except (UserError, OSError):  # a folder of something else, or a run that is being made
             self._young |= self._is_young(run_id)
             return None
@@ -70,7 +71,7 @@ class Listing:
             self._young = True
             return None
         self.rows[run_id] = found
-        return RunView(run, run_id) if found["status"] == "running" else None
+        return RunView(run, run_id, self._reads) if found["status"] == "running" else None
 
     def _is_young(self, run_id: str) -> bool:
         try:

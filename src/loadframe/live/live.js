@@ -106,7 +106,7 @@ const order = (name) => Object.keys(run.heading.treatments).indexOf(name);
 const colour = (name) => `c-${colours[Math.max(0, order(name)) % colours.length]}`;
 const axis = () => run.heading.unit || run.heading.axis.replaceAll("_", " ");
 const at = (level) => (run.heading.unit ? `${number(level)} ${level === 1 ? axis().replace(/ies$/, "y").replace(/s$/, "") : axis()}` : `${axis()} ${number(level)}`);
-const states = (key) => series(run.steps, key).sort((a, b) => order(a.name) - order(b.name));
+const states = (key) => series(run.steps, key, run.heading.curves).sort((a, b) => order(a.name) - order(b.name));
 function fact(name, ...inside) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, inside));
 }

@@ -9,13 +9,13 @@ from loadframe.errors import UserError
 from loadframe.live.places import Places
 from loadframe.live.watch_metrics import WatchMetrics
 from loadframe.live.watch_view import is_watch
-from loadframe.model import ExportedRun
+from loadframe.model import CaseStudy
 from loadframe.reporting import openmetrics, openmetrics_watch
 from loadframe.runs.folder import RunFolder
 
 MOST_RUNS, MOST_WATCHES = 10, 50
 """The newest; a curve's interval takes a moment to compute."""
-Export = Callable[[RunFolder], ExportedRun]
+Export = Callable[[RunFolder], CaseStudy]
 State = tuple[tuple[int, int], ...]
 
 
@@ -25,7 +25,7 @@ class Metrics:
     def __init__(self, places: Places, export: Export) -> None:
         self._places = places
         self._export = export
-        self._known: dict[str, tuple[State, ExportedRun | None]] = {}
+        self._known: dict[str, tuple[State, CaseStudy | None]] = {}
         self._watches: dict[str, WatchMetrics] = {}
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class Metrics:
         except (UserError, OSError):  # it is being made, or removed
             return None
 
-    def _of(self, run_id: str) -> tuple[State, ExportedRun | None] | None:
+    def _of(self, run_id: str) -> tuple[State, CaseStudy | None] | None:
         try:
             run = self._places.find(run_id)
             state = tuple(run.state_of(name) for name in ("run.json", "steps.jsonl", "rounds.json", "conduct.json"))

@@ -25,8 +25,8 @@ from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
 from loadframe.live.app import application
 from loadframe.live.guard import HAS_KEY, Secrets
+from loadframe.live.heading import Reads
 from loadframe.live.hub import MOST_SUBSCRIBERS, Hub
-from loadframe.live.metrics import Export
 from loadframe.live.places import Places
 
 ADDRESS = "127.0.0.1"
@@ -132,8 +132,8 @@ class _Seldom(logging.Filter):
         return True
 
 
-def serve(runs: Sequence[Path], *, export: Export, port: int = 0, told: Callable[[Address], None]) -> None:
-    """Show these runs until SIGINT, SIGTERM or SIGHUP comes. export: what /metrics says of one. told: is told the
+def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, told: Callable[[Address], None]) -> None:
+    """Show these runs until SIGINT, SIGTERM or SIGHUP comes. reads: how a run is concluded. told: is told the
     address once it answers. port 0: any that is free. RunError for a path that holds no runs, MachineError where the
     port cannot be had."""
     places, known, hub = Places(runs), Secrets(), Hub()
@@ -143,7 +143,7 @@ def serve(runs: Sequence[Path], *, export: Export, port: int = 0, told: Callable
         address = Address(listener.getsockname()[1], known.token)
         names = frozenset(f"{name}:{address.port}" for name in (ADDRESS, "localhost"))
         config = uvicorn.Config(
-            application(places, hub, known, lambda: names, export),
+            application(places, hub, known, lambda: names, reads),
             log_config=None,
             access_log=False,
             server_header=False,

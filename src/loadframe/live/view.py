@@ -10,7 +10,7 @@ from typing import Any, Literal
 from loadframe.errors import RunError, UserError
 from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
-from loadframe.live.heading import LISTED, Heading
+from loadframe.live.heading import LISTED, Heading, Reads
 from loadframe.model import FLAGS, REACHED, Limit, Step, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
@@ -44,7 +44,7 @@ Change = dict[str, Any]
 class RunView:
     """One run. Not for several threads at once."""
 
-    def __init__(self, run: RunFolder, run_id: str) -> None:
+    def __init__(self, run: RunFolder, run_id: str, reads: Reads | None = None) -> None:
         self.id = run_id
         self.run = run
         self.heading: Change = {}
@@ -56,7 +56,7 @@ class RunView:
         self.limits: dict[str, Change] = {}
         self._read = {STEPS: 0, PROGRESS: 0}
         self._states: dict[str, tuple[int, int]] = {}
-        self._head = Heading(run)
+        self._head = Heading(run, reads)
         self.status: Status = "running"
         self.error = ""
 

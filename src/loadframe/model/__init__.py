@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from loadframe.model.answers import *
 from loadframe.model.capacity import *
+from loadframe.model.case_study import *
 from loadframe.model.change import *
 from loadframe.model.curve import *
-from loadframe.model.exported import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
 from loadframe.model.growth import *
@@ -51,7 +51,6 @@ __all__ = [
     "UNSETTLED",
     "WHOLE_SECONDS",
     "Alternative",
-    "Answer",
     "AnswerCompared",
     "AnswersCompared",
     "Apart",
@@ -65,6 +64,7 @@ __all__ = [
     "CapacityLevel",
     "CapacityObjective",
     "CapacityTrial",
+    "CaseStudy",
     "Change",
     "ChangeRecord",
     "ChangeStatus",
@@ -84,7 +84,6 @@ __all__ = [
     "Endpoint",
     "Estimate",
     "Evidence",
-    "ExportedRun",
     "Finding",
     "FindingStatus",
     "FlameFrame",
@@ -165,6 +164,7 @@ __all__ = [
     "ResourceForecast",
     "Round",
     "RuledOut",
+    "RunAnswer",
     "RunQuality",
     "Rung",
     "Saturation",
@@ -175,6 +175,7 @@ __all__ = [
     "SettingWorth",
     "Shape",
     "Stack",
+    "State",
     "StateSummary",
     "StateUse",
     "Step",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from loadframe.model.curve import LoadInterval
+from loadframe.model.curve import LoadInterval, Saturation
 from loadframe.model.target import Layer, SettingValue
 from loadframe.model.verdict import LevelRatio, OperationTimes, Verdict
 
@@ -77,7 +77,7 @@ class Finding:
     id: str
     status: FindingStatus
     title: str
-    reached_at: LoadInterval | None
+    reached_at: LoadInterval | Saturation | None
     evidence: tuple[Evidence, ...]
     ruled_out: tuple[RuledOut, ...]
     score: float

@@ -263,7 +263,8 @@ class Investigation:
     runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
     drove beside fewer of them, in the first state. fleet_limits: of each host of a fleet, and of its links, in the
     first state. stop: what ended it, where the target did not recover from a step. variants: what can be done, the one
-    that gives nothing up first.
+    that gives nothing up first. rules: the version of the rules by which it was concluded; a record of an earlier one
+    is concluded again from its steps.
     """
 
     run: str
@@ -293,3 +294,4 @@ class Investigation:
     fleet_limits: tuple[FleetLimit, ...] = ()
     stop: Stop | None = None
     variants: tuple[Variant, ...] = ()
+    rules: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loadframe.model.change import ChangeRecord
+from loadframe.model.verdict import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,13 @@ class LoadGain:
     def differs(self) -> bool:
         """Whether the interval leaves out 1."""
         return not self.low <= 1 <= self.high
+
+    @property
+    def decision(self) -> Decision:
+        """As of a verdict."""
+        if not self.differs:
+            return "no-proven-difference"
+        return "better" if self.low > 1 else "worse"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 from loadframe.model import Observation, Observations, Step
 
 MACHINE_CPU = "cpu"
@@ -35,7 +35,7 @@ COUNTS: Mapping[str, str] = {
 
 def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
     """The steps of one treatment as a forecast needs them. Only what every step tells is a resource."""
-    counting = undisturbed(steps)
+    counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its pieces are there: it is no resource beside them
         metrics = [metric for metric in metrics if not metric.startswith("target.")]

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from loadframe.formats.said import words
-from loadframe.model import CurvePoint, ExportedRun
+from loadframe.model import CaseStudy, CurvePoint
 
 LONGEST_NAME = 1024
 """Characters of a benchmark's name."""
@@ -15,12 +15,12 @@ THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
 """The measures. The first is one that Bencher has (operations per second); its own `latency` counts nanoseconds."""
 
 
-def bencher_json(run: ExportedRun) -> dict[str, Any]:
+def bencher_json(run: CaseStudy) -> dict[str, Any]:
     """One benchmark per state and load: its throughput with the 95 % interval, and the p95 latency in ms."""
     axis = run.study.axis
     found: dict[str, Any] = {}
-    for treatment, curve in run.curves.items():
-        for point in curve.points:
+    for treatment, state in run.states.items():
+        for point in state.curve.points:
             name = words(f"{run.study.name}/{treatment}/{axis}={point.load:.15g}", LONGEST_NAME)
             found[name] = _measures(point)
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from loadframe.formats.said import words
-from loadframe.model import Curve, ExportedRun, Limit, LoadInterval, Round, Verdict
+from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval, Round, Verdict
 from loadframe.version import __version__
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -52,7 +52,7 @@ FAMILIES: Mapping[str, Family] = {
     "limit_exhausted_load_low": Family("Lower end of the interval of the load at which a limit runs out."),
     "limit_exhausted_load_high": Family("Upper end of the interval of the load at which a limit runs out."),
     "finding_info": Family("A cause with its status: suspected, helped, confirmed or refuted. Always 1."),
-    "gain_ratio": Family("Throughput of the last state, as a multiple of the first one's.", "ratio"),
+    "gain_ratio": Family("Throughput of the last state over that of the first, at the load of the answer.", "ratio"),
     "gain_low_ratio": Family("Lower end of the interval of the gain.", "ratio"),
     "gain_high_ratio": Family("Upper end of the interval of the gain.", "ratio"),
     "steps": Family("Finished steps of the run."),
@@ -87,26 +87,26 @@ def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -
     return "\n".join([*told, "# EOF", ""])
 
 
-def of_runs(runs: Iterable[ExportedRun]) -> str:
+def of_runs(runs: Iterable[CaseStudy]) -> str:
     """The exposition of these runs. They are told apart by the label `run`."""
     return text(sample for run in runs for sample in samples_of(run))
 
 
-def samples_of(run: ExportedRun) -> Iterator[Sample]:
+def samples_of(run: CaseStudy) -> Iterator[Sample]:
     """Everything that a run exports."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
-    for name, title in run.treatments.items():
-        yield Sample("treatment_info", 1.0, {**own, "treatment": name, "title": title})
-    for name, curve in run.curves.items():
-        yield from _of_curve(curve, {**own, "treatment": name})
+    for name, state in run.states.items():
+        yield Sample("treatment_info", 1.0, {**own, "treatment": name, "title": state.title})
+    for name, state in run.states.items():
+        yield from _of_curve(state.curve, {**own, "treatment": name})
     for one in run.rounds:
         yield from _of_round(one, {**own, "treatment": one.treatment, "round": str(one.number)})
     if run.gain is not None:
         yield from _of_gain(run.gain, own)
 
 
-def _of_run(run: ExportedRun, own: Mapping[str, str]) -> Iterator[Sample]:
+def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
     study, quality = run.study, run.quality
     about = {
         "axis": study.axis,
@@ -170,8 +170,9 @@ def _interval(family: str, found: LoadInterval | None, own: Mapping[str, str]) -
         yield Sample(f"{family}_high", found.high, own)
 
 
-def _of_gain(gain: Verdict, own: Mapping[str, str]) -> Iterator[Sample]:
-    about = {**own, "decision": gain.decision}
+def _of_gain(gain: LoadGain | Verdict, own: Mapping[str, str]) -> Iterator[Sample]:
+    at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
+    about = {**own, **at, "decision": gain.decision}
     yield Sample("gain_ratio", gain.ratio, about)
     yield Sample("gain_low_ratio", gain.low, about)
     yield Sample("gain_high_ratio", gain.high, about)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars
 
-from loadframe.model import ExportedRun, Limit, LoadInterval, Round, Step
+from loadframe.model import CaseStudy, Limit, LoadInterval, Round, Step
 
 FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """What a spreadsheet may evaluate (OWASP, "CSV Injection"), but for numbers."""
@@ -66,17 +66,17 @@ LIMIT: Columns = {
 }
 
 
-def curve_table(run: ExportedRun) -> polars.DataFrame:
+def curve_table(run: CaseStudy) -> polars.DataFrame:
     """One row per state and load: throughput in 1/s with its 95 % interval, latency in ms."""
     rows = [
-        (treatment, run.treatments.get(treatment, ""), *asdict(point).values())
-        for treatment, curve in run.curves.items()
-        for point in curve.points
+        (treatment, state.title, *asdict(point).values())
+        for treatment, state in run.states.items()
+        for point in state.curve.points
     ]
     return polars.DataFrame(rows, schema=dict(CURVE), orient="row")
 
 
-def steps_table(run: ExportedRun) -> polars.DataFrame:
+def steps_table(run: CaseStudy) -> polars.DataFrame:
     """One row per step that is a measurement, with every metric of it. Times are CLOCK_MONOTONIC seconds."""
     metrics = sorted({name for step in run.steps for name in step.metrics} - set(STEP))
     rows = [(*_step(step), *(step.metrics.get(name) for name in metrics)) for step in run.steps]
@@ -106,7 +106,7 @@ def _step(step: Step) -> tuple[Any, ...]:
     )
 
 
-def limits_table(run: ExportedRun) -> polars.DataFrame:
+def limits_table(run: CaseStudy) -> polars.DataFrame:
     """One row per round and limit; ceiling and use in the limit's own unit, loads in the unit of the axis."""
     rows = [_limit(one, limit) for one in run.rounds for limit in one.limits]
     return polars.DataFrame(rows, schema=dict(LIMIT), orient="row")

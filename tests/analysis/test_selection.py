@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadframe.analysis.undisturbed import undisturbed
+from loadframe.analysis.selection import select
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,16 @@ class Taken:
     window_end_s: float = 1.2
     treatment: str = "A"
     metrics: Mapping[str, float] = field(default_factory=dict)
+    number: int = 0
+    purpose: str = "curve"
+
+    @property
+    def counts(self) -> bool:
+        return self.purpose != "warming" and "too-few" not in self.flags
+
+
+def chosen(steps: list[Any]) -> list[Any]:
+    return select(steps).steps
 
 
 def test_at_each_level_by_itself() -> None:
@@ -27,8 +37,8 @@ def test_at_each_level_by_itself() -> None:
         *(Taken(2), Taken(2, ("stranger",)), Taken(2, ("steal", "not-settled"))),
         *(Taken(4, ("clock-step",)), Taken(4, ("frequency",))),
     ]
-    assert undisturbed(steps) == [steps[0], *steps[2:5], *steps[6:]]
-    assert undisturbed([]) == []
+    assert chosen(steps) == [steps[0], *steps[2:5], *steps[6:]]
+    assert chosen([]) == []
 
 
 def test_steps_whose_warm_up_had_not_ended_do_not_count_where_others_have_settled() -> None:
@@ -37,14 +47,14 @@ def test_steps_whose_warm_up_had_not_ended_do_not_count_where_others_have_settle
         *(Taken(1, ("not-settled",)), Taken(1), Taken(1, ("not-settled",)), Taken(1)),
         *(Taken(2, ("not-settled",)), Taken(2, ("not-settled",)), Taken(2)),
     ]
-    assert undisturbed(steps) == [steps[1], *steps[3:]]
+    assert chosen(steps) == [steps[1], *steps[3:]]
 
 
 def test_where_longer_warm_ups_were_given_the_steps_with_them_count() -> None:
     """A step whose noise hides that it climbs is as low as one that shows it."""
     long = Taken(1, window_start_s=2.4, window_end_s=3.4)
     steps: list[Any] = [Taken(1), long, Taken(1), long, Taken(2), Taken(2, window_start_s=2.4, window_end_s=3.4)]
-    assert undisturbed(steps) == [long, long, *steps[4:]]
+    assert chosen(steps) == [long, long, *steps[4:]]
 
 
 def stolen(*shares: float, level: float = 1.0) -> list[Any]:
@@ -55,9 +65,9 @@ def stolen(*shares: float, level: float = 1.0) -> list[Any]:
 def test_what_every_step_of_a_state_has_at_a_load_disturbs_none_of_them() -> None:
     """The hypervisor's threads that read for the target: two of five steps happen to stay below the threshold."""
     steps = stolen(0.16, 0.147, 0.135, 0.083, 0.08)
-    assert undisturbed([*stolen(0.0, 0.01, 0.0, level=2.0), *steps])[3:] == steps
+    assert chosen([*stolen(0.0, 0.01, 0.0, level=2.0), *steps])[3:] == steps
 
 
 def test_a_neighbour_that_comes_and_goes_beside_an_effect_is_left_out() -> None:
     steps = stolen(0.14, 0.42, 0.15, 0.13)
-    assert undisturbed(steps) == [steps[0], *steps[2:]]
+    assert chosen(steps) == [steps[0], *steps[2:]]

@@ -1,0 +1,91 @@
+"""Which steps count, and why the others do not: the one selection that every curve, limit, latency and comparison of
+states rests on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loadframe.analysis.disturbance import disturbed, least_disturbed
+from loadframe.model import TOO_FEW, UNSETTLED, Round, Step
+
+FEWEST_SETTLED = 2
+"""The number of settled steps at a level from which on the others do not count; with fewer all do, for they are all
+there is. The same before that with those that were given a longer warm-up."""
+
+WARMS = "it only warmed the target"
+DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
+FEW = "too little happened in its window"
+NOT_SETTLED = "its warm-up had not ended"
+SHORTER = "others at its load had a longer warm-up"
+DISTURBED = "something outside of the study took more from it than from others at its load"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """steps: those that count, in their order. left_out: why each of the others does not, by number."""
+
+    steps: list[Step]
+    left_out: Mapping[int, str] = field(default_factory=dict)
+
+
+def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
+    """The steps of any states that count: those whose warm-up had ended and that nothing disturbed, where there are
+    enough. What follows the state and the load disturbs none of them (disturbance.py). decided: the numbers of steps
+    after which fresh ones were measured (`deciding`). Of a state in which no window had enough all of them count."""
+    mine, left_out = list(steps), dict[int, str]()
+    mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
+    mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
+    enough = {step.treatment for step in mine if step.counts}
+    mine = _without(mine, lambda step: not step.counts and step.treatment in enough, FEW, left_out)
+    settled = _cells(step for step in mine if UNSETTLED not in step.flags)
+    mine = _without(mine, lambda step: UNSETTLED in step.flags and _is_enough(settled, step), NOT_SETTLED, left_out)
+    long = _cells(step for step in mine if _lengthened(step))
+    mine = _without(mine, lambda step: not _lengthened(step) and _is_enough(long, step), SHORTER, left_out)
+    out = {id(step) for step in disturbed(mine)}
+    return Selection(_without(mine, lambda step: id(step) in out, DISTURBED, left_out), left_out)
+
+
+def deciding(rounds: Iterable[Round]) -> frozenset[int]:
+    """The numbers of the steps that decided whether a change is kept, where fresh ones followed: whoever stops at what
+    looks best has a lucky moment, so no curve has anything of them."""
+    return frozenset(
+        number for one in rounds for trial in one.tried if trial.fresh is not None for number in trial.deciding
+    )
+
+
+def _without(steps: Sequence[Step], out: Callable[[Step], bool], why: str, left_out: dict[int, str]) -> list[Step]:
+    left_out |= {step.number: why for step in steps if out(step)}
+    return [step for step in steps if not out(step)]
+
+
+def _cells(steps: Iterable[Step]) -> Counter[tuple[str, float]]:
+    return Counter((step.treatment, step.level) for step in steps)
+
+
+def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
+    return cells[step.treatment, step.level] >= FEWEST_SETTLED
+
+
+def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
+    """Of the steps that one block has of a state at a load the one that counts: one in which enough was done, whose
+    warm-up had ended, with the longest one, and the last of those that are as quiet as the quietest."""
+    taken: dict[tuple[str, float, object], list[Step]] = {}
+    for step in steps:
+        if step.block is not None:
+            taken.setdefault((step.treatment, step.level, (step.purpose, step.round, step.block)), []).append(step)
+    return [least_disturbed(_settled(each)) for each in taken.values()]
+
+
+def _settled(steps: list[Step]) -> list[Step]:
+    """Those with the longest warm-up of those in which enough was done and whose warm-up had ended; where none is that,
+    all of them."""
+    for flag in (TOO_FEW, UNSETTLED):
+        steps = [step for step in steps if flag not in step.flags] or steps
+    return [step for step in steps if _lengthened(step)] or steps
+
+
+def _lengthened(step: Step) -> bool:
+    """Whether its warm-up is longer than its window: none is cut so long by itself."""
+    return step.window_start_s - step.started_s > step.window_end_s - step.window_start_s

@@ -1,0 +1,80 @@
+"""What a run says: the one record behind every verb, page and export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from loadframe.errors import RunError
+from loadframe.model.capacity import Capacity
+from loadframe.model.curve import Curve
+from loadframe.model.investigation import Investigation, NextLimit, Round, RunQuality, StudySummary
+from loadframe.model.ladder import Ladder
+from loadframe.model.limit import Limit
+from loadframe.model.step import Step
+from loadframe.model.tuning import Tuning
+from loadframe.model.variant import LoadGain
+from loadframe.model.verdict import Verdict
+
+RunAnswer = Investigation | Ladder | Tuning | Capacity
+"""What a run was made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The target with one set of settings. treatment: its letter in the run folder; title: in words. steps: those that
+    count; left_out: why each of the others does not, by number. limits: with the load at which each runs out; none of a
+    state that was only tried."""
+
+    treatment: str
+    title: str
+    curve: Curve
+    steps: tuple[Step, ...]
+    left_out: Mapping[int, str] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStudy:
+    """One run. name: of its folder. started_at: ISO 8601, "" where unknown. ended: whether it ended as it should; False
+    for one that was stopped, killed, or still runs. steps: those that are measurements. states: by treatment, those of
+    which a step counts. rounds: of an investigation; of another run the one that its first state makes. answer: what
+    the run was made for; None for one that was killed before it had any."""
+
+    name: str
+    study: StudySummary
+    started_at: str
+    ended: bool
+    steps: tuple[Step, ...]
+    states: Mapping[str, State]
+    rounds: tuple[Round, ...]
+    quality: RunQuality
+    answer: RunAnswer | None
+
+    @property
+    def gain(self) -> LoadGain | Verdict | None:
+        """Of the last state against the first; of an investigation at the load that its answer is about. None where
+        nothing was kept."""
+        match self.answer:
+            case Investigation(variants=(*_, last)):
+                return last.gain
+            case Ladder(total=total):
+                return total
+            case Tuning(told=told):
+                return told
+            case _:
+                return None
+
+    @property
+    def next_limit(self) -> NextLimit | None:
+        """What limits next, of an investigation."""
+        return self.answer.next_limit if isinstance(self.answer, Investigation) else None
+
+    def state(self, treatment: str) -> State:
+        """RunError for a state of which no step counts."""
+        if treatment not in self.states:
+            raise RunError(
+                f"run {self.name} has no finished step of treatment {treatment!r}",
+                remedy=f"It has: {', '.join(self.states)}. Choose with --treatment.",
+            )
+        return self.states[treatment]

@@ -1,0 +1,218 @@
+"""One run, one truth: whatever a run says of a peak, a gain, a latency, where a state levels off and what limits next,
+every verb, page and export says, for all kinds of runs that are stored."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadframe
+from loadframe.experiments.reading import answer_of
+from loadframe.live.heading import Reads
+from loadframe.live.listing import row
+from loadframe.live.view import RunView
+from loadframe.model import CaseStudy, Curve, Investigation, Ladder, LoadGain, Tuning
+from loadframe.reporting import answers, ladder_report, tuning_report, vega, words
+from loadframe.runs.folder import RunFolder
+
+RECORDED = Path(__file__).parent / "data" / "runs"
+RUNS = [*sorted(path.name for path in RECORDED.iterdir()), "job-queue, killed"]
+READS = Reads(loadframe.conclude, answer_of)
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    name, _, killed = request.param.partition(", ")
+    path = Path(shutil.copytree(RECORDED / name, tmp_path_factory.mktemp("runs") / name))
+    for written in ("investigation.json", "conduct.json") if killed else ():
+        (path / written).unlink()
+    return loadframe.open_run(path)
+
+
+@pytest.fixture(scope="module")
+def case(run: RunFolder) -> CaseStudy:
+    return loadframe.conclude(run)
+
+
+Points = dict[str, dict[float, tuple[float, float | None]]]
+
+
+def points_of(case: CaseStudy) -> Points:
+    """By state and load: throughput, p95 in ms."""
+    return {name: _points(state.curve) for name, state in case.states.items()}
+
+
+def _points(curve: Curve) -> dict[float, tuple[float, float | None]]:
+    return {point.load: (point.throughput, point.latency_p95_ms) for point in curve.points}
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def metrics_of(run: RunFolder) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """The OpenMetrics text of a run, by family."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for line in loadframe.export(run, "openmetrics").decode().splitlines():
+        if match := re.fullmatch(r"loadframe_(\w+)\{(.*)\} (\S+)", line):
+            labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
+            found.setdefault(match[1], []).append((labels, float(match[3])))
+    return found
+
+
+def live(run: RunFolder) -> dict[str, Any]:
+    view = RunView(run, "0/run", READS)
+    view.refresh()
+    assert not view.error
+    return view.heading
+
+
+def by_state(found: dict[str, list[tuple[dict[str, str], float]]], family: str) -> dict[str, float]:
+    return {labels["treatment"]: value for labels, value in found.get(family, [])}
+
+
+# --- peak, latency, where it levels off -------------------------------------------------------------------------------
+
+
+def test_every_point_of_every_state_is_the_same_in_all_exports(run: RunFolder, case: CaseStudy) -> None:
+    exported: Points = {}
+    for line in csv.DictReader(io.StringIO(loadframe.export(run, "curve.csv").decode(), newline="")):
+        values = (float(line["throughput"]), _number(line["latency_p95_ms"]))
+        exported.setdefault(line["treatment"], {})[float(line["load"])] = values
+    assert exported == points_of(case)
+    bencher: Points = {}
+    for name, measures in json.loads(loadframe.export(run, "bencher")).items():
+        _, treatment, place = name.split("/")
+        latency = measures.get("latency-p95-ms", {"value": None})["value"]
+        bencher.setdefault(treatment, {})[float(place.partition("=")[2])] = (measures["throughput"]["value"], latency)
+    assert bencher == points_of(case)
+
+
+def test_peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page(run: RunFolder, case: CaseStudy) -> None:
+    metrics, heading = metrics_of(run), live(run)
+    peaks = {name: state.curve.peak for name, state in case.states.items()}
+    assert by_state(metrics, "peak_throughput_requests_per_second") == {
+        name: peak.throughput for name, peak in peaks.items()
+    }
+    assert by_state(metrics, "peak_load") == {name: peak.load for name, peak in peaks.items()}
+    knees = {name: state.curve.knee for name, state in case.states.items() if state.curve.knee is not None}
+    assert by_state(metrics, "knee_load") == {name: knee.load for name, knee in knees.items()}
+    assert heading["knees"] == {name: [knee.load, knee.low, knee.high] for name, knee in knees.items()}
+    shown = {name: {load: (value, p95) for load, value, p95 in points} for name, points in heading["curves"].items()}
+    assert shown == points_of(case)
+
+
+def test_the_curve_is_that_of_the_report(run: RunFolder, case: CaseStudy) -> None:
+    """Of `curve RUN` and of the rounds that text, page and JSON of the report show."""
+    for one in case.rounds:
+        assert case.state(one.treatment).curve == one.curve
+        assert loadframe.curve_json(one.curve)["peak"]["throughput"] == one.curve.peak.throughput
+    if isinstance(found := case.answer, Investigation) and found.before is not None:
+        assert found.before.peak == case.state(found.rounds[0].treatment).curve.peak
+        after = found.after or found.before
+        assert after.peak == case.state(found.rounds[-1].treatment).curve.peak
+
+
+def test_a_comparison_has_before_and_after_from_the_curves(run: RunFolder, case: CaseStudy) -> None:
+    for name in case.states:
+        try:
+            found = loadframe.compare_runs(run, run, treatments=("A", name))
+        except loadframe.errors.RunError:  # a state that was only tried has too few steps
+            continue
+        points = points_of(case)
+        assert {each.load: each.before for each in found.levels}.items() <= {
+            load: value for load, (value, _) in points["A"].items()
+        }.items()
+        assert {each.load: each.after for each in found.levels}.items() <= {
+            load: value for load, (value, _) in points[name].items()
+        }.items()
+
+
+def test_a_forecast_at_a_measured_load_is_what_was_measured(run: RunFolder, case: CaseStudy) -> None:
+    for name, state in case.states.items():
+        found = loadframe.predict_run(run, [point.load for point in state.curve.points], treatment=name)
+        for point in found.at:
+            throughput, p95_ms = _points(state.curve)[point.load]
+            assert point.throughput.value == pytest.approx(throughput)
+            assert (point.latency_p95_ms and point.latency_p95_ms.value) == (p95_ms and pytest.approx(p95_ms))
+        full = {limit.id: limit.exhausted_at for limit in state.limits if limit.exhausted_at is not None}
+        assert {limit.id: limit.exhausted_at for limit in found.exhaustion} == full
+
+
+# --- limits, gain, what comes next ------------------------------------------------------------------------------------
+
+
+def test_where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case: CaseStudy) -> None:
+    table = csv.DictReader(io.StringIO(loadframe.export(run, "limits.csv").decode(), newline=""))
+    exported = {(int(line["round"]), line["limit"]): _number(line["exhausted_at"]) for line in table}
+    assert exported == {
+        (one.number, limit.id): None if limit.exhausted_at is None else limit.exhausted_at.load
+        for one in case.rounds
+        for limit in one.limits
+    }
+
+
+def test_gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> None:
+    gains = [value for _, value in metrics_of(run).get("gain_ratio", [])]
+    assert gains == ([] if case.gain is None else [case.gain.ratio])
+    if isinstance(case.gain, LoadGain):
+        last = case.rounds[-1].treatment
+        levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
+        assert {each.load: each.ratio for each in levels}[case.gain.load] == pytest.approx(case.gain.ratio)
+    match case.answer:
+        case Investigation() as found:
+            said: Callable[[], str] = lambda: answers.answer(found)  # noqa: E731
+        case Ladder() as ladder:
+            said = lambda: ladder_report.answer(ladder)  # noqa: E731
+        case Tuning() as tuning:
+            said = lambda: tuning_report.answer(tuning)  # noqa: E731
+        case _:
+            raise AssertionError("none of the stored runs is of another kind")
+    assert live(run)["answer"] == said()
+    assert row(run, "0/run", READS)["answer"] == said()
+
+
+def test_the_report_that_is_written_says_the_same(
+    run: RunFolder, case: CaseStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vega, "render", lambda _spec, _name, _title: "")
+    monkeypatch.setattr(vega, "start_engine", lambda: None)
+    found = loadframe.write_answer(run, case)
+    page = (run.path / "report.html").read_text()
+    if not isinstance(found, Investigation):
+        return
+    assert (found.before, found.after, found.gain) == (case.answer.before, case.answer.after, case.answer.gain)  # type: ignore[union-attr]
+    assert found.next_limit == case.next_limit
+    shape = loadframe.investigation_json(found)
+    assert (shape["next_limit"] or {}).get("id") == getattr(case.next_limit, "id", None)
+    assert (shape["next_limit"] or {}).get("load") == getattr(case.next_limit, "load", None)
+    for shown, one in zip(shape["rounds"], case.rounds, strict=True):
+        assert {each["load"]: (each["throughput"], each["latency_p95_ms"]) for each in shown["curve"]["points"]} == (
+            _points(one.curve)
+        )
+    plain = re.sub(r"\s+", " ", loadframe.render_text(found, details=True))
+    for state in (found.before, found.after):
+        if state is not None:
+            peak = words.peak(state, words.axis_unit(found), words.work_unit(found))
+            assert peak in plain
+            assert peak in re.sub(r"\s+", " ", page)
+    again = loadframe.conclude(run)
+    assert again.answer == found, "what was written is read again"
+
+
+def test_no_one_else_reads_what_a_run_has_concluded() -> None:
+    """Else a verb would show what an earlier version had written down. Of a run in progress the live page shows what
+    the loop has noted."""
+    source = Path(loadframe.__file__).parent
+    allowed = {"reading.py", "writing.py", "ladder_writing.py", "tuning_writing.py", "heading.py"}
+    read = re.compile(r"\.(investigation|ladder|tuning|capacity|rounds)\(\)")
+    found = {path.name for path in source.rglob("*.py") if read.search(path.read_text())}
+    assert found <= allowed
