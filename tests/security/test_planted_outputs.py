@@ -18,7 +18,7 @@ from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.own_user import free_user
-from loadframe.reporting import figures, page
+from loadframe.reporting import case_study, figures
 from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
@@ -87,11 +87,11 @@ def test_a_link_under_a_temporary_name_is_not_followed(place: Path, precious: Pa
 
 
 def test_a_page_is_not_written_through_a_link(place: Path, precious: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "render_page", lambda _: "new")
+    monkeypatch.setattr(case_study, "render_page", lambda _: "new")
     found: Any = type("Investigation", (), {"run": "run"})
     with contextlib.suppress(UserError):
-        page.write_page(found, planted(place / "report.html", precious))
-    page.write_page(found, place / "own.html")
+        case_study.write_page(found, planted(place / "report.html", precious))
+    case_study.write_page(found, place / "own.html")
     assert precious.read_bytes() == PRECIOUS and (place / "own.html").read_text() == "new"
 
 
