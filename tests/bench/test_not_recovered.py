@@ -198,7 +198,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
         with lock:
             busy += 1
             if busy >= 6 and not fell.is_set():
-                print("the pool is empty", flush=True)
+                print("the pool is empty, password=s3cret-9", flush=True)
                 fell.set()
         if fell.is_set():
             FALLS
@@ -244,7 +244,7 @@ profile = "off"
 def falls_at_8(found: Investigation) -> str:
     """What is told of a service of ours that falls at 8: it was measured below that, and the answer has three lines."""
     assert found.outcome.kind == "stopped-answering" and found.stop is not None
-    assert (found.stop.level, found.stop.went_on, found.stop.log[-1]) == (8.0, True, "the pool is empty")
+    assert (found.stop.level, found.stop.went_on, found.stop.log[-1]) == (8.0, True, "the pool is empty, password=***")
     steps = loadframe.open_run(Path(found.run)).steps()
     assert {step.level for step in steps if step.counts} == {1.0, 2.0}
     assert [point.load for point in found.rounds[0].curve.points] == [1.0, 2.0]

@@ -236,10 +236,10 @@ def test_a_last_curve_that_bends_has_a_limit_in_sight_and_one_that_stayed_is_tol
 
 
 @pytest.mark.parametrize(
-    ("status", "begins"),
-    [("suspected", "Next, suspected: "), ("helped", "Next: "), ("confirmed", "Next: ")],
+    ("status", "ends"),
+    [("suspected", " (suspected)."), ("helped", "."), ("confirmed", ".")],
 )
-def test_what_comes_next_is_no_fact_while_it_is_suspected(farm: Investigation, status: Any, begins: str) -> None:
+def test_what_comes_next_is_no_fact_while_it_is_suspected(farm: Investigation, status: Any, ends: str) -> None:
     *before, last = farm.rounds
     cause = replace(farm.rounds[0].findings[0], id="lock.writer", title="one writer holds the lock", status=status)
     inv = replace(
@@ -247,7 +247,7 @@ def test_what_comes_next_is_no_fact_while_it_is_suspected(farm: Investigation, s
         rounds=(*before, replace(last, findings=(cause,))),
         next_limit=NextLimit(cause.id, None, cause.title, cause.explanation),
     )
-    assert answers.next_line(inv) == f"{begins}one writer holds the lock."
+    assert answers.next_line(inv) == f"Next: one writer holds the lock{ends}"
 
 
 def test_the_answer_says_where_the_target_uses_something_else(farm: Investigation) -> None:

@@ -35,6 +35,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.host.signals import undisturbed
 from loadframe.kinds import registry as targets
+from loadframe.masking import masked
 from loadframe.model import (
     WORK,
     AnswersCompared,
@@ -437,7 +438,7 @@ class RealBench:
             self.workload.set_level(endpoint, level)
         except TargetError as error:
             self._target.counters()  # where it has died, that says so, with its last words
-            error.details = error.details or self._target.log_tail()
+            error.details = error.details or masked(self._target.log_tail())
             raise
         if caches and not cold:
             assert isinstance(self.workload, AsksForObjects), "a cache is asked for objects"

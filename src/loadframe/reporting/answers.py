@@ -53,8 +53,8 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs.", "Next, suspected: " of a cause that no change has moved; "" where the
-    lines before say it already, or cannot know."""
+    """ "Next: the table cache, at 420 jobs.", with "suspected" of a cause that no change has moved; "" where the lines
+    before say it already, or cannot know."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -63,8 +63,8 @@ def next_line(inv: Investigation) -> str:
     before = limit.id in {finding.id for finding in facts.main_findings(inv)[:1]}
     if before and not gained:
         return ""
-    unproved = ", suspected" if is_suspected(inv, limit) else ""
-    return f"Next{unproved}: {next_limit_words(inv, limit)}{', as before' if before else ''}."
+    unproved = " (suspected)" if is_suspected(inv, limit) else ""
+    return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
 
 
 def _none_in_sight(last: Curve, unit: str) -> str:
