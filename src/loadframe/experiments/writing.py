@@ -127,7 +127,13 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
     except StudyError:
         limit = found.next_limit and conclusion.next_limit(found.rounds)
         return replace(found, variants=variants_of(found.rounds, None), next_limit=limit)
-    return replace(again, warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))))
+    return replace(
+        again,
+        warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))),
+        latencies=again.latencies or found.latencies,  # the raw files may be gone
+        profiles=again.profiles or found.profiles,
+        profile_missing=again.profile_missing if again.profiles else found.profile_missing,
+    )
 
 
 def variants_of(rounds: Sequence[Round], study: Study | None) -> tuple[Variant, ...]:
