@@ -150,9 +150,9 @@ def test_a_file_of_a_report_needs_its_ticket_and_is_no_link(served: Served, tmp_
 
 def test_every_file_that_a_report_names_can_be_answered() -> None:
     linked = {name for names in sources.FILES.values() for name in names if "." in name}
-    for template in resources.files("loadframe.reporting").iterdir():
-        if template.name.endswith(".html"):
-            linked |= set(re.findall(r'href="([\w./-]+)"', template.read_text()))
+    for module in resources.files("loadframe.reporting").iterdir():
+        if module.name.endswith(".py"):
+            linked |= set(re.findall(r'\bto="(\w[\w/-]*\.\w+)"', module.read_text()))
     assert "metrics.parquet" in linked
     assert linked <= set(FILES)
 

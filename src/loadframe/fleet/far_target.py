@@ -13,6 +13,7 @@ from loadframe.errors import (
     CageError,
     FleetError,
     MissingTool,
+    NotRecovered,
     RecordingError,
     StepVoid,
     StudyError,
@@ -32,8 +33,8 @@ WITHIN_S = 900.0
 ENDED_WITHIN_S = 30.0
 ERRORS: Mapping[str, type[UserError]] = {
     each.__name__: each for each in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
-}
-"""What is raised here as it was there."""
+} | {NotRecovered.__name__: TargetError}
+"""What is raised here as it was there; a server that fell there is not started again from here."""
 
 
 class FarTarget:
