@@ -183,6 +183,10 @@ def test_each_of_a_list_of_secrets_is_one() -> None:
     assert masking.masked_values({"api_keys": ["first-1"], "tags": ["a-1"]}) == {"api_keys": ["***"], "tags": ["a-1"]}
 
 
+def test_how_many_keys_a_load_has_is_shown() -> None:
+    assert masked("workload.options.keys = -1 does not suit") == "workload.options.keys = -1 does not suit"
+
+
 def test_the_name_of_the_field_with_a_token_is_shown() -> None:
     study = {"workload": {"login": {"token": "data.token"}, "request": [{"token": "s3cr3t"}]}}
     assert set(secrets_in(study)) == {"s3cr3t"}

@@ -152,7 +152,7 @@ def test_a_service_that_recovers_is_measured_to_the_end(tmp_path: Path) -> None:
     with serving(breaks=99) as text:
         found = investigated(tmp_path, text)
     assert found.stop is None and found.outcome.kind != "stopped-answering"
-    assert not (Path(found.run) / "stop.json").exists()
+    assert not (Path(found.run) / "stops.jsonl").exists()
     assert NOT_RECOVERED not in found.quality.flags
 
 
