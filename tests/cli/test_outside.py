@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from forked import Result, commands, forked
-from loadframe.host import identity
+from loadframe.host.state import state_directory
 from outside_toy import LOADFRAME, OUR_OWN, STUDY, install, toy_installed
 
 
@@ -101,7 +101,7 @@ def test_a_server_from_outside_is_measured_with_the_settings_of_the_study(call: 
     steps = [json.loads(line) for line in (tmp_path / four["run"] / "steps.jsonl").read_text().splitlines()]
     counted = [step["metrics"]["toy.requests"] for step in steps]
     assert max(counted) > MOST_OF_ONE, "what the server counts is recorded under the metric that it names"
-    assert not identity.naming("loadframe_toy.server")
+    assert list((state_directory() / "leases").glob("*.json")) == [], "and its server has ended"
 
 
 def test_a_study_of_it_is_checked_like_any_other(call: Call) -> None:
