@@ -105,7 +105,7 @@ def test_of_a_target_in_several_pieces_a_change_binds_the_driver_alone() -> None
 
 def test_a_driver_that_may_not_open_the_files_of_its_highest_level_is_told_before_the_load() -> None:
     text = SERVICE.format(tables="", think="", levels=[1, 200]) + "\n[cage.driver]\nopen_files = "
-    with pytest.raises(StudyError, match="needs 832 open files for 200 clients, and may have 500") as caught:
+    with pytest.raises(StudyError, match="needs 832 open files for 200 clients, and its limit is 500") as caught:
         check_study(parse(f"{text}500"))
     assert "cage.driver.open_files = 832" in caught.value.remedy
     check_study(parse(f"{text}832"))

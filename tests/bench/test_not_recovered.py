@@ -121,7 +121,7 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
     assert run.closed(), "it ended as it should"
     text_, page = (" ".join(said.split()) for said in (loadframe.render_text(found, details=True), render_page(found)))
     for said in (text_, page):
-        assert "At 4 connections the service stopped answering: it " in said
+        assert "At 4 connections the service failed: it " in said
         assert "answered / with status 503 for" in said
         assert "restart it, and measure again with lower levels" in said
         assert "No limit was reached" not in said
@@ -269,12 +269,12 @@ def test_one_of_ours_that_dies_is_started_again_and_measured_below_that_load(tmp
 
 def test_one_of_ours_that_hangs_too(tmp_path: Path) -> None:
     first = falls_at_8(investigated(tmp_path, of_ours("threading.Event().wait()")))
-    assert first.startswith("At 8 connections the service stopped answering: no answer (")
+    assert first.startswith("At 8 connections the service failed: no answer (")
 
 
 def test_one_of_ours_that_refuses_too(tmp_path: Path) -> None:
     first = falls_at_8(investigated(tmp_path, of_ours("pass")))
-    assert first.startswith("At 8 connections the service stopped answering: it answered / with status 503 for ")
+    assert first.startswith("At 8 connections the service failed: it answered / with status 503, and still did ")
 
 
 @pytest.mark.skipif(groups.available()["memory"] is None, reason="no control group limits memory here")

@@ -646,13 +646,13 @@ def test_a_service_that_stopped_answering_is_told_first_and_is_no_cause(farm: In
     inv = replace(inv, stop=Stop(7, 16.0, "A", "/orders", 503, 76.4))
     said = answers.answer(inv)
     assert said.startswith(
-        "At 16 active jobs the service stopped answering: it answered /orders with status 503 for 76.4 s without other "
+        "At 16 active jobs the service failed: it answered /orders with status 503, and still did 76.4 s after the "
         "load. Until then: "
     )
     assert "Suspected, not proved" in said
     assert "See the service's own log" in next_step(inv).text
     other = replace(inv, stop=Stop(7, 16.0, "B", "/orders", 503, 76.4, "A larger pool"))
-    assert "At 16 active jobs, in another state (A larger pool), the service stopped answering" in answers.answer(other)
+    assert "At 16 active jobs, in another state (A larger pool), the service failed: " in answers.answer(other)
     assert answers.stop_sentence(farm.stop, "jobs") == ""
 
 

@@ -6,8 +6,7 @@
     observed_levels     the rows as levels and blocks of a curve
     observed_demand     what a request needs of each resource, and where that resource would be full
     apart               when a resource was near its end, though not by the load
-    by_itself           that a use grows with time, at equal load
-    observed_curves     that it is full nowhere in sight, as its use flattens
+    saturation_of_rows  at which load it is full, that it grows with time at equal load, or flattens and is full nowhere
     by_the_hour         that the hour of the day drives it, and not the load
 
 The curve itself, its bend and its cliff are those of measured levels (curve.py): what differs is only where the blocks

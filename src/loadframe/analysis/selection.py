@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadframe.analysis.disturbance import disturbed, least_disturbed
-from loadframe.model import TOO_FEW, UNSETTLED, Round, Step
+from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
 """The number of settled steps at a level from which on the others do not count; with fewer all do, for they are all
@@ -16,6 +16,7 @@ there is. The same before that with those that were given a longer warm-up."""
 
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
+FELL = "the target failed in it or after it"
 FEW = "too little happened in its window"
 NOT_SETTLED = "its warm-up had not ended"
 SHORTER = "others at its load had a longer warm-up"
@@ -38,6 +39,7 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
     enough = {step.treatment for step in mine if step.counts}
+    mine = _without(mine, lambda step: NOT_RECOVERED in step.flags and step.treatment in enough, FELL, left_out)
     mine = _without(mine, lambda step: not step.counts and step.treatment in enough, FEW, left_out)
     settled = _cells(step for step in mine if UNSETTLED not in step.flags)
     mine = _without(mine, lambda step: UNSETTLED in step.flags and _is_enough(settled, step), NOT_SETTLED, left_out)

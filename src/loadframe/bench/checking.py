@@ -106,7 +106,7 @@ def _check_open_files(study: Study, workload: Http) -> None:
     may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if needed > may:
         raise StudyError(
-            f"the load driver needs {needed:,} open files for {clients:,} clients, and may have {may:,}",
+            f"the load driver needs {needed:,} open files for {clients:,} clients, and its limit is {may:,}",
             remedy=f"Set cage.driver.open_files = {needed}, call `ulimit -n {needed}` before, or lower load.levels.",
         )
 

@@ -202,12 +202,10 @@ def outcome(
     drivers: all hosts that drove beside fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
-        axis = rounds[-1].curve.axis.replace("_", " ")
-        how = f"died ({stop.died})" if stop.died else "did not answer, nor did it recover"
-        where = "below it" if stop.went_on else "before"
-        return Outcome(
-            "stopped-answering", f"At {axis} {stop.level:g} the target {how}; this is what was measured {where}."
-        )
+        how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
+        where = "from lower loads" if stop.went_on else "from the steps before"
+        load = f"{rounds[-1].curve.axis.replace('_', ' ')} = {stop.level:g}"
+        return Outcome("stopped-answering", f"The target {how} at {load}; the results are {where}.")
     if interrupted:
         return Outcome("interrupted", "The investigation was stopped before its end; this is what was measured.")
     if drivers is not None and drivers.limit == "drivers":

@@ -57,7 +57,7 @@ def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
     except TargetError:
         raise error from None
     _note(book, error, went_on=True)
-    book.progress.say(f"At {level:g}: {error.fact}. It is started anew, and measured below that load.")
+    book.progress.say(f"{error.fact}, at load {level:g}. It is started again, and lower loads are measured.")
 
 
 def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:

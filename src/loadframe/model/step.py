@@ -145,7 +145,7 @@ FLAGS: Mapping[str, str] = {
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
     TIME_UNIT: "the response times that the load driver told are about 1,000 times too short, or too long, for its "
     "users and its throughput: their unit looks wrong",
-    NOT_RECOVERED: "after it the target had died, or did not answer without any load either",
+    NOT_RECOVERED: "after it the target was dead, did not answer, or still refused although no load was left",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """The closed list of flags that a step can carry."""

@@ -330,8 +330,10 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
     if stop.died:
         last = next((line.strip() for line in reversed(stop.log) if line.strip()), "")
         return f"{at} died ({stop.died})" + (f"; its last words: {last[:LONGEST_WORDS]!r}." if last else ".")
-    how = f"it answered {stop.path} with status {stop.status}" if stop.status else f"no answer ({stop.why})"
-    return f"{at} stopped answering: {how} for {rounding.seconds(stop.waited_s)} without other load."
+    waited = rounding.seconds(stop.waited_s)
+    if stop.status:
+        return f"{at} failed: it answered {stop.path} with status {stop.status}, and still did {waited} after the load."
+    return f"{at} failed: no answer ({stop.why}), also not within {waited} after the load."
 
 
 LONGEST_WORDS = 80

@@ -174,7 +174,7 @@ def _next_step(found: Capacity) -> str:
         case "undecided":
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""
-    return f"{plan}Next, loadframe investigate names what limits there, and tries its remedies."
+    return f"{plan}`loadframe investigate` names what limits there, and tries remedies."
 
 
 def _loop(found: Capacity) -> str:

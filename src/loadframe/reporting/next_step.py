@@ -62,7 +62,7 @@ def next_step(inv: Investigation) -> NextStep:
         return first
     if inv.outcome.kind == "stopped-answering":
         if inv.stop is not None and inv.stop.went_on:
-            cure = "Give it more memory" if inv.stop.full else "See its last log lines below"
+            cure = "Raise `cage.memory`, or have the target use less" if inv.stop.full else "Read the target's log"
             return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, words.axis_unit(inv))}.")
         return NextStep(
             "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "

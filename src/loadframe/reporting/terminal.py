@@ -62,6 +62,12 @@ def _block(block: doc.Block, width: int) -> Iterator[str]:
             yield from blocks(inside, width)
 
 
+def _named(head: str, cell: str) -> str:
+    """ "trials: 4"; of an abbreviation "CPUs: 4"; the cell alone where its column has no head."""
+    name = head if head[1:2].isupper() else head[:1].lower() + head[1:]
+    return f"{name}: {cell}" if name else cell
+
+
 def _table(table: doc.Table, width: int) -> Iterator[str]:
     """A line for each row; an item where they would be wider than the screen."""
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
@@ -73,9 +79,7 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
     else:
         for first, *others in told:
-            cells = (
-                f"{head[:1].lower()}{head[1:]}: {cell}" for head, cell in zip(heads[1:], others, strict=True) if cell
-            )
+            cells = (_named(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell)
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
     if len(rows) > len(told):
         yield f"  and {len(rows) - len(told)} more, on the page"
