@@ -263,7 +263,7 @@ def falls_at_8(found: Investigation) -> str:
 
 def test_one_of_ours_that_dies_is_started_again_and_measured_below_that_load(tmp_path: Path) -> None:
     assert falls_at_8(investigated(tmp_path, of_ours("os._exit(3)"))) == (
-        "At 8 connections the service died (exit status 3); its last words: 'the pool is empty'."
+        "At 8 connections the service died (exit status 3); its last words: 'the pool is empty, password=***'."
     )
 
 
