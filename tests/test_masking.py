@@ -183,8 +183,9 @@ def test_each_of_a_list_of_secrets_is_one() -> None:
     assert masking.masked_values({"api_keys": ["first-1"], "tags": ["a-1"]}) == {"api_keys": ["***"], "tags": ["a-1"]}
 
 
-def test_how_many_keys_a_load_has_is_shown() -> None:
-    assert masked("workload.options.keys = -1 does not suit") == "workload.options.keys = -1 does not suit"
+@pytest.mark.parametrize("option", ["keys", "keep_cookies"])
+def test_an_option_of_a_load_that_is_no_secret_is_shown(option: str) -> None:
+    assert masked(f"workload.options.{option} = -1 does not suit") == f"workload.options.{option} = -1 does not suit"
 
 
 def test_the_name_of_the_field_with_a_token_is_shown() -> None:

@@ -30,8 +30,8 @@ _NO_NAME = re.compile(
 )
 _WORD = re.compile(r"pass|pwd?|secret")
 """In the name of a value that is a secret also where it is a number."""
-_OF_STUDY = re.compile(r"([a-z_]+\.)*key|workload\.options\.keys")
-"""`key` in a study, and in errors about it, is a name in a file; the `keys` of a load are a number of them."""
+_OF_STUDY = re.compile(r"([a-z_]+\.)*key|workload\.options\.(keys|keep_cookies)")
+"""In a study, and in errors about it, `key` is a name in a file; `keys` are a number, and `keep_cookies` yes or no."""
 _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|null)(?!\w)")
 """Stands for a value, and is none."""
 _CLOSING = ":;,.)]}>\"'`\\"

@@ -20,6 +20,7 @@ from loadframe.model import CounterSpec
 SCHEMA = "loadframe"
 """Of load drivers."""
 SETTLED_WITHIN_S = 30.0
+ENDS_WITHIN_S = 2.0
 Answer = tuple[list[tuple[Any, ...]], list[str]]
 """Rows, and the names of their columns where the driver is asked for them."""
 
@@ -85,11 +86,19 @@ class Control(ABC):
             try:
                 return self._ask(statement, values)
             except self.errors as error:
+                unreached = self._connection is None
                 self._drop()
-                raise self._died() or self._refused(statement, error) from error
+                raise self._gone(ENDS_WITHIN_S if unreached else 0.0) or self._refused(statement, error) from error
             except self.garbled as error:
                 self._drop()
                 raise self.is_other(statement, error) from error
+
+    def _gone(self, within_s: float) -> TargetError | None:
+        """Why the server is gone. within_s: one that was killed loses its connections a moment before it has ended."""
+        deadline = time.monotonic() + within_s
+        while (died := self._died()) is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return died
 
     def close(self) -> None:
         """Let go of the connection. Idempotent; never raises."""
