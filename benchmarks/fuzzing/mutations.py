@@ -169,7 +169,7 @@ def _mutate_place(rng: random.Random, holder: Any, key: Any) -> None:
         case 4:
             holder[key] = {rng.choice(NASTY_TEXT): value}
         case 5 if isinstance(value, int | float) and not isinstance(value, bool):
-            holder[key] = value * rng.choice((-1, 0, 10, 1e6, 1e-9, 0.999))
+            holder[key] = (value if abs(value) < 1e300 else 1) * rng.choice((-1, 0, 10, 1e6, 1e-9, 0.999))
         case 6:
             holder[key] = str(value)
         case _:

@@ -197,14 +197,22 @@ def _downward(kind: Kind, coefficients: Floats) -> NDArray[np.bool_]:
     return (second > 1e-9) & (third < second)
 
 
+MOST_AT_ONCE = 1 << 22
+"""Residuals that are in memory at a time."""
+
+
 def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:
     """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not a downward one."""
     designs = family.designs / scale[None, :, None]
     inverse = np.linalg.pinv(designs, rcond=1e-10)
     targets = values / scale
     coefficients = np.einsum("cqn,sn->scq", inverse, targets)
-    residuals = targets[:, None, :] - np.einsum("cnq,scq->scn", designs, coefficients)
-    squares = (residuals**2).sum(axis=2)
+    squares = np.empty(coefficients.shape[:2])
+    at_once = max(1, MOST_AT_ONCE // designs[..., 0].size)
+    for at in range(0, len(targets), at_once):
+        some = slice(at, at + at_once)
+        residuals = targets[some, None, :] - np.einsum("cnq,scq->scn", designs, coefficients[some])
+        squares[some] = (residuals**2).sum(axis=2)
     result: Floats = np.where(_downward(family.kind, coefficients), squares, np.inf)
     return result
 

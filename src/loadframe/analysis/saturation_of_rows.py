@@ -194,7 +194,8 @@ def _ranges(rows: Floats) -> Ranges | None:
 def _left(rows: Floats, degree: int) -> Floats:
     """What a polynomial over the load leaves of the rows."""
     x = (rows[:, 0] - rows[:, 0].mean()) / max(float(np.ptp(rows[:, 0])), 1e-300)
-    return np.asarray(rows[:, 1] - np.polyval(np.polyfit(x, rows[:, 1], degree), x))
+    powers = np.vander(x, degree + 1)
+    return np.asarray(rows[:, 1] - powers @ np.linalg.lstsq(powers, rows[:, 1], rcond=None)[0])
 
 
 @dataclass(frozen=True, slots=True)

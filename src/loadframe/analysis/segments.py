@@ -42,8 +42,8 @@ SMALLEST_BEND = 0.05
 NOISE_FLOOR = 0.01
 """No throughput is known better than this; keeps noise-free figures from proving every wiggle of their shape."""
 
-FINE = 24
-"""Grid steps between neighbouring levels, for placing the break."""
+FINE, MOST_FINE = 24, 1440
+"""Grid steps between neighbouring levels, for placing the break, and at most over all levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _locate(data: Series, model: Family, seed: int) -> LoadInterval:
     all of them; the break is then their geometric middle. With single blocks the interval is the neighbouring levels.
     """
     load = data.load
-    points = grid(load, FINE)
+    points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
     floor = float(model.floors[0])
     points = points[points < floor]
@@ -215,10 +215,14 @@ def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:
     return LoadInterval(place.load, low, max(place.high, float(above[0])) if above.size else place.high)
 
 
+def _fine(load: Floats) -> int:
+    return max(1, min(FINE, MOST_FINE // len(load)))
+
+
 def _step(load: Floats, near: float) -> float:
     """Ratio of neighbouring points of the fine grid around `near`."""
     gap = min(max(int(np.searchsorted(load, near)), 1), len(load) - 1)
-    return float((load[gap] / load[gap - 1]) ** (1 / FINE))
+    return float((load[gap] / load[gap - 1]) ** (1 / _fine(load)))
 
 
 def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]:

@@ -153,7 +153,7 @@ def _alternative(
     shown = {item.metric for finding in causes for item in finding.evidence}
     paired, error = _paired(steps, START, treatment.name), ERROR / len(study.alternative)
     before, after = by_level(paired, START), by_level(paired, treatment.name)
-    cold_pair = (cold[START], cold[treatment.name]) if cold else ("", "")
+    cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
     empty = _paired(steps, *cold_pair)  # so, too, where none was taken
     return Alternative(
         name=treatment.title,
