@@ -54,8 +54,8 @@ def independent(
 ) -> Sequence[Row]:
     """Rows (x, y, ...) in time order as means of as many neighbours as it takes to leave residuals without correlation
     (method of batch means; Law, "Simulation Modeling and Analysis", 9.5.3): least squares takes each row for news.
-    Fewer than `fewest` where no number of neighbours does. residuals: what a fit of so many numbers leaves of rows;
-    None where it cannot be made. The oldest row is left out where their number is odd."""
+    Fewer than `fewest` rows come back where correlation remains at every number of neighbours. residuals: of a fit with
+    `fitted` parameters to rows; None where it cannot be made. The oldest row is left out where their number is odd."""
     while len(rows) >= fewest and (left := residuals(rows)) is not None:
         power = sum(value * value for value in left)
         if power <= 1e-12 * sum(row[1] * row[1] for row in rows):

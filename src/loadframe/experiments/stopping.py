@@ -1,5 +1,5 @@
-"""A target that falls under a load: what was seen is kept as evidence; one of ours is started anew and measured below
-that load, and of another one what was measured is concluded."""
+"""A target that falls under a load: what was seen is kept as evidence. A private target is started again and measured
+below that load; the run of an attached one is concluded from the steps before."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """A target that fell is started anew in the same state, of which only lower loads are measured from now on.
+    """Start a target that fell again in the same state, of which only lower loads are measured from now on.
     NotRecovered where it is not ours, does not start again, or fell at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):

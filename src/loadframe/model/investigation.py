@@ -123,8 +123,8 @@ class Stop:
     what that treatment is called, "" for the one that the study declares. path, status: what the target was asked for,
     and how it answered; 0 where it did not, with what was seen (why). waited_s: for how long it was asked again,
     without other load. died: how its process ended; full: what had run out, in words; "" where that is not known.
-    log: its last lines. went_on: it was started anew, and lower loads were measured. It is what was seen; why it was so
-    is not known."""
+    log: its last lines. went_on: it was started again, and lower loads were measured. It is what was seen; why it was
+    so is not known."""
 
     step: int
     level: float

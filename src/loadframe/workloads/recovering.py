@@ -17,7 +17,8 @@ from loadframe.units import show
 RECOVERS_WITHIN_S = 75.0
 """What a step has used up comes back in that time: ports are in TIME_WAIT for 60 s (tcp(7))."""
 STARTED_ANEW_AFTER_S = 20.0
-"""A server of ours is given less: it is started anew. Two requests without an answer (asking.TIMEOUT_S), our choice."""
+"""A server that Loadframe started has less time, as it can be started again. Two requests without an answer
+(asking.TIMEOUT_S); our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
 """There is no port for another connection to it (connect(2))."""
