@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 PLACES = ("state", "scratch", "runs")
 LOADFRAME = (str(Path(sys.executable).with_name("loadframe")),)
 POLL_S = 0.01
+FALL = re.compile(r"the service (died|failed)")
+"""What a curve says of a target that fell."""
 DOCUMENTED = {int(code) for code in EXIT_CODES}
 AFTERWARDS_S = 60.0
 """How long the command after the one that was hit may take."""
@@ -237,8 +240,9 @@ class Scene:
                 found.append(f"{raw} steps have raw requests, and {_whole_lines(path.parent / 'steps.jsonl')} a line")
         return found
 
-    def judge(self, *, codes: frozenset[int], timely: bool, blinds: str = "") -> Judgement:
-        """What became of the command, once the fault is over. blinds: the counter that no step may go by."""
+    def judge(self, *, codes: frozenset[int], timely: bool, blinds: str = "", falls: bool = False) -> Judgement:
+        """What became of the command, once the fault is over. blinds: the counter that no step may go by. falls: an
+        answer with numbers has to say that the target fell."""
         assert self.process is not None
         code = self.process.returncode
         out, err = ((self.folder / f"said.{end}").read_text(errors="replace") for end in ("out", "err"))
@@ -252,11 +256,11 @@ class Scene:
         if self.server is not None and self.server.password in out + err:
             judged.wrong.append("it told the password")
         judged.wrong += self.late[:1]
-        self._judge_words(judged, out, err)
+        self._judge_words(judged, out, err, falls=falls)
         self._judge_steps(judged, blinds)
         return judged
 
-    def _judge_words(self, judged: Judgement, out: str, err: str) -> None:
+    def _judge_words(self, judged: Judgement, out: str, err: str, *, falls: bool) -> None:
         if judged.code is not None and judged.code < 0:
             return  # killed
         judged.said = next(iter(reversed(err.strip().splitlines())), "")
@@ -271,6 +275,8 @@ class Scene:
         if judged.code == 0:
             if answer is None or failed:
                 judged.wrong.append(f"it ended with 0 and {'said that it failed' if failed else 'printed no answer'}")
+            elif falls and "warnings" in answer and not any(map(FALL.search, answer["warnings"])):
+                judged.wrong.append("it ended with 0 and did not say that the target fell")
             return
         if answer is None or "message" not in answer:
             if judged.code in DOCUMENTED:

@@ -47,8 +47,9 @@ def nothing(scene: Scene) -> None:
 class Fault:
     """needs: what a verb must use to be touched by it. when: "before" the command starts, a step is "finished", or the
     next one is "running". verbs: those of the matrix; --verb takes any that it touches. right: the exit codes; of those
-    that only measure, fatal leaves nothing but to say so, while others may go on without the step. blinds: the counter
-    that every finished step must name as blind."""
+    that only measure, fatal leaves nothing but to say so, while others may go on without the step. A target that falls
+    is an answer, of those too, once a load below was measured; it has to name the fall. blinds: the counter that every
+    finished step must name as blind."""
 
     name: str
     needs: str
@@ -68,7 +69,12 @@ class Fault:
 
     def codes(self, verb: str) -> frozenset[int]:
         """The right exit codes of a command that it hits."""
-        return frozenset({1} if self.fatal and verb.startswith("measure") else self.right)
+        only_measures = self.fatal and verb.startswith("measure")
+        return frozenset({1} if only_measures and not self.fells_the_target else self.right)
+
+    @property
+    def fells_the_target(self) -> bool:
+        return self.fatal and self.needs in ("server", "caged")
 
 
 def root() -> str:

@@ -75,7 +75,7 @@ def hit(scene: Scene, fault: Fault, verb: Verb, arguments: list[str]) -> Judgeme
         fault.relieve(scene)
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         trouble = trouble or f"afterwards: {error}"
-    judged = scene.judge(codes=fault.codes(verb.name), timely=timely, blinds=fault.blinds)
+    judged = scene.judge(codes=fault.codes(verb.name), timely=timely, blinds=fault.blinds, falls=fault.fells_the_target)
     judged.seconds = seconds
     if trouble:
         judged.wrong.insert(0, trouble)

@@ -122,7 +122,7 @@ def test_the_steps_before_are_concluded_from_and_the_load_and_the_time_are_told(
     text_, page = (" ".join(said.split()) for said in (loadframe.render_text(found, details=True), render_page(found)))
     for said in (text_, page):
         assert "At 4 connections the service failed: it " in said
-        assert "answered / with status 503 for" in said
+        assert "answered / with status 503, and still did" in said
         assert "restart it, and measure again with lower levels" in said
         assert "No limit was reached" not in said
     assert loadframe.investigation_json(found)["stop"]["level"] == 4.0
