@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.observed import learn
-from loadframe.analysis.observed_blocks import autocorrelation_time, blocks
+from loadframe.analysis.observed_blocks import blocks
 from loadframe.analysis.observed_rows import TooLittleError
+from loadframe.analysis.series import autocorrelation_time
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned
 

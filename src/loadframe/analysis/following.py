@@ -99,9 +99,7 @@ def _swings(missing: NDArray[np.float64]) -> bool:
     """Whether each slice makes up for the one before: its autocorrelation is below what independent slices show by
     chance once in forty times (Bartlett, 1946). Only then a line through the lag tells more than the mean: through
     the sum of independent slices, a random walk, it fits far too well."""
-    away = missing - missing.mean()
-    spread = float((away**2).sum())
-    return spread > 0 and float((away[1:] * away[:-1]).sum()) / spread <= -2.0 / math.sqrt(len(missing))
+    return series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
 
 
 def _verdict(low: float, high: float, offered: float) -> Verdict:

@@ -2,10 +2,9 @@
 and the blocks of time that follow from it.
 
 Rows of a running system are no independent measurements: a busy hour is busy for an hour. What is left of a column
-after the typical value at its load is taken away has an integrated autocorrelation time tau = 1 + 2 sum rho_k, summed
-up to the first lag of at least WINDOW tau (Sokal 1997, "Monte Carlo Methods in Statistical Mechanics", 3). Means over
-blocks of BLOCK tau rows are then nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3), and
-each counts as one observation.
+after the typical value at its load is taken away has an autocorrelation time tau (`series`). Means over blocks of BLOCK
+tau rows are then nearly independent (batch means: Law, "Simulation Modeling and Analysis", 9.5.3), and each counts as
+one observation.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis import series
 from loadframe.model import MissingRows
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-WINDOW = 5.0
 BLOCK = 2.0
 MOST_BLOCKS = 400
 """More say nothing new, and each is left out in turn."""
@@ -104,26 +103,10 @@ def winsorised(standard: Floats) -> Floats:
     return np.clip(standard, -FAR, FAR)
 
 
-def autocorrelation_time(values: Floats) -> float:
-    """tau = 1 + 2 sum rho_k of a series, NaN left out, at least 1."""
-    known = values[np.isfinite(values)]
-    if len(known) < 8:
-        return 1.0
-    away = known - known.mean()
-    size = 1 << (2 * len(away) - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(away, size)) ** 2
-    power = np.fft.irfft(spectrum, size)[: len(away)]
-    if power[0] <= 0:
-        return 1.0
-    tau = 2 * np.cumsum(power / power[0]) - 1
-    wide = np.arange(len(tau)) >= WINDOW * tau
-    return float(max(1.0, tau[int(wide.argmax()) if wide.any() else len(tau) - 1]))
-
-
 def blocks(residuals: list[Floats], count: int) -> Blocks:
     """Blocks of `count` rows that are as long as the column that resembles itself longest asks for, but at least
     FEWEST_BLOCKS of them. residuals: `winsorised` columns, (count,) each."""
-    tau = max((autocorrelation_time(each) for each in residuals), default=1.0)
+    tau = max((series.autocorrelation_time(each) for each in residuals), default=1.0)
     most = max(1, count // FEWEST_BLOCKS)
     rows = int(np.clip(np.ceil(BLOCK * tau), max(min(SHORTEST, most), -(-count // MOST_BLOCKS)), most))
     label = np.arange(count) // rows

@@ -49,18 +49,11 @@ class _Sums:
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
     """Every change that is proven, in time order; of several columns that change together each is named. load and
     columns: (n,)."""
-    batches = min(BATCHES, len(load) // 4)
-    if batches < 2 * SHORTEST:
-        return ()
-    label = np.arange(len(load)) * batches // len(load)
+    label, judged = _judged(load, columns)
     found: list[RegimeChange] = []
-    for name, values in columns.items():
-        logs = _logarithms(load, values)
-        if logs is None:
-            continue
-        sums = _sums(load, logs, label, batches)
+    for name, sums in judged:
         places = _split(sums, 0)
-        ends = [0, *places, batches]
+        ends = [0, *places, len(sums.number)]
         for index, at in enumerate(places, 1):
             difference, _ = _difference(sums.of(ends[index - 1], at), sums.of(at, ends[index + 1]))
             moment = float(time_s[int(np.searchsorted(label, at))])
@@ -72,37 +65,27 @@ def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple
     """A change so late that fewer than SHORTEST batches follow it: too few to show their own scatter, so they are taken
     to scatter as those before do. At most one of each column: the largest that is proven, as a longer
     stretch has rows of before it in it."""
-    batches = min(BATCHES, len(load) // 4)
-    if batches < 2 * SHORTEST:
-        return ()
-    label = np.arange(len(load)) * batches // len(load)
+    label, judged = _judged(load, columns)
     found = []
-    for name, values in columns.items():
-        logs = _logarithms(load, values)
-        if logs is None:
-            continue
-        sums = _sums(load, logs, label, batches)
+    for name, sums in judged:
+        batches = len(sums.number)
         proven = [
             (_difference(sums.of(0, at), sums.of(at, batches))[0], at)
             for at in range(batches - SHORTEST + 1, batches)
-            if _strength_at_the_end(sums.of(0, at), sums.of(at, batches)) >= THRESHOLD
+            if _strength(sums.of(0, at), sums.of(at, batches), few_after=True) >= THRESHOLD
         ]
-        if not proven:
-            continue
-        difference, at = max(proven, key=lambda one: abs(one[0]))
-        found.append(RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference))))
+        if proven:
+            difference, at = max(proven, key=lambda one: abs(one[0]))
+            found.append(RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference))))
     return tuple(found)
 
 
-def _strength_at_the_end(before: _Sums, after: _Sums) -> float:
-    difference, common = _difference(before, after)
-    left = _residuals(before)
-    if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON or len(left) < SHORTEST:
-        return 0.0
-    (mean,) = series.means(left, surely=True)
-    worth = max(1.0, len(after.number) * float(mean.worth) / len(left))
-    error = float(np.sqrt((mean.variance + mean.variance * mean.worth / worth) / common))
-    return abs(difference) / error if error > 0 else float("inf")
+def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tuple[str, _Sums]]]:
+    """The batch of each row, and the sums of each column that can be judged; none where the rows are too few."""
+    batches = min(BATCHES, len(load) // 4)
+    label = np.arange(len(load)) * batches // max(len(load), 1)
+    logs = {name: _logarithms(load, values) for name, values in columns.items()} if batches >= 2 * SHORTEST else {}
+    return label, [(name, _sums(load, known, label, batches)) for name, known in logs.items() if known is not None]
 
 
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
@@ -171,16 +154,20 @@ def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
     return float((weight * (means[1] - means[0])).sum()) / total, total / whole
 
 
-def _strength(before: _Sums, after: _Sums) -> float:
+def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
     """Standard errors between two sides; 0 where they differ by less than LEAST_CHANGE, or share few loads."""
     difference, common = _difference(before, after)
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
         return 0.0
-    left = [_residuals(side) for side in (before, after)]
+    left = [_residuals(side) for side in ((before,) if few_after else (before, after))]
     if min(len(each) for each in left) < SHORTEST:
         return 0.0
-    one, two = series.means(*left, surely=True)
-    error = float(np.sqrt((one.variance + two.variance) / common))
+    sides = series.means(*left, surely=True)
+    variance = float(sum(side.variance for side in sides))
+    if few_after:
+        worth = float(sides[0].worth)
+        variance += variance * worth / max(1.0, len(after.number) * worth / len(left[0]))
+    error = float(np.sqrt(variance / common))
     return abs(difference) / error if error > 0 else float("inf")
 
 

@@ -11,7 +11,6 @@ counted as fewer windows, and draws are taken from all of them.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis import series
 from loadframe.model import LoadInterval, LoadWindow
 
 Numbers = NDArray[np.float64]
@@ -191,7 +191,7 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
         found = _all(plain / scale[:, None], missing / scale[:, None], grid, target)
         best = min(found, key=lambda one: one.squares + 1e-9 * len(one.terms))
         scale = np.maximum(scale * (target - best.residuals), least)
-    worth = _worth(best.residuals) * len(target)
+    worth = series.worth(series.neighbours(best.residuals)) * len(target)
     noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
     logs = np.array([_log_weight(one, worth, noise, len(target)) for one in found])
     weights = np.exp(logs - logs.max())
@@ -248,13 +248,3 @@ def _log_weight(one: _Tried, worth: float, noise: float, count: int) -> float:
     parameters = len(one.terms) + (2 in one.terms)
     fits = -worth / count * one.squares / (2 * noise**2)
     return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in one.terms else 0.0)
-
-
-def _worth(residuals: Numbers) -> float:
-    """How many independent windows one is worth: (1 - r) / (1 + r), r the correlation of neighbours."""
-    power = float((residuals**2).sum())
-    if power <= 0 or len(residuals) < 3:
-        return 1.0
-    alike = sum(float(one * two) for one, two in itertools.pairwise(residuals)) / power
-    alike = min(max(alike, 0.0), 0.9)
-    return (1 - alike) / (1 + alike)

@@ -12,13 +12,13 @@ with an oracle whose error is learnt instead of known. docs/mathematics.md has t
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis import series
 from loadframe.model import LoadInterval
 
 LAPSE = 0.02
@@ -45,7 +45,6 @@ GUESS_TRUST = 0.8
 
 OPEN = 0.1
 FEWEST_OPEN = 8
-MOST_ALIKE = 0.9
 """Trials whose chance to meet lies between OPEN and 1 - OPEN tell whether neighbours resemble one another, from
 FEWEST_OPEN of them on. With noise of 5 % whose neighbours are correlated by 0.8, 17 % of the brackets were wrong, told
 as 1.9 %, where each trial counted as independent: benchmarks/sceptic.py."""
@@ -103,9 +102,7 @@ class Threshold:
         ]
         if len(open_) < FEWEST_OPEN:
             return 0.0
-        power = sum(value**2 for value in open_)
-        alike = sum(one * two for one, two in itertools.pairwise(open_)) / power
-        return math.sin(math.pi / 2 * min(max(alike, 0.0), MOST_ALIKE))
+        return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
 
     def _expected(self) -> list[float]:
         """The chance that each trial met, by what is believed now."""
@@ -138,7 +135,7 @@ class Threshold:
         self._believe(1.0)
         self._worth = 1.0
         if len(self._trials) >= FEWEST_OPEN and (alike := self._resemblance()) > 0:
-            self._worth = (1 - alike) / (1 + alike)
+            self._worth = series.worth(alike, most=1.0)
             self._believe(self._worth)
 
     def _believe(self, worth: float) -> None:

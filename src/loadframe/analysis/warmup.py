@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loadframe.analysis.series import neighbours, worth
 from loadframe.analysis.student import quantile
 
 BATCH = 5
@@ -35,9 +36,6 @@ STANDARD_ERRORS = 3.0
 
 BOUND_ERRORS = 4.0
 """The same for what is looked at behind the bound, where nothing is left to be cut."""
-
-MOST_CORRELATED = 0.9
-"""A short series cannot tell more from a random walk."""
 
 LATE_ERRORS = 7.0
 """A level that changes after the bound must do so by this many standard errors: where it changes was searched for."""
@@ -157,9 +155,7 @@ def straight(series: NDArray[np.float64]) -> Line:
     level = float(series.mean())
     if power <= 0:
         return Line(rise, 0.0, float(count * (length - 2)), level)
-    seen = float((residuals[:, 1:] * residuals[:, :-1]).sum()) / power
-    correlation = min(max((length * seen + 2) / max(length - 4, 1), 0.0), MOST_CORRELATED)
-    repeats = (1 + correlation) / (1 - correlation)
+    repeats = 1 / worth((length * neighbours(*residuals) + 2) / max(length - 4, 1))
     freedom = count * (length / repeats - 2)
     variance = power / max(count * (length - 2 * repeats), 1.0) * repeats
     return Line(rise, math.sqrt(variance / (count * squares)), freedom, level)
@@ -201,9 +197,7 @@ def _steady(tail: NDArray[np.float64]) -> _Steady:
 
 def _long_run_variance(residuals: NDArray[np.float64], fitted: int) -> float:
     """Of an AR(1) series around `fitted` values estimated from it: neighbouring batches repeat each other."""
-    power = float((residuals**2).sum())
-    correlation = float((residuals[1:] * residuals[:-1]).sum()) / power if power > 0 else 0.0
+    correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)
-    correlation = min(max(correlation, 0.0), MOST_CORRELATED)
-    return power / max(len(residuals) - fitted, 1) * (1 + correlation) / (1 - correlation)
+    return float((residuals**2).sum()) / max(len(residuals) - fitted, 1) / worth(correlation)
