@@ -51,7 +51,13 @@ def test_an_address_is_one_of_its_own_or_of_all(recorded: Path, port: int, numbe
     assert [one.inode for one in listening.at(port, number, recorded)] == inodes
 
 
-@pytest.mark.parametrize("line", ["", "x", "0: 0:0 0:0 0A 0 0 0 0 0 0", "0: 7F:1F90 0:0 0A 0 0 0 33 0 1", "0: " * 12])
+BELOW_0 = "0: 0100007F:-1E308 00000000:0000 0A 00000000:00000000 00:00000000 00000000 33 0 31337"
+"""The fuzzer's: a port of -123656."""
+
+
+@pytest.mark.parametrize(
+    "line", ["", "x", "0: 0:0 0:0 0A 0 0 0 0 0 0", "0: 7F:1F90 0:0 0A 0 0 0 33 0 1", "0: " * 12, BELOW_0]
+)
 def test_a_line_that_is_none_is_passed_over(line: str) -> None:
     assert listening.parse(line, socket.AF_INET) is None
 

@@ -51,7 +51,7 @@ def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
     try:
         data = bytes.fromhex(address)
         packed = struct.pack(f"={len(data) // 4}I", *struct.unpack(f">{len(data) // 4}I", data))
-        return socket.inet_ntop(family, packed), int(port, 16)
+        return socket.inet_ntop(family, packed), struct.unpack(">H", bytes.fromhex(port))[0]
     except (ValueError, struct.error, OSError):
         return None
 

@@ -24,10 +24,9 @@ from loadframe.workloads import step_files
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import file_at, readable, rules, whole
+from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import OwnProgram, reading
-from loadframe.workloads.requirements import demand
+from loadframe.workloads.own_program import OwnScript
 
 if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
@@ -63,7 +62,7 @@ class JMeterOptions:
     startup_s: int = whole(60, 0, 600, "how long JMeter may take from its start to its first request")
 
 
-class JMeter(OwnProgram[JMeterOptions]):
+class JMeter(OwnScript[JMeterOptions]):
     """The workload. Options: JMeterOptions."""
 
     kind = "jmeter"
@@ -77,22 +76,20 @@ class JMeter(OwnProgram[JMeterOptions]):
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
     ) -> None:
         """axis: the property that has the level. StudyError for one that is none, and for no test plan."""
-        super().__init__(options, allowance)
+        super().__init__(options, allowance, axis=axis)
         if not PROPERTY.fullmatch(axis):
             raise StudyError(
                 f"load.axis = {axis!r} is no name of a property of JMeter.",
                 remedy="Name a property that the plan reads, for example users: ${__P(users)}.",
             )
-        self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
-        self._file = file_at(self.options.file) if self.options.file else None
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        return (("test", "-x", program() or PROGRAM), *reading(self._file))
+        return (("test", "-x", program() or PROGRAM), *super().trials())
 
-    def demand(self) -> None:
+    def requirements(self) -> tuple[Requirement, ...]:
         """See OwnProgram."""
-        demand(requirements(self.kind))
+        return requirements(self.kind)
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """See OwnProgram. JMeter counts in whole seconds, and is late rather than early."""
@@ -100,12 +97,8 @@ class JMeter(OwnProgram[JMeterOptions]):
         host, port = parted(endpoint.address, "80")
         told = {"host": host, "port": port, "duration": math.ceil(duration_s), "seed": self.options.seed, axis: level}
         properties = [f"-J{name}={value}" for name, value in {**SAVED, **told}.items()]
-        files = ("-t", str(self._file), "-l", str(folder / OUTPUT), "-j", str(folder / LOG))
+        files = ("-t", str(self.file), "-l", str(folder / OUTPUT), "-j", str(folder / LOG))
         return [program() or PROGRAM, "-n", *files, *properties]
-
-    def working_folder(self, folder: Path) -> Path:
-        """The plan's: it may name files beside it."""
-        return folder if self._file is None else self._file.parent
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram."""

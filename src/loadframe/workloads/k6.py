@@ -6,22 +6,20 @@ k6 writes each of its measurements into a file of JSON lines, which is read once
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.host.environment import located
-from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
 from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import file_at, readable, rules, whole
+from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import OwnProgram, reading
-from loadframe.workloads.requirements import demand
+from loadframe.workloads.own_program import OwnScript
 
 if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output
@@ -42,7 +40,7 @@ class K6Options:
     startup_s: int = whole(20, 0, 600, "how long k6 may take from its start to its first request")
 
 
-class K6(OwnProgram[K6Options]):
+class K6(OwnScript[K6Options]):
     """The workload. Options: K6Options."""
 
     kind = "k6"
@@ -51,25 +49,17 @@ class K6(OwnProgram[K6Options]):
     model = K6Options
     levels = (1, MOST_VUS)
 
-    def __init__(
-        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = VUS
-    ) -> None:
-        """axis: vus, or what the script's own scenarios make of the level. StudyError for no script."""
-        super().__init__(options, allowance)
-        self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
-        self._file = file_at(self.options.file) if self.options.file else None
-
     @property
     def late_s(self) -> float:
         return GRACEFUL_STOP_S
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        return ((PROGRAM, "version"), *reading(self._file))
+        return ((PROGRAM, "version"), *super().trials())
 
-    def demand(self) -> None:
+    def requirements(self) -> tuple[Requirement, ...]:
         """See OwnProgram."""
-        demand(requirements(self.kind))
+        return requirements(self.kind)
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """See OwnProgram."""
@@ -81,12 +71,8 @@ class K6(OwnProgram[K6Options]):
         )
         return [
             *(PROGRAM, "run", "--quiet", "--no-summary", "--no-thresholds", "--no-usage-report", "--address", ""),
-            *("--out", f"json={folder / OUTPUT}", *load, str(self._file)),
+            *("--out", f"json={folder / OUTPUT}", *load, str(self.file)),
         ]
-
-    def working_folder(self, folder: Path) -> Path:
-        """The script's: it may open files beside it."""
-        return folder if self._file is None else self._file.parent
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """See OwnProgram."""

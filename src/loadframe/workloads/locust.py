@@ -23,10 +23,9 @@ from loadframe.workloads import request_log, step_files
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError
 from loadframe.workloads.driver_clock import ClockError, Life, offset_s
 from loadframe.workloads.kind import KindOfWorkload
-from loadframe.workloads.options import file_at, readable, rules, whole
+from loadframe.workloads.options import readable, rules, whole
 from loadframe.workloads.own_output import Reader
-from loadframe.workloads.own_program import OwnProgram, reading
-from loadframe.workloads.requirements import demand
+from loadframe.workloads.own_program import OwnScript
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +45,7 @@ class LocustOptions:
     startup_s: int = whole(20, 0, 600, "how long locust may take from its start to its first request")
 
 
-class Locust(OwnProgram[LocustOptions]):
+class Locust(OwnScript[LocustOptions]):
     """The workload. Options: LocustOptions."""
 
     kind = "locust"
@@ -56,18 +55,12 @@ class Locust(OwnProgram[LocustOptions]):
     levels = (1, MOST_USERS)
 
     def __init__(
-        self,
-        options: Mapping[str, SettingValue],
-        allowance: Allowance | None = None,
-        *,
-        axis: str = USERS,
+        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
     ) -> None:
         """axis: users, or what the locustfile's own shape makes of the level. StudyError for no locustfile."""
-        super().__init__(options, allowance)
-        self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
+        super().__init__(options, allowance, axis=axis)
         self._unjudged: list[str] = []
-        self._file = file_at(self.options.file) if self.options.file else None
-        if self._file is not None and "," in str(self._file):
+        if self.file is not None and "," in str(self.file):
             raise StudyError(
                 f"workload.options.file = {self.options.file!r} has a comma, by which locust separates files.",
                 remedy="Rename it.",
@@ -79,24 +72,20 @@ class Locust(OwnProgram[LocustOptions]):
 
     def trials(self) -> Sequence[Sequence[str]]:
         """See Workload."""
-        return (importing("locust"), importing("loadframe.workloads.request_log"), *reading(self._file))
+        return (importing("locust"), importing("loadframe.workloads.request_log"), *super().trials())
 
-    def demand(self) -> None:
+    def requirements(self) -> tuple[Requirement, ...]:
         """See OwnProgram."""
-        demand(requirements(self.kind))
+        return requirements(self.kind)
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """See OwnProgram."""
         rate = self.options.spawn_rate or level
         return [
-            *python("locust", "-f", f"{self._file},{LISTENER}", "--headless", "--only-summary"),
+            *python("locust", "-f", f"{self.file},{LISTENER}", "--headless", "--only-summary"),
             *("--users", str(level), "--spawn-rate", str(rate), "--host", f"http://{endpoint.address}"),
             *("--exit-code-on-error", "0", "--stop-timeout", "0"),
         ]
-
-    def working_folder(self, folder: Path) -> Path:
-        """The locustfile's: locust looks for modules there in any case, and in no other folder of ours."""
-        return folder if self._file is None else self._file.parent
 
     def environment(self, folder: Path) -> dict[str, str]:
         """See OwnProgram. Python makes no __pycache__ beside the user's locustfile."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,10 +15,11 @@ from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance, spawn
-from loadframe.model import OPEN_LOOP_AXES, Endpoint, SettingValue
+from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
 from loadframe.workloads import beginning, recovering, step_files
 from loadframe.workloads.common import Common
 from loadframe.workloads.driver_clock import Instant
+from loadframe.workloads.options import file_at
 from loadframe.workloads.own_output import (
     MOST_OUTPUT_BYTES,
     MOST_PRINTED_BYTES,
@@ -26,6 +27,7 @@ from loadframe.workloads.own_output import (
     OutputDriver,
     Reader,
 )
+from loadframe.workloads.requirements import demand
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -78,9 +80,13 @@ class OwnProgram(Common[Options], Generic[Options]):
         """How long it may go on with what it has begun when its time is up."""
         return 0.0
 
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What it needs on this machine."""
+        raise NotImplementedError
+
     def demand(self) -> None:
         """MissingTool where its program is not installed."""
-        raise NotImplementedError
+        demand(self.requirements())
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """What is run in a step. Files that it needs are written into the folder."""
@@ -180,9 +186,26 @@ class OwnProgram(Common[Options], Generic[Options]):
         }
 
 
-def reading(file: Path | None) -> tuple[tuple[str, ...], ...]:
-    """The commands that end well for a user who can read the file that a program is given; none without a file."""
-    return () if file is None else (("test", "-r", str(file)), ("test", "-x", str(file.parent)))
+class OwnScript(OwnProgram[Options]):
+    """A program that runs a file of the user's: `file` among its options. The axis is its usual one (`axes`), or any
+    word that the file itself follows."""
+
+    def __init__(
+        self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = ""
+    ) -> None:
+        """StudyError for a file that is none."""
+        super().__init__(options, allowance)
+        if axis:
+            self.axes, self.axis_unit = frozenset({axis}), axis.replace("_", " ")
+        self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
+
+    def trials(self) -> Sequence[Sequence[str]]:
+        """See Workload: the commands that end well for a user who can read the file."""
+        return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))
+
+    def working_folder(self, folder: Path) -> Path:
+        """The file's: it may open others beside it."""
+        return folder if self.file is None else self.file.parent
 
 
 def places(endpoint: Endpoint) -> dict[str, str]:
