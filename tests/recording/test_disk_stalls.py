@@ -116,3 +116,9 @@ def test_of_one_that_ends_nothing_at_other_times_nothing_is_told() -> None:
 
 def test_of_no_disk_nothing_is_told() -> None:
     assert stall_ms([(0.0, b""), (0.1, b"")], 0.0, 0.1) is None
+
+
+def test_a_line_that_is_cut_off_is_none_of_its_disk() -> None:
+    whole = each_tenth([900, 900, 900], [40, 40, 40])
+    cut_off = b" ".join(whole[1][1].split()[:9]) + b"\n"
+    assert stall_ms([whole[0], (whole[1][0], cut_off), *whole[2:]], 0.0, 0.3) is None

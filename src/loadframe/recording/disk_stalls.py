@@ -51,9 +51,10 @@ def _busiest(window: Window) -> Course:
     first, last = (procfs.parse_diskstats(text) for _, text in (read[0], read[-1]))
     grown = {name: _ended(last[name]) - _ended(first[name]) for name in last if name in first}
     for name in sorted(grown, key=lambda each: -grown[each]):
-        lines = [(at_s, _line(text, name.encode())) for at_s, text in read]
-        if all(line for _, line in lines):
-            return [(at_s, procfs.parse_diskstats(line)[name]) for at_s, line in lines]
+        lines = ((at_s, procfs.parse_diskstats(_line(text, name.encode()))) for at_s, text in read)
+        course = [(at_s, disks[name]) for at_s, disks in lines if name in disks]
+        if len(course) == len(read):
+            return course
     raise RecordingError("No disk was recorded all the time.")
 
 
