@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import OTHERS, Control, Finding, Investigation, Mechanism, RuledOut
-from loadframe.reporting import answers, facts, finding_words
+from loadframe.reporting import answers, facts, verdict_words
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.text import render_text
@@ -33,7 +33,7 @@ def test_it_is_said_in_the_answer_the_text_the_page_and_the_record(helped: Inves
     assert "A change for this cause helped, its mechanism was not observed" in answer
     text, page = " ".join(render_text(helped, width=100, details=True).split()), " ".join(render_page(helped).split())
     for said in (text, page):
-        assert finding_words.STATUS["helped"] in said
+        assert verdict_words.STATUS["helped"] in said
         assert "requests waiting for that lock, average: 3 before, 3 after" in said
     assert '<span class="tag helped">helped</span>' in page
     finding = investigation_json(helped)["rounds"][0]["findings"][0]

@@ -177,7 +177,7 @@ def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_whe
     rest = tuple(one for one in variant.by_load if one.load != variant.at)
     best = max(rest, key=lambda one: one.low)
     said = answers.answer(replace(farm, variants=(replace(variant, by_load=(*rest, worse)),)))
-    assert f"{answers.times(best)} at {best.load:g} active jobs; 0.50x at 320 active jobs" in said, said
+    assert f"{verdict_words.led_ratio(best)}x at {best.load:g} active jobs; 0.50x at 320 active jobs" in said, said
 
 
 def test_the_page_shows_the_gain_at_its_load_and_the_peaks_beside_it(farm: Investigation) -> None:
@@ -554,10 +554,10 @@ def test_a_gain_whose_interval_is_too_wide_leads_with_its_lower_end(queue: Inves
     assert "280 times" in verdict_words.gain_sentence(unproved)
     found = reaching.of(queue)
     assert found is not None
-    assert reaching.led_ratio(replace(found, ratio=220, low=88, high=520)) == "at least 88"
-    assert reaching.led_ratio(replace(found, ratio=2.0, low=1.9, high=2.1)) == "2.0"
+    assert verdict_words.led_ratio(replace(found, ratio=220, low=88, high=520)) == "at least 88"
+    assert verdict_words.led_ratio(replace(found, ratio=2.0, low=1.9, high=2.1)) == "2.0"
     gain = replace(queue.variants[-1].gain, ratio=280.0, low=11.2, high=7000.0)
-    assert answers.times(gain) == "at least 11x"
+    assert verdict_words.led_ratio(gain) == "at least 11"
 
 
 def test_a_growth_that_stays_suspected_says_why(farm: Investigation) -> None:

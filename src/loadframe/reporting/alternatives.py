@@ -10,8 +10,6 @@ from loadframe.model import Alternative, Decision, Ending, Finding, Investigatio
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.units import show_metric
 
-DECISIONS: dict[Decision, str] = {"better": "more", "worse": "less", "no-proven-difference": "no proven difference"}
-
 FULLY_TOLD = 3
 """Alternatives that have a sentence of their own each in the first lines of a report."""
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
@@ -132,7 +130,7 @@ def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
             rounding.exact(each.levels[0]),
             verdict_words.ratio(each),
             verdict_words.ratio_interval(each),
-            DECISIONS[each.decision],
+            verdict_words.DECISIONS[each.decision],
         )
         for each in verdicts
     ]
@@ -156,6 +154,6 @@ def _at(verdict: Verdict, unit: str) -> str:
 
 
 def _apart(verdict: Verdict, where: str) -> str:
-    if verdict.decision == "no-proven-difference":
-        return f"no proven difference {where} ({verdict_words.ratio_interval(verdict)})"
-    return f"{verdict_words.ratio(verdict)} times {where} ({verdict_words.ratio_interval(verdict)})"
+    none = verdict.decision == "no-proven-difference"
+    told = verdict_words.NO_DIFFERENCE if none else f"{verdict_words.ratio(verdict)} times"
+    return f"{told} {where} ({verdict_words.ratio_interval(verdict)})"

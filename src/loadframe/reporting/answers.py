@@ -123,14 +123,10 @@ def _limit(inv: Investigation) -> str:
     if first.id == OTHERS:
         return "Other programs had the CPUs while this was measured: the target's own limit was not judged."
     if first.id in GROWTH:
-        proved = "A restart confirms it" if first.status == "confirmed" else "Suspected, not proved"
+        proved = verdict_words.UNPROVED.get(first.status, "A restart confirms it")
         return f"What is measured changes while it is measured. {proved}: {title}."
-    start = _start(inv, first)
-    if first.status == "suspected":
-        return f"{start}. Suspected, not proved: {title}."
-    if first.status == "helped":
-        return f"{start}. A change for this cause helped, its mechanism was not observed: {title}."
-    return f"{start}: {title}."
+    unproved = verdict_words.UNPROVED.get(first.status)
+    return f"{_start(inv, first)}{f'. {unproved}' if unproved else ''}: {title}."
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
@@ -255,12 +251,13 @@ def _gain(variant: Variant, unit: str) -> str:
     none, open_ = ([one for one in others if _is_none(one) is wanted] for wanted in (True, False))
     count = len(variant.by_load)
     where = words.load(at.load, unit)
-    here = f"{times(at)} at {where}" if at.differs else f"{'none' if _is_none(at) else 'cannot tell'} at {where}"
+    times = f"{verdict_words.led_ratio(at)}x" if at.differs else "none" if _is_none(at) else "cannot tell"
+    here = f"{times} at {where}"
     best = max(variant.by_load, key=lambda one: one.low)
     if at.low > 1:
         told = [here, _listed("none", none, count), _listed("cannot tell", open_, count)]
     else:
-        told = [f"{times(best)} at {words.load(best.load, unit)}" if best.low > 1 else "", here]
+        told = [f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}" if best.low > 1 else "", here]
     return "; ".join(part for part in told if part)
 
 
@@ -274,12 +271,6 @@ def _listed(what: str, gains: list[LoadGain], count: int) -> str:
         return ""
     loads = words.and_list([rounding.exact(one.load) for one in gains])
     return f"{what} at {loads}" if len(gains) <= NAMED else f"{what} at {len(gains)} of the {count} loads"
-
-
-def times(gain: LoadGain) -> str:
-    """ "4.2x", with the digits that its interval supports; "at least 19x" where that is wide."""
-    value, low, _ = rounding.with_interval(gain.ratio, gain.low, gain.high)
-    return f"at least {low}x" if gain.low > 1 and rounding.is_vague(gain.low, gain.high) else f"{value}x"
 
 
 def _but(variant: Variant) -> str:
@@ -353,9 +344,6 @@ def _held(inv: Investigation, stop: Stop) -> str:
     return f"With that it holds {level}: {words.throughput(point.throughput, words.work_unit(inv))}."
 
 
-_STANDING = {"confirmed": "had been confirmed", "helped": "was suspected and a change for it had helped, not confirmed"}
-
-
 def _interrupted(inv: Investigation) -> list[str]:
     taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
     begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
@@ -367,5 +355,4 @@ def _interrupted(inv: Investigation) -> list[str]:
     )
     if not findings:
         return [begun, proved or "No cause had been named by then."]
-    standing = _STANDING.get(findings[0].status, "was suspected, not proved")
-    return [begun, proved, f"By then this {standing}: {words.strip(findings[0].title)}."]
+    return [begun, proved, f"By then: {words.strip(findings[0].title)} ({verdict_words.status(findings[0])})."]

@@ -134,8 +134,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     for one in best if inv.gain and not facts.crowded(inv) else ():
         if one.gain.low > 1:
             named = f", with {verdict_words.variant_name(one)}" if len(inv.variants) > 1 else ""
-            lines = (f"the throughput at {words.load(one.at, unit)}{named}", verdict_words.gain_interval(one.gain))
-            times = doc.Span(answers.times(one.gain).replace("x", "\u00d7"), to="#changes")
+            lines = (f"the throughput at {words.load(one.at, unit)}{named}", verdict_words.confident_interval(one.gain))
+            times = doc.Span(f"{verdict_words.led_ratio(one.gain)}\u00d7", to="#changes")
             yield doc.Aside(times, tuple(line for line in lines if line), "gain", "page")
     for one in inv.variants if inv.gain else ():
         if len(one.by_load) > 1:

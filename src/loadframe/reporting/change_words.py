@@ -60,15 +60,12 @@ def price_sentences(price: Price) -> list[str]:
     return sentences
 
 
-TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
-
-
 def trial_sentence(trial: Trial, unit: str = "") -> str:
     """What became of a remedy that was tried, and why one that had looked good was reverted."""
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
         worse = trial.told.decision == "worse"
-        fate = TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
+        fate = verdict_words.TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
     told = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
     return told if trial.fresh is None else f"{told}; {deciding_sentence(trial)}"
 

@@ -8,7 +8,7 @@ from loadframe.diagnosis.growing import GROWTH
 from loadframe.metrics import METRICS, is_known
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Evidence, Finding, Investigation
-from loadframe.reporting import facts, words
+from loadframe.reporting import facts, verdict_words, words
 from loadframe.units import show_metric
 
 COMPARISONS = {
@@ -20,27 +20,6 @@ COMPARISONS = {
     "!=": "other than",
     "~": "about",
 }
-
-
-STATUS = {
-    "confirmed": "confirmed: changing it moved the curve, and its own evidence receded",
-    "helped": "helped: a change for it moved the curve, but the mechanism was not observed",
-    "suspected": "suspected: no change has proved it",
-    "refuted": "refuted: changing it did not move the curve",
-}
-
-
-GROWTH_STATUS = {
-    "confirmed": "confirmed: after a restart requests were cheap again, and then became dearer",
-    "suspected": "suspected: no restart has confirmed it",
-}
-"""Nothing is changed for a cost that grows."""
-
-
-def status(finding: Finding) -> str:
-    """How far a cause is proved, in words."""
-    own = GROWTH_STATUS if finding.id in GROWTH else {}
-    return own.get(finding.status, STATUS[finding.status])
 
 
 def metric_words(metric: str) -> str:
@@ -107,4 +86,4 @@ def sentence(inv: Investigation, finding: Finding) -> str:
     )
     why = f"; {words.strip(mechanism_sentence(finding))}" if tells_mechanism(finding) else ""
     where = f" on the host {finding.host}" if finding.host else ""
-    return f"{words.strip(finding.title)}{where}{start} ({status(finding)}{why}{told})"
+    return f"{words.strip(finding.title)}{where}{start} ({verdict_words.status(finding)}{why}{told})"

@@ -8,8 +8,9 @@ from typing import Any
 
 from loadframe.model.fleet import ENCRYPTS, FleetCheck, FleetLink, HostCheck
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
+from loadframe.progress import counted
 from loadframe.reporting import document as doc
-from loadframe.reporting import terminal
+from loadframe.reporting import terminal, verdict_words
 from loadframe.reporting.layout import columns
 from loadframe.units import show
 
@@ -46,8 +47,8 @@ def drivers_json(found: FleetDrivers) -> dict[str, Any]:
 def drivers_sentence(found: FleetDrivers) -> str:
     """Whether fewer drivers would have done, and what is full if they would."""
     everyone, fewer = len(found.drivers), len(found.fewer)
-    hosts = f"{everyone} drivers", f"{fewer} driver{'s' if fewer > 1 else ''}"
-    ratio = f"{found.ratio:.3g} times (95 % interval {found.low:.3g} to {found.high:.3g}, {found.blocks} blocks)"
+    hosts = f"{everyone} drivers", counted(fewer, "driver")
+    ratio = f"{verdict_words.ratio(found)} times ({verdict_words.interval(found)}, {counted(found.blocks, 'block')})"
     match found.limit:
         case "drivers":
             said = f"{hosts[0]} give more than {hosts[1]}: {ratio}. The drivers limit this curve, so add one"

@@ -8,7 +8,7 @@ from loadframe.analysis import reach as reaching
 from loadframe.analysis.reach import Reach
 from loadframe.diagnosis.bend import bend_of
 from loadframe.model import Investigation, LoadInterval, Round
-from loadframe.reporting import rounding, words
+from loadframe.reporting import rounding, verdict_words, words
 
 
 def of(inv: Investigation) -> Reach | None:
@@ -29,28 +29,10 @@ def bend(one: Round) -> LoadInterval | None:
 def height(found: Reach, unit: str) -> str:
     """ "a peak 1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers after)"; "no
     proven difference of the peaks, 1.02 times (95 % interval 0.97 to 1.07; ...)"."""
-    told = f"({_bare(found)}; {_peaks(found, unit)})"
-    if not rounding.has_width(found.low, found.high):
-        return f"a peak {rounding.plain(found.ratio)} times as high {told}"
-    ratio = rounding.with_interval(found.ratio, found.low, found.high)[0]
-    if found.low <= 1 <= found.high:
-        return f"no proven difference of the peaks, {ratio} times {told}"
-    return f"a peak {led_ratio(found)} times as high {told}"
-
-
-def led_ratio(found: Reach) -> str:
-    """The ratio of the peaks; "at least 88", the lower end, where the interval is too wide for one."""
-    if not rounding.has_width(found.low, found.high):
-        return rounding.plain(found.ratio)
-    ratio, low, _ = rounding.with_interval(found.ratio, found.low, found.high)
-    return f"at least {low}" if found.low > 1 and rounding.is_vague(found.low, found.high) else ratio
-
-
-def _bare(found: Reach) -> str:
-    if not rounding.has_width(found.low, found.high):
-        return "no interval"
-    _, low, high = rounding.with_interval(found.ratio, found.low, found.high)
-    return f"95 % interval {low} to {high}"
+    told = f"({verdict_words.interval(found)}; {_peaks(found, unit)})"
+    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
+        return f"{verdict_words.NO_DIFFERENCE} of the peaks, {verdict_words.ratio(found)} times {told}"
+    return f"a peak {verdict_words.led_ratio(found)} times as high {told}"
 
 
 def _peaks(found: Reach, unit: str) -> str:

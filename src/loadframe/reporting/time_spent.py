@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from loadframe.model import Investigation, Profile, ProfileKind
 from loadframe.reporting import document as doc
-from loadframe.reporting import flame, flame_difference, profiles, words
+from loadframe.reporting import flame, flame_difference, profiles, verdict_words, words
 from loadframe.reporting.markup import element, joined
 
 TABLES: Mapping[ProfileKind, str] = {
@@ -83,7 +83,7 @@ def _drawings(inv: Investigation) -> Iterator[doc.Block]:
         yield doc.Group((drawn,), unfolded, summary=f"{name}: {where}")
 
 
-SAME = ("same", "no proven difference")
+SAME = ("same", verdict_words.NO_DIFFERENCE)
 
 
 def _choice(inv: Investigation, one: Profile, number: int) -> Markup:

@@ -303,7 +303,7 @@ def _proof_fate(proof: TuningProof) -> str:
     """What came of a proof that failed, in words."""
     sentence = verdict_words.gain_sentence(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision == "worse":
-        return f"{change_words.TAKEN_BACK}: {sentence}"
+        return f"{verdict_words.TAKEN_BACK}: {sentence}"
     return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
 
 

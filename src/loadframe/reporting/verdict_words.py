@@ -1,25 +1,75 @@
-"""What was proved, in words: gains, comparisons, ladders. A ratio carries the digits that its interval supports."""
+"""Decisions and statuses in words: gains, comparisons, ladders, causes. A ratio carries the digits that its interval
+supports."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
+from loadframe.analysis.reach import Reach
+from loadframe.diagnosis.growing import GROWTH
 from loadframe.model import (
     WORK,
     Answer,
     Comparison,
     Decision,
+    Finding,
+    FindingStatus,
     LadderStep,
     LevelRatio,
     LoadGain,
     Margin,
+    More,
     Needed,
     Sessions,
     Variant,
     Verdict,
 )
+from loadframe.model.fleet_step import FleetDrivers
+from loadframe.progress import counted
 from loadframe.reporting import rounding, words
+
+Ratio = Verdict | LadderStep | LoadGain | Reach | More | FleetDrivers
+"""What has a ratio and an interval: of 95 %, where it does not say."""
+
+DECISIONS: Mapping[Decision, str] = {
+    "better": "better",
+    "worse": "worse",
+    "no-proven-difference": "no proven difference",
+}
+NO_DIFFERENCE = DECISIONS["no-proven-difference"]
+FATES = {True: "kept", False: "reverted", None: ""}
+"""Of a change that was tried; None: of all together."""
+TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
+CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
+"""Of a level against an objective."""
+MARGINS: Mapping[Answer, str] = {
+    "proven-worse": "it is proven to be worse by more than that",
+    "proven-not-worse": "it is proven not to be worse by more than that",
+    "cannot-tell": "these data do not show whether it is worse by more than that",
+}
+STATUS: Mapping[FindingStatus, str] = {
+    "confirmed": "confirmed: changing it moved the curve, and its own evidence receded",
+    "helped": "helped: a change for it moved the curve, but the mechanism was not observed",
+    "suspected": "suspected: no change has proved it",
+    "refuted": "refuted: changing it did not move the curve",
+}
+GROWTH_STATUS: Mapping[FindingStatus, str] = {
+    "confirmed": "confirmed: after a restart requests were cheap again, and then became dearer",
+    "suspected": "suspected: no restart has confirmed it",
+}
+"""Nothing is changed for a cost that grows."""
+UNPROVED: Mapping[FindingStatus, str] = {
+    "helped": "A change for this cause helped, its mechanism was not observed",
+    "suspected": "Suspected, not proved",
+}
+"""Before a cause that is not confirmed."""
+
+
+def status(finding: Finding) -> str:
+    """How far a cause is proved."""
+    own = GROWTH_STATUS if finding.id in GROWTH else {}
+    return own.get(finding.status, STATUS[finding.status])
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
@@ -33,37 +83,19 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
         if verdict.decision == "no-proven-difference":
             return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
         sentence += f"; the warm-up had not ended at {at}, and the better side's throughput still rose"
-    if verdict.decision == "no-proven-difference":
-        return f"no proven difference: {sentence}"
-    return f"worse: {sentence}" if verdict.decision == "worse" else sentence
-
-
-DECISIONS: Mapping[Decision, str] = {
-    "better": "better",
-    "worse": "worse",
-    "no-proven-difference": "no proven difference",
-}
-FATES = {True: "kept", False: "reverted", None: ""}
-"""Of a change that was tried; None: of all together."""
-CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
-"""Of a level against an objective."""
-MARGINS: Mapping[Answer, str] = {
-    "proven-worse": "it is proven to be worse by more than that",
-    "proven-not-worse": "it is proven not to be worse by more than that",
-    "cannot-tell": "these data do not show whether it is worse by more than that",
-}
+    return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
 
 
 def comparison_sentence(comparison: Comparison) -> str:
     """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
     verdict = comparison.verdict
-    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}" if verdict.block_ratios else ""
-    interval = confident_interval(verdict) or "no interval"
+    blocks = counted(verdict.blocks, "block") if verdict.block_ratios else ""
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
+    about = ", ".join(part for part in (interval(verdict), blocks) if part)
     overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
     return (
         f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
-        f"{ratio(verdict)} times the {what} ({', '.join(part for part in (interval, blocks) if part)}{overstated})."
+        f"{ratio(verdict)} times the {what} ({about}{overstated})."
     )
 
 
@@ -89,18 +121,9 @@ def by_load(variant: Variant, unit: str) -> str:
         shown = tuple(dict.fromkeys((shown[0], variant.gain, shown[-1])))
     each = []
     for number, one in enumerate(shown):
-        value, low, high = rounding.with_interval(one.ratio, one.low, one.high)
-        interval = f" ({low} to {high})" if rounding.has_width(one.low, one.high) else ""
-        each.append(f"{value}x{interval} at {rounding.exact(one.load) if number else words.load(one.load, unit)}")
+        ends = f" ({ratio_interval(one)})" if ratio_interval(one) else ""
+        each.append(f"{ratio(one)}x{ends} at {rounding.exact(one.load) if number else words.load(one.load, unit)}")
     return ", ".join(each)
-
-
-def gain_interval(gain: LoadGain) -> str:
-    """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
-    if not rounding.has_width(gain.low, gain.high):
-        return ""
-    _, low, high = rounding.with_interval(gain.ratio, gain.low, gain.high)
-    return f"95 % interval {low} to {high}"
 
 
 def floor_sentence(verdict: Verdict) -> str:
@@ -116,7 +139,7 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
     0.903 to 1.11 times in the same blocks."."""
     levels = verdict_levels(verdict, unit).removeprefix("at ")
     where = f" ({levels})" if levels else ""
-    no = "no proven difference, " if verdict.decision == "no-proven-difference" else ""
+    no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
     said = f"At equal loads{where}, block by block: {no}{ratio(verdict)} times, {_interval_words(verdict)}."
     if verdict.floor is None:
         return said
@@ -161,33 +184,28 @@ def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
     return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
-def ratio(verdict: Verdict | LadderStep) -> str:
-    return rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[0]
+def ratio(one: Ratio) -> str:
+    return rounding.with_interval(one.ratio, one.low, one.high)[0]
 
 
-def is_vague(verdict: Verdict) -> bool:
-    """Whether a proven gain is known by its lower end alone."""
-    return verdict.decision == "better" and verdict.low > 1 and rounding.is_vague(verdict.low, verdict.high)
-
-
-def led_ratio(verdict: Verdict) -> str:
-    """The ratio; "at least 11", the lower end, where the interval is too wide for one."""
-    if not is_vague(verdict):
-        return ratio(verdict)
-    return f"at least {rounding.with_interval(verdict.ratio, verdict.low, verdict.high)[1]}"
+def led_ratio(one: Ratio) -> str:
+    """The ratio; of a proven gain "at least 11", the lower end, where the interval is too wide for one."""
+    value, low, _ = rounding.with_interval(one.ratio, one.low, one.high)
+    undecided = isinstance(one, Verdict) and one.decision != "better"
+    return value if undecided or one.low <= 1 or not rounding.is_vague(one.low, one.high) else f"at least {low}"
 
 
 BEYOND = 1000.0
 """What a ratio's interval reaches beyond this many times either way says no more than that hardly anything is known."""
 
 
-def ratio_interval(verdict: Verdict | LadderStep) -> str:
+def ratio_interval(one: Ratio) -> str:
     """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
-    if not rounding.has_width(verdict.low, verdict.high):
+    if not rounding.has_width(one.low, one.high):
         return ""
-    _, low, high = rounding.with_interval(verdict.ratio, verdict.low, verdict.high)
-    low = low if verdict.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
-    high = high if verdict.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
+    _, low, high = rounding.with_interval(one.ratio, one.low, one.high)
+    low = low if one.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
+    high = high if one.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
 
 
@@ -197,8 +215,7 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 def fresh_words(decided: Verdict) -> str:
     """What the blocks said that decided, where fresh ones followed: "from fresh blocks; the deciding blocks gave 2.9
     times (95 % interval 2.1 to 4)"."""
-    interval = confident_interval(decided) or "no interval"
-    return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval})"
+    return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval(decided)})"
 
 
 USUAL = 0.95
@@ -207,25 +224,29 @@ USUAL = 0.95
 
 def ratio_words(verdict: Verdict) -> str:
     """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
-    interval = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
-    return f"{ratio(verdict)} times{f' ({interval})' if interval else ''}"
+    ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
+    return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
 
-def confidence(verdict: Verdict) -> str:
+def confidence(one: Ratio) -> str:
     """ "95 %", "97.5 %"."""
-    return f"{100 * verdict.confidence:.4g} %"
+    return f"{100 * (one.confidence if isinstance(one, Verdict) else USUAL):.4g} %"
 
 
-def confident_interval(verdict: Verdict) -> str:
+def confident_interval(one: Ratio) -> str:
     """ "95 % interval 3.8 to 4.4"; empty where no interval is known."""
-    interval = ratio_interval(verdict)
-    return f"{confidence(verdict)} interval {interval}" if interval else ""
+    ends = ratio_interval(one)
+    return f"{confidence(one)} interval {ends}" if ends else ""
+
+
+def interval(one: Ratio) -> str:
+    """ "95 % interval 3.8 to 4.4", "no interval"."""
+    return confident_interval(one) or "no interval"
 
 
 def _interval_words(verdict: Verdict) -> str:
-    blocks = f"{verdict.blocks} block{'' if verdict.blocks == 1 else 's'}"
     overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
-    return f"{confident_interval(verdict) or 'no interval'}, {blocks}{overstated}"
+    return f"{interval(verdict)}, {counted(verdict.blocks, 'block')}{overstated}"
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
