@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.comparison import at_each_level, combine, shares, verdict, verdict_at_end
+from loadframe.analysis.comparison import at_each_level, combine, margin, shares, verdict, verdict_at_end
+from loadframe.analysis.ladder import contrast
 from loadframe.analysis.sequential import Plan
 from loadframe.model import Verdict
 
@@ -67,12 +68,23 @@ def test_only_common_levels_and_complete_blocks_count() -> None:
     assert (found.levels, found.blocks) == ((1.0, 2.0), 2)
 
 
-def test_a_level_that_failed_before_is_a_gain_and_one_that_fails_after_a_loss() -> None:
-    gain = verdict_at_end({1.0: [0, 0, 0]}, {1.0: [100, 101, 99]})
-    loss = verdict_at_end({1.0: [100, 101, 99]}, {1.0: [0, 0, 0]})
-    assert (gain.decision, loss.decision) == ("better", "worse")
-    assert "zero" in gain.method
-    assert verdict_at_end({1.0: [0, 0]}, {1.0: [0, 0]}).ratio == 1
+def test_a_block_that_failed_counts_as_little() -> None:
+    found = verdict_at_end({1.0: [100, 101, 99]}, {1.0: [0, 100, 101]})
+    assert found.ratio < 0.3
+    assert "zero" in found.method
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [([0, 0, 0], [100, 101, 99]), ([100, 101, 99], [0, 0, 0]), ([0, 0], [0, 0])]
+)
+def test_there_is_no_ratio_from_zeros_alone(before: list[float], after: list[float]) -> None:
+    """A side that did nothing is not judged: neither as a gain of a hundred times, nor as no loss."""
+    at_one = at_each_level({1.0: before, 2.0: [1, 2, 3]}, {1.0: after, 2.0: [2, 3, 4]})[0]
+    kept = {(): {1.0: before}, ("wal",): {1.0: after}}
+    for found in (verdict_at_end({1.0: before}, {1.0: after}), at_one, contrast(kept, [("wal",)], [()])):
+        assert (found.decision, found.ratio) == ("no-proven-difference", 1)
+        assert found.low < 1e-9 and found.high > 1e9 and not found.block_ratios
+        assert margin(found, 0.5) == margin(found, 0.5, lower_is_better=True) == "cannot-tell"
 
 
 @pytest.mark.parametrize(

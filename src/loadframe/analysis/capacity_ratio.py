@@ -7,10 +7,12 @@ by the factor by which those searches differ.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadframe.model import Capacity, Decision
+from loadframe.model.verdict import decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,4 @@ def capacity_ratio(start: Sequence[Capacity], other: Capacity) -> CapacityRatio:
     high = None if other.high is None else other.high * spread / min(lows)
     middle = sorted(loads)[len(loads) // 2]
     ratio = other.load / middle if other.load and other.end in ("found", "undecided") else None
-    decision: Decision = "no-proven-difference"
-    if low is not None and low > 1:
-        decision = "better"
-    elif high is not None and high < 1:
-        decision = "worse"
-    return CapacityRatio(ratio, low, high, decision)
+    return CapacityRatio(ratio, low, high, decide(low or 0.0, math.inf if high is None else high))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from loadframe.analysis import student
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, LadderStep, Verdict
+from loadframe.model.verdict import ROUNDING, decide
 
 Numbers = NDArray[np.float64]
 
@@ -54,8 +55,8 @@ FEWEST_PAIRS = 3
 """Of blocks of one side, for a t-interval of what they differ by: that of two is so wide that it says more of their
 number than of their noise."""
 
-ROUNDING = 1e-9
-"""An end of the interval within rounding of 1 is not a difference."""
+NOT_KNOWN = (1e-50, 1e50)
+"""The interval of a ratio of which nothing is known: files hold no larger numbers than 1e100."""
 
 
 def verdict(
@@ -77,7 +78,8 @@ def verdict(
     with the given confidence.
 
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
-    together; where both sides are zero the ratio is 1. A change that makes a level fail thus cannot look better.
+    together: a change that makes a level fail cannot look better. A side that did nothing at a level in all blocks has
+    no ratio (`unless_zero`).
     With fewer than two blocks: no proven difference, low and high are the extremes of the single levels' ratios.
     Raises ValueError where there is no common level, no complete block or a value is negative or not finite.
     """
@@ -91,7 +93,8 @@ def verdict(
     else:
         low, high = _interval(sides, alpha)
     told = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
-    return replace(told, floor=_floor(sides))
+    values = (side[level][:blocks] for level in sides.levels for side in (before, after))
+    return unless_zero(replace(told, floor=_floor(sides)), *values)
 
 
 def verdict_at_end(
@@ -127,9 +130,21 @@ def at_each_level(
     lent = _half(*_lent(variances, blocks), error / len(levels), blocks)
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
-    return tuple(
+    found = (
         _told(row, row.mean() - half, row.mean() + half, (level,), 1 - error / 2, method + zeros_words(zero))
         for level, row, half, zero in zip(levels, table, halves, zeros, strict=True)
+    )
+    return tuple(unless_zero(one, before[one.levels[0]], after[one.levels[0]]) for one in found)
+
+
+def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
+    """A verdict on these sides; where one of them did nothing, there is no ratio: it is 1, and nothing is decided."""
+    if all(any(side) for side in sides):
+        return verdict
+    low, high = NOT_KNOWN
+    why = "not judged: one side did nothing"
+    return replace(
+        verdict, ratio=1.0, low=low, high=high, decision=decide(low, high), block_ratios=(), floor=None, method=why
     )
 
 
@@ -205,11 +220,12 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     if not same:
         method += "; the verdicts were taken at different levels, so the product is approximate"
     proven = all(each.blocks >= FEWEST_BLOCKS for each in verdicts)
+    low, high = exp_in_range(centre - down), exp_in_range(centre + up)
     return Verdict(
         ratio=exp_in_range(centre),
-        low=exp_in_range(centre - down),
-        high=exp_in_range(centre + up),
-        decision=decide(centre - down, centre + up) if proven else "no-proven-difference",
+        low=low,
+        high=high,
+        decision=decide(low, high) if proven else "no-proven-difference",
         blocks=min(each.blocks for each in verdicts),
         method=method,
         levels=tuple(sorted(common)),
@@ -348,11 +364,11 @@ def _told(
     by_block: Numbers, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
 ) -> Verdict:
     """From log ratios by block and the ends of their interval."""
-    blocks = len(by_block)
+    blocks, low, high = len(by_block), exp_in_range(float(low)), exp_in_range(float(high))
     return Verdict(
         ratio=exp_in_range(float(by_block.mean())),
-        low=exp_in_range(float(low)),
-        high=exp_in_range(float(high)),
+        low=low,
+        high=high,
         decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
         blocks=blocks,
         method=method,
@@ -370,15 +386,6 @@ def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
     rounding = float(sides.rounding.sum()) / levels**2
     half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
     return centre - half, centre + half
-
-
-def decide(low: float, high: float) -> Decision:
-    """From the ends of the interval, in logarithms."""
-    if low > ROUNDING:
-        return "better"
-    if high < -ROUNDING:
-        return "worse"
-    return "no-proven-difference"
 
 
 def exp_in_range(value: float) -> float:

@@ -21,9 +21,10 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis.comparison import FEWEST_BLOCKS, decide
+from loadframe.analysis.comparison import FEWEST_BLOCKS
 from loadframe.metrics.families import stranger_of
 from loadframe.model import Influence, InfluenceKind, Step, Verdict
+from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 """A state and a load: treatment and level."""
@@ -169,7 +170,7 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
         return verdict
     low, high = verdict.low / math.exp(fmean(lost[before])), verdict.high * math.exp(fmean(lost[after]))
     words = f"; whatever disturbances cost in {sum(map(bool, shares))} of {len(shares)} steps"
-    decision = decide(math.log(low), math.log(high))
+    decision = decide(low, high)
     return replace(verdict, low=low, high=high, decision=decision, method=f"{verdict.method}{words}")
 
 

@@ -63,7 +63,8 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
     Raises ValueError as comparison.verdict does.
     """
     filled = _without_zeros(samples)
-    return comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
+    found = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
+    return comparison.unless_zero(found, *(samples[state][level] for state in (*less, *more) for level in found.levels))
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:

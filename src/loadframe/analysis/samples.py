@@ -17,10 +17,11 @@ from itertools import combinations
 import numpy as np
 
 from loadframe.analysis import quantity, student
-from loadframe.analysis.comparison import decide, exp_in_range, grains, half_width, logarithms, zeros_words
+from loadframe.analysis.comparison import exp_in_range, grains, half_width, logarithms, unless_zero, zeros_words
 from loadframe.analysis.quantity import TooFewError, pseudo_values
 from loadframe.analysis.series import Mean, Numbers, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
+from loadframe.model.verdict import decide
 
 FEWEST = 3
 """Two values have no noise of their own beyond their difference."""
@@ -226,18 +227,21 @@ def _rounded(mean: Mean, grain: float) -> Mean:
 
 
 def _without_scatter(before: Sequence[float], after: Sequence[float]) -> Verdict | None:
-    """The verdict on two samples of one value each; None where there is any scatter to judge by."""
-    if any(value != before[0] for value in before) or any(value != after[0] for value in after):
+    """The verdict on two samples of one value each, or of zeros alone; None where there is any scatter to judge by."""
+    if (any(value != before[0] for value in before) or any(value != after[0] for value in after)) and (
+        any(before) and any(after)
+    ):
         return None
     (first, second), zeros = logarithms([before[:1], after[:1]])
     centre = float(second[0] - first[0])
-    return _verdict(
+    found = _verdict(
         centre,
         min(0.0, 2 * centre),
         max(0.0, 2 * centre),
         blocks=min(len(before), len(after)),
         method=f"no scatter in either sample: all noise may have been rounded away{zeros_words(zeros)}",
     )
+    return unless_zero(found, before, after)
 
 
 def _check(*samples: Numbers) -> None:
@@ -249,5 +253,5 @@ def _check(*samples: Numbers) -> None:
 def _verdict(
     centre: float, low: float, high: float, *, blocks: int, method: str, block_ratios: tuple[float, ...] = ()
 ) -> Verdict:
-    ratio, low_ratio, high_ratio = exp_in_range(centre), exp_in_range(low), exp_in_range(high)
-    return Verdict(ratio, low_ratio, high_ratio, decide(low, high), blocks, method, block_ratios)
+    low, high = exp_in_range(low), exp_in_range(high)
+    return Verdict(exp_in_range(centre), low, high, decide(low, high), blocks, method, block_ratios)

@@ -28,7 +28,7 @@ def wanted(known: Sequence[Verdict], most: int) -> int:
     the interval narrow against it, going by the noise of their blocks. A proof ends early where that is small by
     chance; so the gain must be proved in blocks as loud as either state showed by itself, too."""
     gain = abs(sum(math.log(each.ratio) for each in known))
-    noise = max(stdev(map(math.log, each.block_ratios)) for each in known)
+    noise = max((stdev(map(math.log, each.block_ratios)) for each in known if each.block_ratios), default=0.0)
     loud = max(math.log(each.floor[1]) if each.floor else 0.0 for each in known)
     for blocks in range(BLOCKS, most):
         each = student.quantile((1 + USUAL) / 2, blocks - 1) / math.sqrt(blocks)

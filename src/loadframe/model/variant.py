@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loadframe.model.change import ChangeRecord
-from loadframe.model.verdict import Decision
+from loadframe.model.verdict import Decision, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,12 @@ class LoadGain:
     @property
     def differs(self) -> bool:
         """Whether the interval leaves out 1."""
-        return not self.low <= 1 <= self.high
+        return self.decision != "no-proven-difference"
 
     @property
     def decision(self) -> Decision:
         """As of a verdict."""
-        if not self.differs:
-            return "no-proven-difference"
-        return "better" if self.low > 1 else "worse"
+        return decide(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)

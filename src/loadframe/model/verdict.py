@@ -8,6 +8,15 @@ from typing import Literal
 WORK = "requests"
 """What throughput counts, where a workload does not say otherwise."""
 Decision = Literal["better", "worse", "no-proven-difference"]
+ROUNDING = 1e-9
+"""An end of an interval within rounding of 1 is not a difference."""
+
+
+def decide(low: float, high: float) -> Decision:
+    """From the ends of a ratio's interval."""
+    if low > 1 + ROUNDING:
+        return "better"
+    return "worse" if high < 1 - ROUNDING else "no-proven-difference"
 
 
 @dataclass(frozen=True, slots=True)

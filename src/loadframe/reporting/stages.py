@@ -10,7 +10,8 @@ from statistics import fmean
 from loadframe.analysis.enough import WORTH
 from loadframe.metrics import pipelines
 from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
-from loadframe.reporting import facts, plots, rounding, words
+from loadframe.model.verdict import decide
+from loadframe.reporting import facts, plots, rounding, verdict_words, words
 from loadframe.reporting.vega import INK, QUIET, Channel, Plot, Row, Size, text
 
 BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
@@ -141,11 +142,10 @@ def _gives(found: More | None, unit: str) -> str:
     proven."""
     if found is None:
         return ""
-    told = rounding.with_interval(found.ratio, found.low, found.high)
-    between = f"95 % interval {told[1]} to {told[2]}"
-    proven = "" if found.low > 1 else ": less" if found.high < 1 else ": no proven difference"
-    best, base = words.load(found.load, unit), rounding.plain(found.base)
-    return f" {best} give {told[0]} times what {base} gives ({between}){proven}."
+    decision = decide(found.low, found.high)
+    proven = "" if decision == "better" else f": {verdict_words.DECISIONS[decision]}"
+    best, base, ratio = words.load(found.load, unit), rounding.plain(found.base), verdict_words.ratio(found)
+    return f" {best} give {ratio} times what {base} gives ({verdict_words.interval(found)}){proven}."
 
 
 def sentences(inv: Investigation) -> list[str]:
