@@ -24,7 +24,7 @@ def a_round(*tried: Trial) -> Round:
 
 
 def kept(*deciding: int) -> Trial:
-    return Trial(REMEDY, FRESH, True, (), {}, "A", "B", fresh=FRESH, deciding=deciding)
+    return Trial(REMEDY, True, {}, "A", "B", verdict=FRESH, fresh=FRESH, deciding=deciding)
 
 
 @pytest.fixture

@@ -41,9 +41,9 @@ def test_a_server_that_is_not_ours_is_restarted_for_a_trial_only_where_the_study
 def test_better_settings_are_found_proved_and_written(simulated: Simulated, tmp_path: Path) -> None:
     found = tune(simulated(busy, *SETTINGS), tmp_path)
     assert found.end == "gained"
-    assert found.verdict is not None and found.verdict.low > 1
+    assert found.proof is not None and found.proof.verdict.low > 1
     assert float(after(found)["innodb_io_capacity"]) >= 1600
-    assert found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
+    assert found.proof.verdict.ratio == pytest.approx(found.expected, rel=0.2)
     assert found.file_text.startswith("[mariadbd]\ninnodb_io_capacity = ")
     assert all(step > 0 for trial in found.trials for step in trial.steps)
 
@@ -56,8 +56,8 @@ def test_the_proof_and_what_is_told_of_it_are_made_of_blocks_after_the_search(
     used = {number for trial in found.trials for number in trial.steps}
     later = [step for step in book.steps if step.round == PROOF_ROUND]
     assert not used.intersection(step.number for step in later)
-    assert found.verdict is not None and found.fresh is not None
-    assert len(later) == 2 * len(found.verdict.levels) * (found.verdict.blocks + found.fresh.blocks)
+    assert found.proof is not None and found.proof.fresh is not None
+    assert len(later) == 2 * len(found.proof.verdict.levels) * (found.proof.verdict.blocks + found.proof.fresh.blocks)
 
 
 def test_where_nothing_helps_nothing_is_recommended(simulated: Simulated, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_budget_holds_with_the_proof_in_it(simulated: Simulated, tmp_path: P
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0
     assert 3 < len(found.trials) < 40
-    assert found.verdict is not None and found.verdict.blocks >= 3
+    assert found.proof is not None and found.proof.verdict.blocks >= 3
 
 
 def test_settings_that_the_target_does_not_survive_are_told(simulated: Simulated, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Si
     book.warms = True
     found = tune(book, tmp_path)
     assert found.end == "gained" and all((trial.ratio or 0) > 0.8 for trial in found.trials)
-    assert found.verdict is not None and found.verdict.ratio == pytest.approx(found.expected, rel=0.2)
+    assert found.proof is not None and found.proof.verdict.ratio == pytest.approx(found.expected, rel=0.2)
     warming = {step.number for step in book.steps if step.purpose == "warming"}
     assert warming and not warming.intersection(number for trial in found.trials for number in trial.steps)
     counting = [step for step in book.steps if step.treatment == "A" and step.number not in warming]
@@ -148,7 +148,7 @@ def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> N
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0
     assert 3 < len(found.trials) < 40
-    assert found.verdict is not None and found.verdict.blocks >= 3
+    assert found.proof is not None and found.proof.verdict.blocks >= 3
 
 
 def stalled(answer: Callable[[TargetState, float], Answer], steps: int) -> Callable[[TargetState, float], Answer]:
@@ -173,8 +173,8 @@ def test_a_stall_at_the_beginning_is_not_what_trials_are_held_against(
         asked = {"innodb_io_capacity": 200, "innodb_adaptive_hash_index": False, **trial.changes}
         truth, _ = busy(TargetState(asked, {}), 0)
         assert trial.ratio == pytest.approx(truth / 1000, rel=0.15)
-    assert found.end == "gained" and found.verdict is not None
-    assert found.expected == pytest.approx(found.verdict.ratio, rel=0.15)
+    assert found.end == "gained" and found.proof is not None
+    assert found.expected == pytest.approx(found.proof.verdict.ratio, rel=0.15)
 
 
 def test_the_start_is_measured_again_only_where_something_is_odd(simulated: Simulated, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_the_proof_decides_what_no_trial_shows_clearly(simulated: Simulated, tmp
 
     near = tune(simulated(steady, *SETTINGS, WITHIN, p95_ms=with_index(110)), tmp_path)
     assert not any(trial.missed for trial in near.trials)
-    assert near.verdict is not None and near.verdict.decision == "better"
+    assert near.proof is not None and near.proof.verdict.decision == "better"
     assert near.end == "no-proven-gain" and near.file_text == ""
     assert near.objective is not None and not near.objective.met
     assert [(each.before.met, each.after and each.after.met) for each in near.objective.levels] == [(True, False)] * 2
@@ -284,8 +284,8 @@ def test_the_proof_decides_what_no_trial_shows_clearly(simulated: Simulated, tmp
 def test_settings_are_judged_where_the_start_meets_the_objective(simulated: Simulated, tmp_path: Path) -> None:
     """Else nothing could win: past its capacity a closed loop has any latency."""
     found = tune(simulated(busy, *SETTINGS, WITHIN, p95_ms=lambda state, level: 10 * level), tmp_path)
-    assert found.end == "gained" and found.verdict is not None
-    assert max(found.verdict.levels) == 8
+    assert found.end == "gained" and found.proof is not None
+    assert max(found.proof.verdict.levels) == 8
     assert found.objective is not None and max(each.load for each in found.objective.levels) == 8
 
 

@@ -62,7 +62,7 @@ def search(simulated: Simulated, folder: Path, *overrides: str, **lucks: float) 
 def test_where_the_best_does_not_hold_the_next_best_is_proved(simulated: Simulated, tmp_path: Path) -> None:
     """The index looks like a third more in the trials, and costs half in the proof."""
     found, book = search(simulated, tmp_path, capacity=0.2, trials=1.3, proof=0.5)
-    assert found.end == "gained" and found.verdict is not None and found.verdict.low > 1
+    assert found.end == "gained" and found.proof is not None and found.proof.verdict.low > 1
     assert INDEX not in after(found) and INDEX not in found.file_text and after(found)
     assert found.failed_proofs
     for failed in found.failed_proofs:
@@ -70,10 +70,12 @@ def test_where_the_best_does_not_hold_the_next_best_is_proved(simulated: Simulat
     assert found.failed_proofs[0].expected > 1.2
     last = PROOF_ROUND + len(found.failed_proofs)
     assert {step.round for step in book.steps} == {1, 2, *range(PROOF_ROUND, last + 1)}
-    assert found.fresh is not None
-    mine, blocks = [step for step in book.steps if step.round == last], found.verdict.blocks + found.fresh.blocks
-    assert len(mine) == 2 * len(found.verdict.levels) * blocks, "nothing of another proof is in it"
-    assert 1 < found.expected < found.verdict.ratio, "as it was promised before its own proof, with the others' blocks"
+    assert found.proof is not None and found.proof.fresh is not None
+    mine = [step for step in book.steps if step.round == last]
+    blocks = found.proof.verdict.blocks + found.proof.fresh.blocks
+    assert len(mine) == 2 * len(found.proof.verdict.levels) * blocks, "nothing of another proof is in it"
+    promised = found.expected
+    assert 1 < promised < found.proof.verdict.ratio, "as it was before its own proof, with the others' blocks"
 
 
 def test_what_missed_the_objective_in_its_proof_makes_room_for_the_next(simulated: Simulated, tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_where_nothing_holds_all_proofs_are_told(simulated: Simulated, tmp_path:
     assert found.end == "no-proven-gain" and found.file_text == ""
     assert 1 <= len(found.failed_proofs) <= MOST_PROOFS
     first = found.failed_proofs[0]
-    assert (found.verdict, found.expected, after(found)) == (first.verdict, first.expected, dict(first.changes))
+    assert (found.proof, found.expected, after(found)) == (first, first.expected, dict(first.changes))
     assert judged_at(first.verdict, ERROR / 2, 5), "another one might follow"
     assert len({tuple(proof.changes.items()) for proof in found.failed_proofs}) == len(found.failed_proofs)
     kept = RunFolder.open(next(tmp_path.iterdir())).tuning()
@@ -111,8 +113,8 @@ def test_where_nothing_holds_all_proofs_are_told(simulated: Simulated, tmp_path:
 def test_proofs_are_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
     found, book = search(simulated, tmp_path, "measure.budget=75s", capacity=0.05, trials=1.5, proof=0.75)
     assert book.budget.left_s() >= 0
-    assert len(found.failed_proofs) == 1 and found.verdict is not None
-    assert found.verdict.confidence == 1 - ERROR, "there was no time for another one from the beginning"
+    assert len(found.failed_proofs) == 1 and found.proof is not None
+    assert found.proof.verdict.confidence == 1 - ERROR, "there was no time for another one from the beginning"
 
 
 @pytest.mark.parametrize(("steps", "left"), [(0, ERROR), (5, ERROR / 2)])
@@ -136,10 +138,10 @@ def test_what_the_target_dies_of_amid_a_proof_has_failed_and_the_next_best_is_pr
     for failed in failures:
         assert failed.changes[INDEX] and failed.failed == "in its proof, the driver lost its connection"
     assert any(f"{INDEX} = True" in warning and "the driver lost its" in warning for warning in found.warnings)
-    assert found.verdict is not None and found.verdict.decision == "better"
+    assert found.proof is not None and found.proof.verdict.decision == "better"
     level = left if len(failures) == MOST_PROOFS - 1 else left / 2
-    assert judged_at(found.verdict, level, 5, first=4), found.verdict.method
-    assert found.verdict.confidence == pytest.approx(1 - level)
+    assert judged_at(found.proof.verdict, level, 5, first=4), found.proof.verdict.method
+    assert found.proof.verdict.confidence == pytest.approx(1 - level)
 
 
 def test_what_the_target_does_not_work_with_in_a_proof_is_told_and_passed_over(
@@ -197,12 +199,13 @@ def test_a_gain_is_told_from_blocks_that_decided_nothing(simulated: Simulated, t
         return model(state, level)
 
     found = watched(simulated(looked_at, *SETTINGS), told, tmp_path)
-    assert found.end == "gained" and found.verdict is not None and found.fresh is not None
-    assert found.verdict.ratio == pytest.approx(2.1, rel=0.1) and found.verdict.may_overstate
-    assert found.told == found.fresh and found.fresh.ratio == pytest.approx(1.5, rel=0.1)
-    assert not found.fresh.may_overstate and "one look, at the end" in found.fresh.method
-    assert [row.ratio for row in found.levels] == pytest.approx([1.5] * len(found.levels), rel=0.1)
-    assert (before[0].end, before[0].verdict, before[0].fresh) == ("gained", found.verdict, None), "nothing is lost"
+    assert found.end == "gained" and found.proof is not None and found.proof.fresh is not None
+    assert found.proof.verdict.ratio == pytest.approx(2.1, rel=0.1) and found.proof.verdict.may_overstate
+    assert found.told == found.proof.fresh and found.proof.fresh.ratio == pytest.approx(1.5, rel=0.1)
+    assert not found.proof.fresh.may_overstate and "one look, at the end" in found.proof.fresh.method
+    assert [row.ratio for row in found.proof.levels] == pytest.approx([1.5] * len(found.proof.levels), rel=0.1)
+    assert before[0].proof is not None and before[0].end == "gained", "nothing is lost"
+    assert (before[0].proof.verdict, before[0].proof.fresh) == (found.proof.verdict, None)
 
 
 def test_where_no_time_is_left_for_fresh_blocks_the_gain_is_marked(simulated: Simulated, tmp_path: Path) -> None:
@@ -211,8 +214,8 @@ def test_where_no_time_is_left_for_fresh_blocks_the_gain_is_marked(simulated: Si
     book.progress = told
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0
-    assert found.end == "gained" and found.fresh is None
-    assert found.told is not None and found.told.may_overstate and found.told == found.verdict
+    assert found.end == "gained" and found.proof is not None and found.proof.fresh is None
+    assert found.told is not None and found.told.may_overstate and found.told == found.proof.verdict
 
 
 def test_what_fresh_blocks_prove_to_be_worse_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_what_fresh_blocks_prove_to_be_worse_is_not_recommended(simulated: Simul
     first = found.failed_proofs[0]
     assert first.fresh is not None and not first.held
     assert (first.verdict.decision, first.fresh.decision) == ("better", "worse")
-    assert (found.verdict, found.fresh) == (first.verdict, first.fresh)
+    assert found.proof == first
     kept = recorded(tmp_path)
     assert (kept.end, kept.file_text, kept.failed_proofs) == ("stopped", "", found.failed_proofs)
 
@@ -236,7 +239,7 @@ def test_what_misses_the_objective_in_the_fresh_blocks_is_not_recommended(simula
 
     found = watched(simulated(half_more(told), *SETTINGS, WITHIN, p95_ms=p95_ms), told, tmp_path)
     assert found.end == "no-proven-gain" and found.file_text == ""
-    assert found.fresh is not None and found.fresh.decision == "better"
+    assert found.proof is not None and found.proof.fresh is not None and found.proof.fresh.decision == "better"
     assert found.objective is not None and not found.objective.met
 
 

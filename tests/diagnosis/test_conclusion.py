@@ -47,7 +47,7 @@ def trial(name: str, factor: float, *, gives_up: str | None = None) -> Trial:
     before = {1.0: [100.0, 101.0, 99.0, 100.5]}
     found = verdict_at_end(before, {1.0: [factor * value for value in before[1.0]]})
     remedy = Remedy(name, name, ("disk.fsync",), (), Price(gives_up))
-    return Trial(remedy, found, found.decision == "better", (), {})
+    return Trial(remedy, found.decision == "better", {}, verdict=found)
 
 
 def one_round(

@@ -31,6 +31,13 @@ from loadframe.reporting.tuning_report import render_tuning, render_tuning_page
 from loadframe.reporting.vega import Size
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
+PROOF = TuningProof(
+    {POOL: 1 << 30, "innodb_flush_log_at_trx_commit": 2},
+    1.8,
+    verdict=Verdict(2.1, 1.5, 2.9, "better", 3, "paired", (1.9, 2.1, 2.3), (4.0, 8.0), may_overstate=True),
+    fresh=Verdict(1.75, 1.6, 1.9, "better", 4, "paired", (1.7, 1.8, 1.7, 1.8), (4.0, 8.0)),
+    levels=(LevelRatio(4, 1000, 1750, 1.75),),
+)
 FOUND = Tuning(
     end="gained",
     axis="concurrency",
@@ -48,9 +55,7 @@ FOUND = Tuning(
         TuningTrial(4, "again", {POOL: 1 << 30}, {4.0: 1800.0, 8.0: 2000.0}, 1.8, steps=(12, 13)),
     ),
     expected=1.8,
-    verdict=Verdict(2.1, 1.5, 2.9, "better", 3, "paired", (1.9, 2.1, 2.3), (4.0, 8.0), may_overstate=True),
-    fresh=Verdict(1.75, 1.6, 1.9, "better", 4, "paired", (1.7, 1.8, 1.7, 1.8), (4.0, 8.0)),
-    levels=(LevelRatio(4, 1000, 1750, 1.75),),
+    proof=PROOF,
     left_out={"innodb_doublewrite": "every other value gives up durability"},
     file_name="tuned.cnf",
     file_text=f"[mariadbd]\n{POOL} = 1073741824\ninnodb_flush_log_at_trx_commit = 2\n",
@@ -73,6 +78,10 @@ WRITTEN = replace(
 )
 
 
+UNCHECKED = replace(PROOF, fresh=None)
+"""No time was left for fresh blocks."""
+
+
 def flat(found: Tuning) -> str:
     """The text without its line breaks."""
     return " ".join(render_tuning(found).split())
@@ -85,9 +94,8 @@ def rows_of(page: str) -> list[dict[str, Any]]:
 
 
 def test_the_start_is_in_the_picture_however_large_the_gain() -> None:
-    assert FOUND.verdict is not None
-    best = replace(FOUND.verdict, ratio=50.0, low=40.0, high=70.0)
-    found = replace(FOUND, trials=tuple(replace(each, ratio=45.0) for each in FOUND.trials), verdict=best, fresh=None)
+    proof = replace(PROOF, verdict=replace(PROOF.verdict, ratio=50.0, low=40.0, high=70.0), fresh=None)
+    found = replace(FOUND, trials=tuple(replace(each, ratio=45.0) for each in FOUND.trials), proof=proof)
     drawn = searches.trials(found, Size(640, 300))
     assert drawn is not None
     (domain,) = {tuple(layer["encoding"]["y"]["scale"]["domain"]) for layer in drawn.specification()["layer"]}
@@ -97,10 +105,8 @@ def test_the_start_is_in_the_picture_however_large_the_gain() -> None:
 def test_an_interval_is_said_with_its_own_confidence() -> None:
     """A proof after which another one might follow is judged more strictly; its number is told where no time is left
     for fresh blocks."""
-    assert FOUND.verdict is not None
     for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
-        verdict = replace(FOUND.verdict, confidence=confidence)
-        found = replace(WRITTEN, verdict=verdict, fresh=None)
+        found = replace(WRITTEN, proof=replace(UNCHECKED, verdict=replace(PROOF.verdict, confidence=confidence)))
         text, page = render_tuning(found), render_tuning_page(found)
         assert f"({said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
         assert f"the deciding blocks, {said}." in page
@@ -120,29 +126,26 @@ def test_a_gain_is_told_from_fresh_blocks_beside_those_that_decided() -> None:
 
 
 def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_high() -> None:
-    """Also of a record of before there were any."""
-    assert FOUND.verdict is not None
-    for verdict in (FOUND.verdict, replace(FOUND.verdict, may_overstate=False)):
-        found = replace(WRITTEN, verdict=verdict, fresh=None)
-        text, page = flat(found), render_tuning_page(found)
-        assert text.startswith("2.1 times") and "may be overstated). Found in" in text
-        said = "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
-        assert said in text and said in page
-        assert "in 3 blocks<br>" in page and "fresh blocks:" not in page.split(said)[1]
-    assert tuning_json(replace(FOUND, fresh=None))["fresh"] is None
+    found = replace(WRITTEN, proof=UNCHECKED)
+    text, page = flat(found), render_tuning_page(found)
+    assert text.startswith("2.1 times") and "may be overstated). Found in" in text
+    said = "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
+    assert said in text and said in page
+    assert "in 3 blocks<br>" in page and "fresh blocks:" not in page.split(said)[1]
+    assert tuning_json(found)["fresh"] is None
 
 
 def test_a_gain_that_fresh_blocks_do_not_prove_again_is_told_so() -> None:
     fresh = Verdict(1.02, 0.97, 1.07, "no-proven-difference", 4, "paired")
-    text = render_tuning(replace(FOUND, fresh=fresh))
+    text = render_tuning(replace(FOUND, proof=replace(PROOF, fresh=fresh)))
     assert text.startswith("A gain was proved; in fresh blocks no proven difference: 1.02 times")
 
 
 def test_what_fresh_blocks_take_back_is_not_recommended() -> None:
     fresh = Verdict(0.8, 0.7, 0.9, "worse", 4, "paired")
-    proof = TuningProof({POOL: 1 << 30}, 1.8, FOUND.verdict or fresh, (), fresh=fresh)
+    proof = replace(PROOF, fresh=fresh)
     assert not proof.held
-    text = render_tuning(replace(FOUND, end="no-proven-gain", file_text="", fresh=fresh, failed_proofs=(proof,)))
+    text = render_tuning(replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,)))
     assert text.startswith(
         "No proven gain: the best of 4 trials of 3 settings is 0.8 of the start in fresh blocks, after"
     )
@@ -175,8 +178,8 @@ def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
 
 
 def test_an_interval_without_an_end_is_drawn_as_far_as_the_picture_goes() -> None:
-    assert WRITTEN.fresh is not None
-    endless = replace(WRITTEN, fresh=replace(WRITTEN.fresh, high=math.inf))
+    assert PROOF.fresh is not None
+    endless = replace(WRITTEN, proof=replace(PROOF, fresh=replace(PROOF.fresh, high=math.inf)))
     (proof,) = (row for row in rows_of(render_tuning_page(endless)) if "low" in row)
     assert 1.9 < proof["high"] < 4
 
@@ -201,13 +204,13 @@ def test_ratios_are_read_at_even_steps(low: float, high: float, ticks: list[floa
 
 
 def test_a_page_without_a_proof_copies_nothing() -> None:
-    page = render_tuning_page(replace(WRITTEN, end="nothing-better", verdict=None, fresh=None, levels=(), file_text=""))
+    page = render_tuning_page(replace(WRITTEN, end="nothing-better", proof=None, file_text=""))
     assert "Nothing better was found" in page and 'id="settings"' not in page and 'id="proof"' not in page
     assert not any("low" in row for row in rows_of(page))
 
 
 def test_a_search_that_was_stopped_before_a_trial_has_a_page() -> None:
-    stopped = replace(WRITTEN, end="stopped", verdict=None, fresh=None, levels=(), file_text="", trials=())
+    stopped = replace(WRITTEN, end="stopped", proof=None, file_text="", trials=())
     page = render_tuning_page(stopped)
     assert "Stopped after 0 trials" in page and "chart-trials" not in page
     assert render_tuning(stopped).startswith("Stopped after 0 trials")
@@ -243,13 +246,12 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (replace(FOUND, end="nothing-better", verdict=None, fresh=None, file_text=""), "Nothing better was found"),
+        (replace(FOUND, end="nothing-better", proof=None, file_text=""), "Nothing better was found"),
         (
             replace(
                 FOUND,
                 end="no-proven-gain",
-                verdict=Verdict(1.02, 0.9, 1.1, "no-proven-difference", 6, "paired"),
-                fresh=None,
+                proof=replace(UNCHECKED, verdict=Verdict(1.02, 0.9, 1.1, "no-proven-difference", 6, "paired")),
                 file_text="",
             ),
             "No proven gain",
@@ -309,19 +311,19 @@ def test_what_became_of_the_objective_is_said() -> None:
 
 
 def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
-    unproved = replace(FOUND, end="nothing-better", verdict=None, fresh=None, file_text="", objective=objective(None))
+    unproved = replace(FOUND, end="nothing-better", proof=None, file_text="", objective=objective(None))
     assert tuning_json(unproved)["objective"]["met"] is None
     text = render_tuning(unproved)
     assert "as given 40 ms (met).\n" in text
 
 
-LESS = TuningProof({POOL: 1 << 29}, 2.2, Verdict(0.98, 0.9, 1.06, "no-proven-difference", 6, "paired"), ())
+LESS = TuningProof({POOL: 1 << 29}, 2.2, verdict=Verdict(0.98, 0.9, 1.06, "no-proven-difference", 6, "paired"))
 MISSED = TuningProof(
     {POOL: 1 << 31, INDEX: True},
     3.0,
-    Verdict(2.5, 2.3, 2.7, "better", 4, "paired", (), (4.0, 8.0)),
-    (LevelRatio(4, 1000, 2500, 2.5),),
     objective(ObjectiveSide(70.0, 0.0, met=False)),
+    verdict=Verdict(2.5, 2.3, 2.7, "better", 4, "paired", (), (4.0, 8.0)),
+    levels=(LevelRatio(4, 1000, 2500, 2.5),),
 )
 
 
@@ -345,9 +347,7 @@ def test_proofs_that_failed_before_a_gain_are_told() -> None:
 
 
 def test_where_no_proof_held_the_others_are_told_too() -> None:
-    lost = replace(
-        WRITTEN, end="no-proven-gain", file_text="", verdict=LESS.verdict, fresh=None, failed_proofs=(LESS, MISSED)
-    )
+    lost = replace(WRITTEN, end="no-proven-gain", file_text="", proof=LESS, failed_proofs=(LESS, MISSED))
     text = flat(lost)
     assert "of the start in fresh blocks, and the next best one did not hold either. Leave" in text
     assert text.count("- innodb_buffer_pool_size = ") == 1, "the first one is what the answer is about"

@@ -122,3 +122,15 @@ def test_a_finished_run_is_shown_though_its_study_has_a_key_that_is_gone(tmp_pat
     assert isinstance(found, Investigation)
     assert [variant.gives_up != "" for variant in found.variants] == [False, True]
     assert not any(variant.to_copy for variant in found.variants), "what is typed in depends on the study"
+
+
+def test_a_search_of_before_fresh_blocks_has_its_proof_and_says_what_it_may_overstate(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(RECORDED / "tuning", tmp_path / "run"))
+    found = loadframe.conclude(loadframe.open_run(run)).answer
+    assert isinstance(found, Tuning) and found.proof is not None
+    assert (found.proof.told, found.proof.expected, len(found.proof.levels)) == (found.told, found.expected, 2)
+    assert "may be overstated" in loadframe.render_tuning(found)
+    edited = json.loads((run / "tuning.json").read_text())
+    (run / "tuning.json").write_text(json.dumps({**edited, "verdict": None, "end": "stopped"}))
+    stopped = loadframe.conclude(loadframe.open_run(run)).answer
+    assert isinstance(stopped, Tuning) and stopped.proof is None

@@ -58,9 +58,7 @@ class Answers:
         found = self._found(proof.point, end, told.expected)
         return replace(
             found,
-            verdict=told.verdict,
-            fresh=told.fresh,
-            levels=told.levels,
+            proof=told,
             objective=told.objective,
             warnings=(*found.warnings, *proof.clamped),
         )
@@ -79,8 +77,6 @@ class Answers:
             ),
             trials=tuple(trials.done),
             expected=expected,
-            verdict=None,
-            levels=(),
             left_out=self.left_out,
             file_name="",
             file_text="",

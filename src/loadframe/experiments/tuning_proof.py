@@ -121,7 +121,7 @@ def _prove(
     verdict, ratios, taken = prove(
         book, START, name, levels, round_number=round_number, confidence=1 - level, enough=decided
     )
-    told = TuningProof(changes, expected, verdict, ratios, _objective(trials, name, taken))
+    told = TuningProof(changes, expected, _objective(trials, name, taken), verdict=verdict, levels=ratios)
     told = replace(told, verdict=replace(verdict, may_overstate=told.held))
     return Proof(point, told, tuple(taken), clamped_in(TargetState(changes, {}), effective))
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from loadframe.model.curve import LoadInterval, Saturation
 from loadframe.model.target import Layer, SettingValue
-from loadframe.model.verdict import LevelRatio, OperationTimes, Verdict
+from loadframe.model.verdict import Compared, OperationTimes, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,33 +155,23 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Compared):
     """A remedy that was tried, its verdict against the state before, and what became of it.
 
     effective: what the target really used after the change, for every setting that the remedy named. operations: what
-    each kind of request took, by level. controls: what a kept remedy was held against besides.
-    fresh: the verdict of blocks that were measured once `verdict` had promised a gain, and that tell whether it is
-    kept; None where there were none. levels and operations are of these then. deciding: the numbers of the steps of
-    `verdict`.
+    each kind of request took, by level, in the fresh blocks where there are any, which tell whether it is kept.
+    controls: what a kept remedy was held against besides. deciding: the numbers of the steps of `verdict`.
     """
 
     remedy: Remedy
-    verdict: Verdict
     kept: bool
-    levels: tuple[LevelRatio, ...]
     effective: Mapping[str, SettingValue]
     treatment_before: str = ""
     treatment_after: str = ""
     note: str = ""
     operations: tuple[OperationTimes, ...] = ()
     controls: tuple[Control, ...] = ()
-    fresh: Verdict | None = None
     deciding: tuple[int, ...] = ()
-
-    @property
-    def told(self) -> Verdict:
-        """What is told of its gain: that of the blocks that did not decide, where there are any."""
-        return self.fresh or self.verdict
 
 
 KEPT_FIRST = "another remedy was kept first"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.capacity import CapacityObjective
 from loadframe.model.fleet_hosts import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
 from loadframe.model.target import SettingValue
-from loadframe.model.verdict import LevelRatio, Verdict
+from loadframe.model.verdict import Compared, Verdict
 
 TuningEnd = Literal["gained", "no-proven-gain", "nothing-better", "stopped"]
 """gained: proved against the start, within the objective. no-proven-gain: what was recommended was not proved to be
@@ -103,23 +103,14 @@ class TuningObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class TuningProof:
+class TuningProof(Compared):
     """Settings that were held against the start in blocks of their own. changes: those that differ from the start.
-    expected: the ratio to the start that was promised before, after shrinkage. verdict: of the blocks that decided.
-    fresh: of those that followed once the settings had been proved; None where there were none. levels, objective: of
-    the fresh blocks where there are any; no objective where nothing is asked besides throughput."""
+    expected: the ratio to the start that was promised before, after shrinkage. objective: of the fresh blocks where
+    there are any; None where nothing is asked besides throughput."""
 
     changes: Mapping[str, SettingValue]
     expected: float
-    verdict: Verdict
-    levels: tuple[LevelRatio, ...]
     objective: TuningObjective | None = None
-    fresh: Verdict | None = None
-
-    @property
-    def told(self) -> Verdict:
-        """What is told of them: that of the blocks that did not decide, where there are any."""
-        return self.fresh or self.verdict
 
     @property
     def held(self) -> bool:
@@ -130,15 +121,13 @@ class TuningProof:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. verdict: of the
-    blocks that decided whether the best settings (where those did not hold, the first after them that did) are better
-    than the start; None where nothing was worth a proof. fresh: of the blocks that were measured once that was proved;
-    None where there were none. levels and objective are of these then. failed_proofs: those that did not hold, in their
-    order. left_out: settings of the target that were not varied, and why. hosts: how alike the hosts of a fleet are, on
-    which the trials ran; None for trials on this machine. file_name, file_text: the settings as the target's own file
-    has them; empty where nothing is proved. findings: the cause found at the start, in words. objective: what the
-    study asks besides throughput; None where it asks for nothing. study, host, quality: None until the run is written
-    down."""
+    """What a search found. expected: the ratio to the start that its trials promise, after shrinkage. proof: of the
+    best settings, where those did not hold of the first after them that did; None where nothing was worth one.
+    failed_proofs: those that did not hold, in their order. left_out: settings of the target that were not varied, and
+    why. hosts: how alike the hosts of a fleet are, on which the trials ran; None for trials on this machine. file_name,
+    file_text: the settings as the target's own file has them; empty where nothing is proved. findings: the cause found
+    at the start, in words. objective: what the study asks besides throughput; None where it asks for nothing. study,
+    host, quality: None until the run is written down."""
 
     end: TuningEnd
     axis: str
@@ -147,19 +136,17 @@ class Tuning:
     settings: tuple[TunedSetting, ...]
     trials: tuple[TuningTrial, ...]
     expected: float
-    verdict: Verdict | None
-    levels: tuple[LevelRatio, ...]
     left_out: Mapping[str, str]
     file_name: str
     file_text: str
     findings: tuple[str, ...] = ()
     objective: TuningObjective | None = None
+    proof: TuningProof | None = None
     run: str = ""
     resumed_from: str = ""
     warnings: tuple[str, ...] = ()
     report: str = ""
     failed_proofs: tuple[TuningProof, ...] = ()
-    fresh: Verdict | None = None
     study: StudySummary | None = None
     host: Host | None = None
     quality: RunQuality | None = field(default=None, metadata={"alias": "conduct"})
@@ -168,8 +155,5 @@ class Tuning:
 
     @property
     def told(self) -> Verdict | None:
-        """What is told of the best settings: that of the blocks that did not decide, where there are any; else it may
-        overstate what is recommended."""
-        if self.fresh is not None or self.verdict is None:
-            return self.fresh
-        return replace(self.verdict, may_overstate=self.end == "gained")
+        """What is reported of the best settings."""
+        return None if self.proof is None else self.proof.told

@@ -84,6 +84,22 @@ class LevelRatio:
     ratio: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two states held against each other in blocks. verdict: of the blocks that decided. fresh: of those that were
+    measured once `verdict` had promised a gain, and chose nothing; None where there were none. levels: of these then.
+    """
+
+    verdict: Verdict
+    levels: tuple[LevelRatio, ...] = ()
+    fresh: Verdict | None = None
+
+    @property
+    def told(self) -> Verdict:
+        """What is reported: that of the blocks that did not decide, where there are any."""
+        return self.fresh or self.verdict
+
+
 @dataclass(frozen=True, slots=True)
 class OperationTimes:
     """What one kind of request took at one level, before and after a change: means over all its requests."""

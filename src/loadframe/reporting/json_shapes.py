@@ -176,10 +176,12 @@ def tuning_json(found: Tuning) -> Json:
     return _object(
         {
             "schema": "loadframe.tuning/1",
-            **_fields(found, "study", "host", "quality"),
+            **_fields(found, "study", "host", "quality", "proof"),
+            **{name: getattr(found.proof, name, None) for name in ("verdict", "fresh")},
+            "levels": () if found.proof is None else found.proof.levels,
             "best": {each.name: each.after for each in tuning_report.changed(found)},
             "trials": trials,
-            "objective": _objective(found.objective, proved=found.verdict is not None),
+            "objective": _objective(found.objective, proved=found.proof is not None),
             **_quality(found.quality),
         }
     )

@@ -95,9 +95,9 @@ def _asides(found: Tuning) -> Iterator[doc.Aside]:
     yield doc.Aside("Next", (_next_step(found),), "next")
     if given_up := _prices(found):
         yield doc.Aside("Given up for it", (" ".join(given_up),))
-    if found.verdict is not None:
+    if told is not None:
         yield doc.Aside("Gain expected from the trials", (f"{rounding.plain(found.expected)} times, after shrinkage",))
-    if found.objective is not None and found.verdict is not None:
+    if found.objective is not None and told is not None:
         kept = f"Met {_blocks(found)} at every judged level." if found.objective.met else f"Missed {_blocks(found)}."
         yield doc.Aside("The objective", (kept,))
     if found.findings:
@@ -118,26 +118,27 @@ def _settings(found: Tuning) -> Iterator[doc.Block]:
 
 
 def _proof(found: Tuning) -> Iterator[doc.Block]:
-    if found.told is None or not found.levels:
+    proof = found.proof
+    if proof is None or not proof.levels:
         return
-    ratios = ", ".join(map(rounding.plain, found.told.block_ratios))
+    ratios = ", ".join(map(rounding.plain, proof.told.block_ratios))
     in_blocks = f"Ratio in each block: {ratios}." if ratios else ""
-    gain = words.sentence(verdict_words.gain_sentence(found.told, found.axis_unit))
+    gain = words.sentence(verdict_words.gain_sentence(proof.told, found.axis_unit))
     yield doc.Prose(" ".join(text for text in (gain, deciding_sentence(found), in_blocks) if text))
     work = f"{found.study.work_unit}/s" if found.study else "per second"
     heads = (found.axis_unit[:1].upper() + found.axis_unit[1:], f"As given, {work}", f"With the best, {work}", "Ratio")
     rows = (
         doc.Row((rounding.exact(row.load), *map(rounding.plain, (row.before, row.after, row.ratio))))
-        for row in found.levels
+        for row in proof.levels
     )
     yield doc.Table(tuple(doc.Column(head, side=">") for head in heads), tuple(rows), "figures")
     decided = "; they decided that the settings are recommended" if found.end == "gained" else ""
     chose = (
         "These blocks were measured once the settings had been proved, and chose nothing."
-        if found.fresh
+        if proof.fresh
         else f"These blocks were measured after the search, which did not see them{decided}."
     )
-    yield doc.Prose(f"Method: {words.strip(found.told.method)}. {chose}", "note")
+    yield doc.Prose(f"Method: {words.strip(proof.told.method)}. {chose}", "note")
 
 
 def _other_proofs(found: Tuning) -> Iterator[doc.Block]:
@@ -234,17 +235,18 @@ def answer(found: Tuning) -> str:
         return f"Stopped after {varied}; nothing was proved. Go on with --resume."
     if found.end == "nothing-better":
         return f"Nothing better was found in {varied}: leave the settings as they are."
-    assert found.verdict is not None and found.told is not None, "the recommendation was proved"
+    proof = found.proof
+    assert proof is not None, "the recommendation was proved"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        return f"{_gain(found, found.told)}{kept}. Found in {varied}{_before_it(found)}."
-    ratio = verdict_words.ratio(found.told)
-    if found.verdict.decision == "better" and found.told.decision != "worse":
+        return f"{_gain(found, proof.told)}{kept}. Found in {varied}{_before_it(found)}."
+    ratio = verdict_words.ratio(proof.told)
+    if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
             f"No gain within the objective: the best of {varied} is {ratio} of the start "
             f"in fresh blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
         )
-    first = "" if found.fresh is None else f", after {verdict_words.ratio(found.verdict)} in the deciding blocks"
+    first = "" if proof.fresh is None else f", after {verdict_words.ratio(proof.verdict)} in the deciding blocks"
     return (
         f"No proven gain: the best of {varied} is {ratio} of the start in fresh "
         f"blocks{first}{_after_it(found)}. Leave the settings as they are."
@@ -260,11 +262,11 @@ def _gain(found: Tuning, told: Verdict) -> str:
 def deciding_sentence(found: Tuning) -> str:
     """Whence the number of a proved gain is: "The gain is from fresh blocks; the deciding blocks gave 2.9 times (95 %
     interval 2.1 to 4)."; "" where nothing is proved."""
-    if found.end != "gained" or found.verdict is None:
+    if found.end != "gained" or found.proof is None:
         return ""
-    if found.fresh is None:
+    if found.proof.fresh is None:
         return "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
-    return words.sentence(f"the gain is {verdict_words.fresh_words(found.verdict)}")
+    return words.sentence(f"the gain is {verdict_words.fresh_words(found.proof.verdict)}")
 
 
 def _before_it(found: Tuning) -> str:
@@ -285,7 +287,7 @@ def _after_it(found: Tuning) -> str:
 
 def _blocks(found: Tuning) -> str:
     """Of which blocks what is told of the best settings is."""
-    return "in the proof" if found.fresh is None else "in fresh blocks"
+    return "in fresh blocks" if found.proof and found.proof.fresh else "in the proof"
 
 
 def _side(side: ObjectiveSide) -> str:
@@ -332,7 +334,7 @@ def _next_step(found: Tuning) -> str:
     match found.end:
         case "stopped":
             return "Go on from its trials: the command is below, at Reproduce."
-        case "gained" if found.fresh is None:
+        case "gained" if found.proof and found.proof.fresh is None:
             return (
                 "Measure the gain again before you rely on it: there was no time for fresh blocks. "
                 "loadframe compare holds two studies against each other."

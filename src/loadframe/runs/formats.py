@@ -23,7 +23,7 @@ NAMES = (
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record "
     "progress fleet-step fleet-drivers fleet-link fleet-trial fleet-hosts stop"
 )
-VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3}
+VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3, "tuning-record": 2}
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -48,10 +48,21 @@ def _without_places(step: dict[str, Any]) -> dict[str, Any]:
     return {**step, **dict.fromkeys(of_none.get(str(step.get("purpose")), ()))}
 
 
+def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 had what the best settings' blocks said as its own, and did not say of all that they may overstate."""
+    proof = {name: body.pop(name, None) for name in ("verdict", "fresh", "levels")}
+    if isinstance(proof["verdict"], dict):
+        overstates = body.get("end") == "gained" and proof["fresh"] is None
+        proof["verdict"] = {**proof["verdict"], "may_overstate": overstates}
+    shared = {name: body.get(name) for name in ("expected", "objective")}
+    return {**body, "proof": proof["verdict"] and {**shared, **proof, "changes": {}}}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
     ("step", 2): _without_places,
+    ("tuning-record", 1): _with_one_proof,
 }
 """(name, from version) -> the body in the next version."""
 
