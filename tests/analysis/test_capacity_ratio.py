@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.analysis.capacity_ratio import capacity_ratio
+from loadframe.analysis.capacity_ratio import beside
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.model.capacity import CapacityEnd
 
@@ -22,15 +22,15 @@ LOUD = [capacity(100, 98, 102), capacity(130, 128, 132), capacity(110, 108, 112)
 
 
 def test_bounds_are_of_both_brackets() -> None:
-    found = capacity_ratio(QUIET, capacity(200, 196, 204))
+    found = beside("more", "one", QUIET, capacity(200, 196, 204))
     assert found.ratio == 2.0 and found.decision == "better"
-    assert found.low == pytest.approx(196 / 102) and found.high == pytest.approx(204 / 98)
+    assert found.ratio_low == pytest.approx(196 / 102) and found.ratio_high == pytest.approx(204 / 98)
 
 
 def test_what_searches_of_the_same_differ_by_is_allowed_for_on_both_sides() -> None:
-    found = capacity_ratio(LOUD, capacity(140, 138, 142))
+    found = beside("more", "one", LOUD, capacity(140, 138, 142))
     assert found.decision == "no-proven-difference", "130 was found with the same settings, too"
-    assert found.low == pytest.approx(138 / 1.3 / 132) and found.high == pytest.approx(142 * 1.3 / 98)
+    assert found.ratio_low == pytest.approx(138 / 1.3 / 132) and found.ratio_high == pytest.approx(142 * 1.3 / 98)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_what_searches_of_the_same_differ_by_is_allowed_for_on_both_sides() -> N
     ],
 )
 def test_an_open_end_proves_what_the_other_end_shows(other: Capacity, ratio: float | None, decision: str) -> None:
-    found = capacity_ratio(QUIET, other)
+    found = beside("more", "one", QUIET, other)
     assert (found.ratio, found.decision) == (ratio, decision)
-    assert (found.low is None) == (other.low is None) and (found.high is None) == (other.high is None)
+    assert (found.ratio_low is None) == (other.low is None) and (found.ratio_high is None) == (other.high is None)
 
 
 def test_nothing_is_held_against_a_search_that_found_nothing() -> None:
     with pytest.raises(ValueError, match="found theirs"):
-        capacity_ratio([capacity(None, None, 50, "below-range")], capacity(80, 78, 82))
+        beside("more", "one", [capacity(None, None, 50, "below-range")], capacity(80, 78, 82))

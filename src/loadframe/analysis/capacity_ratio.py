@@ -9,24 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from loadframe.model import Capacity, Decision
+from loadframe.model import Capacity
+from loadframe.model.capacity import CapacityBeside
 from loadframe.model.verdict import decide
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityRatio:
-    """ratio: of the estimates; None where one is not known. low, high: its bounds; None where there is none."""
-
-    ratio: float | None
-    low: float | None
-    high: float | None
-    decision: Decision
-
-
-def capacity_ratio(start: Sequence[Capacity], other: Capacity) -> CapacityRatio:
-    """Of another capacity to that of these searches with equal settings, which have all been found. ValueError for
+def beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
+    """Another capacity, against that of these searches with equal settings, which have all been found. ValueError for
     none, or one that was not."""
     loads = [each.load for each in start if each.load]
     lows = [each.low for each in start if each.low]
@@ -38,4 +28,5 @@ def capacity_ratio(start: Sequence[Capacity], other: Capacity) -> CapacityRatio:
     high = None if other.high is None else other.high * spread / min(lows)
     middle = sorted(loads)[len(loads) // 2]
     ratio = other.load / middle if other.load and other.end in ("found", "undecided") else None
-    return CapacityRatio(ratio, low, high, decide(low or 0.0, math.inf if high is None else high))
+    decision = decide(low or 0.0, math.inf if high is None else high)
+    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, ratio, low, high, decision)

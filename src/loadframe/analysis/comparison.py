@@ -138,13 +138,16 @@ def at_each_level(
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    """A verdict on these sides; where one of them did nothing, there is no ratio: it is 1, and nothing is decided."""
-    if all(any(side) for side in sides):
-        return verdict
+    """A verdict on these sides; where one of them did nothing, there is no ratio."""
+    return verdict if all(any(side) for side in sides) else not_judged(verdict, "one side did nothing")
+
+
+def not_judged(verdict: Verdict, why: str) -> Verdict:
+    """A verdict without a ratio: it is 1, of which nothing is known."""
     low, high = NOT_KNOWN
-    why = "not judged: one side did nothing"
+    method = f"not judged: {why}"
     return replace(
-        verdict, ratio=1.0, low=low, high=high, decision=decide(low, high), block_ratios=(), floor=None, method=why
+        verdict, ratio=1.0, low=low, high=high, decision=decide(low, high), block_ratios=(), floor=None, method=method
     )
 
 

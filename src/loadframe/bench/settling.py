@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from loadframe.analysis.comparison import not_judged
 from loadframe.analysis.settling import unsettled
 from loadframe.bench.budget import Budget
 from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
@@ -111,8 +112,7 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
         at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
         steps = [step for step in steps if step.level not in few]
         if not steps:
-            method = f"{verdict.method}; nothing is decided: {at}"
-            return replace(verdict, decision="no-proven-difference", method=method)
+            return not_judged(verdict, at)
         verdict = replace(verdict, method=f"{verdict.method}; left out: {at}")
     out = refused(steps)
     if not out:

@@ -97,15 +97,10 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             if treatment == name:
                 book.bench.recover(name)
             taken += [_take(book, one, block, treatment, level) for level in levels]
-    verdict = _verdict(taken, before, name)
+    verdict = compared(taken, before, name)
     if trial.verdict.decision != "better":
         return Control("sham", title, verdict, *of_failures(verdict, *_sides(taken, before, name)))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
-
-
-def _verdict(taken: Sequence[Step], before: str, after: str, plan: Plan | None = None) -> Verdict:
-    judge = comparison.verdict_at_end if plan is None else partial(comparison.verdict, plan=plan)
-    return compared(taken, before, after, judge)
 
 
 def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:
@@ -163,7 +158,8 @@ def _measured(
             for treatment in order if block % 2 else order[::-1]:
                 taken += [_take(book, one, block, treatment, level) for level in levels]
             if block >= BLOCKS:
-                verdict = _verdict(taken, trial.treatment_before, name, plan)
+                judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
+                verdict = compared(taken, trial.treatment_before, name, judge)
                 holds, because = judged(verdict, trial.told)
             if holds is not None:
                 break

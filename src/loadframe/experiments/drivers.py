@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Protocol, runtime_checkable
 
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.bench.settling import held, settled
 from loadframe.experiments.proof import compared
 from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, Step, Verdict
 from loadframe.model.fleet_step import DriversLimit, FleetDrivers
@@ -96,7 +95,7 @@ def judge(
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
     """What such steps, all of one level, say."""
-    verdict = held(compared(settled(steps), less, treatment), steps, less, treatment)
+    verdict = compared(steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
     moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None

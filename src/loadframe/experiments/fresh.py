@@ -12,8 +12,7 @@ from statistics import stdev
 
 from loadframe.analysis import student
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.bench.settling import held, settled
-from loadframe.experiments.proof import NARROW, compared, orders, take_block
+from loadframe.experiments.proof import NARROW, orders, take_block
 from loadframe.model import Step, Verdict
 
 BLOCKS = 3
@@ -63,8 +62,3 @@ def measure_again(
             break
         taken += take_block(book, order, round_number=round_number, block=block)
     return taken
-
-
-def told(steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """What these blocks say, looked at once."""
-    return held(compared(settled(steps), before, after), steps, before, after)

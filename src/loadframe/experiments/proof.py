@@ -124,7 +124,8 @@ def prove_side_by_side(
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        verdicts |= {pair: _verdict(_of(taken, pair), pair, plan, confidence) for pair in waiting}
+        judge = partial(comparison.verdict, plan=plan, confidence=confidence)
+        verdicts |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(verdicts[pair])]
         if not waiting:
@@ -151,17 +152,13 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
-def _verdict(steps: Sequence[Step], pair: tuple[str, str], plan: Plan, confidence: float) -> Verdict:
-    """What a look at the steps of a pair says, without the levels at which a warm-up had not ended."""
-    judge = partial(comparison.verdict, plan=plan, confidence=confidence)
-    return held(compared(settled(steps), *pair, judge), steps, *pair)
-
-
 def compared(steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end) -> Verdict:
-    """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps; its interval
-    holds whatever disturbances have cost them."""
-    verdict = judge(by_level(steps, before), by_level(steps, after), grain=grains(steps, before, after))
-    return widened(verdict, steps, before, after)
+    """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps, without the
+    levels at which too little happened or a warm-up had not ended; its interval holds whatever disturbances have cost
+    them."""
+    kept = settled(steps)
+    verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
+    return held(widened(verdict, kept, before, after), steps, before, after)
 
 
 def look_around(

@@ -14,7 +14,7 @@ from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.proof import judged_levels
+from loadframe.experiments.proof import compared, judged_levels
 from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
 from loadframe.experiments.stopping import fell_in
@@ -101,7 +101,7 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdic
     blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
     first = rounds[0].treatment
     steps = fresh.measure_again(book, first, last, levels, blocks, round_number=len(rounds))
-    return fresh.told(steps, first, last) if steps else None
+    return compared(steps, first, last) if steps else None
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:

@@ -13,7 +13,15 @@ from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_
 from loadframe.experiments import fresh
 from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.proof import decided, level_ratios, look_around, operation_times, prove, tail_price
+from loadframe.experiments.proof import (
+    compared,
+    decided,
+    level_ratios,
+    look_around,
+    operation_times,
+    prove,
+    tail_price,
+)
 from loadframe.experiments.sizing import Applied
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.unloaded import Unloaded, measure_unloaded
@@ -148,7 +156,7 @@ def measured_again(
 def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     """A trial with what fresh blocks say: whether it is kept, and if not, why."""
     before, after = trial.treatment_before, trial.treatment_after
-    verdict = fresh.told(steps, before, after)
+    verdict = compared(steps, before, after)
     sides = _of(steps, before), _of(steps, after)
     ended = verdict.decision != "worse" and judging.cures_failures(*sides)
     cures = ended and not judging.by_chance(verdict, *sides)

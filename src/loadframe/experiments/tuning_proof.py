@@ -14,7 +14,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.experiments import fresh, within
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.proof import decided, level_ratios, prove
+from loadframe.experiments.proof import compared, decided, level_ratios, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
@@ -138,7 +138,7 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
         return proof
     told = replace(
         proof.told,
-        fresh=fresh.told(steps, START, name),
+        fresh=compared(steps, START, name),
         levels=level_ratios(settled(steps), START, name),
         objective=_objective(trials, name, steps),
     )

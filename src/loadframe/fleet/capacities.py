@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadframe.analysis import likeness
-from loadframe.analysis.capacity_ratio import capacity_ratio
+from loadframe.analysis import capacity_ratio, likeness
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.fleet.calibrating import Sample, calibrate
@@ -154,8 +153,4 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
     if found is None:
         nothing = (None, None, None, None, None, None)
         return CapacityBeside(done.work.title, done.host, "", *nothing, "no-proven-difference", done.failed)
-    told = capacity_ratio(starts[done.host], found)
-    return CapacityBeside(
-        done.work.title, done.host, found.end, found.load, found.low, found.high, told.ratio, told.low, told.high,
-        told.decision,
-    )  # fmt: skip
+    return capacity_ratio.beside(done.work.title, done.host, starts[done.host], found)

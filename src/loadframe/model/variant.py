@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loadframe.model.change import ChangeRecord
-from loadframe.model.verdict import Decision, decide
+from loadframe.model.verdict import Decision, LevelRatio, decide
 
 
 @dataclass(frozen=True, slots=True)
-class LoadGain:
-    """Throughput (1/s) at one load in the first state and with the changes, and their ratio with its 95 % interval;
-    low = high = ratio where a state was measured once there."""
+class LoadGain(LevelRatio):
+    """With the 95 % interval of the ratio; low = high = ratio where a state was measured once there."""
 
-    load: float
-    before: float
-    after: float
-    ratio: float
     low: float
     high: float
 

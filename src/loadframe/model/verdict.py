@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at one level, from the proof's blocks."""
+    """After / before at one level, of the throughputs (1/s)."""
 
     load: float
     before: float
