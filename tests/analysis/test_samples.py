@@ -217,6 +217,7 @@ def test_some_zeros_count_as_a_loss_and_zeros_alone_are_not_judged() -> None:
     for judged in (unpaired, paired):
         found = judged(noisy(20, 13), [0.0] * 20)
         assert (found.ratio, found.decision) == (1, "no-proven-difference")
+        assert needed(found, "values", edge=0.9).count is None, "no number of them would tell"
 
 
 @pytest.mark.parametrize(

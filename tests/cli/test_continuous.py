@@ -19,7 +19,7 @@ from loadframe.model import Answer, Comparison, Margin, Verdict
 from loadframe.reporting.continuous import NOT_XML, github_annotations, github_summary, junit_xml
 
 VERDICT = Verdict(0.8, 0.7, 0.9, "worse", 5, "median ratio of 5 blocks")
-COMPARED = Comparison("as given", "wal", VERDICT, levels=(), notes=("measured on a busy machine",))
+COMPARED = Comparison("as given", "wal", verdict=VERDICT, notes=("measured on a busy machine",))
 OUTCOMES: dict[Answer, tuple[str, str]] = {
     "proven-worse": ("error", "Failure"),
     "cannot-tell": ("warning", "Skipped"),

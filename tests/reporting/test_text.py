@@ -134,7 +134,9 @@ def test_a_comparison_has_the_answer_first_and_what_may_spoil_it_below(farm: Inv
         ratio=0.9, low=0.85, high=0.95, decision="worse", blocks=7, method="paired blocks", block_ratios=()
     )
     notes = ("3 of 28 steps: the hypervisor took CPU time away.", "Only one sample has blocks.")
-    found = Comparison("a.csv", "b.csv", verdict, margin=Margin(0.03, "proven-worse"), notes=notes, run="runs/one")
+    found = Comparison(
+        "a.csv", "b.csv", verdict=verdict, margin=Margin(0.03, "proven-worse"), notes=notes, run="runs/one"
+    )
     lines = render_comparison(found).splitlines()
     assert "worse" in lines[0] and "b.csv" in lines[0]
     text = " ".join(" ".join(lines).split())

@@ -143,7 +143,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Compared):
     """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared, in words.
 
     lower_is_better: then the verdict's "better" is a ratio below 1. margin: where one was asked for. notes: what a
@@ -154,11 +154,9 @@ class Comparison:
 
     before: str
     after: str
-    verdict: Verdict
     what: str = "throughput"
     lower_is_better: bool = False
     margin: Margin | None = None
-    levels: tuple[LevelRatio, ...] = ()
     notes: tuple[str, ...] = ()
     run: str = ""
     axis_unit: str = ""

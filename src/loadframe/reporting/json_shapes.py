@@ -71,7 +71,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 
 
 def _comparison(comparison: Comparison) -> Json:
-    about = _fields(comparison, "verdict", "axis_unit", "levels")
+    about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
     return _object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels})
 
 
