@@ -21,7 +21,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
-from loadframe.experiments.proof import decided, prove
+from loadframe.experiments.proof import compared, decided, prove
 from loadframe.experiments.trying import known, prove_remedy
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
@@ -184,7 +184,7 @@ def kept(generate: noises.Generate, worth: float, loudness: float, series: int) 
             continue
         blocks = fresh.wanted([deciding], bench.study.measure.blocks.max)
         steps = fresh.measure_again(book, "A", "B", [LEVEL], blocks, round_number=1, done=deciding.blocks)
-        again = fresh.told(steps, "A", "B")
+        again = compared(steps, "A", "B")
         if again.exceeds_noise:
             found.append(Told(deciding, again))
     return found
