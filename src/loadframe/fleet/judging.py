@@ -16,8 +16,6 @@ UNSURE_S = 0.05
 """A start at the same time is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
 DRIFT = 500e-6
 """What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
-NEARLY_ONE = 0.9
-"""Of a CPU: encryption, not the link, has set the figure."""
 SAME_CODE = "Install Loadframe on all hosts from the same package or checkout, without changes of one's own."
 
 

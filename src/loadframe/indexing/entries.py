@@ -63,11 +63,6 @@ def id_of(path: bytes) -> bytes:
     return blake2b(path, digest_size=ID_BYTES).digest()
 
 
-def parent_id(path: bytes) -> bytes:
-    """The key of the directory that has this entry; NO_PARENT for the root."""
-    return id_of(path.rpartition(b"/")[0]) if path else NO_PARENT
-
-
 def split(path: bytes) -> tuple[bytes, bytes]:
     """The path of the directory that has it, and its name there."""
     parent, _, name = path.rpartition(b"/")

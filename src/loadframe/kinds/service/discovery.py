@@ -6,7 +6,6 @@ import mmap
 import os
 import pwd
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -85,11 +84,6 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
         knobs=() if _retitled(command) else knobs_of(runtime.id, of, command, _environment(place)),
         open_files=_open_files(place),
     )
-
-
-def environment_of(pid: int, *, proc: Path = PROC) -> Mapping[str, str]:
-    """Its variables; empty where they may not be seen."""
-    return _environment(proc / str(pid))
 
 
 def is_go(file: Path) -> bool:
