@@ -15,7 +15,6 @@ from loadframe.model import (
     Investigation,
     Quantity,
     RunQuality,
-    Verdict,
 )
 from loadframe.reporting import (
     alternatives,
@@ -114,10 +113,6 @@ def _before(inv: Investigation) -> list[str]:
     return [words.state_sentence(state, unit, words.work_unit(inv), limit, curve)]
 
 
-def _noise(verdict: Verdict) -> str:
-    return verdict_words.floor_sentence(verdict).removeprefix("Noise floor: ")
-
-
 def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
     """A verdict: the answer first, then the levels it is made of, how it was reached, and what may spoil it."""
     sessions = comparison.verdict.sessions
@@ -128,7 +123,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100) -> str:
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else []),
         ("To tell", [verdict_words.needed_sentence(comparison.needed, sessions)] if comparison.needed else []),
         ("Sessions", [verdict_words.sessions_sentence(sessions)] if sessions else []),
-        ("Noise", [_noise(comparison.verdict)] if comparison.verdict.floor else []),
+        ("Noise", [verdict_words.noise_sentence(comparison.verdict)] if comparison.verdict.floor else []),
         ("Method", [words.sentence(comparison.verdict.method)]),
         ("Note", list(comparison.notes)),
         ("Run", [comparison.run] if comparison.run else []),

@@ -126,12 +126,11 @@ def by_load(variant: Variant, unit: str) -> str:
     return ", ".join(each)
 
 
-def floor_sentence(verdict: Verdict) -> str:
-    """ "Noise floor: equal servers showed 0.97 to 1.04 times in these blocks."."""
+def noise_sentence(verdict: Verdict) -> str:
+    """ "Equal states differed by 0.97 to 1.04 times in the same blocks."; empty where that is not known."""
     if verdict.floor is None:
         return ""
-    low, high = (rounding.plain(end) for end in verdict.floor)
-    return f"Noise floor: each state against itself, block against block: {low} to {high} times."
+    return f"Equal states differed by {' to '.join(map(rounding.plain, verdict.floor))} times in the same blocks."
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
@@ -141,10 +140,7 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
     where = f" ({levels})" if levels else ""
     no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
     said = f"At equal loads{where}, block by block: {no}{ratio(verdict)} times, {_interval_words(verdict)}."
-    if verdict.floor is None:
-        return said
-    low, high = (rounding.plain(end) for end in verdict.floor)
-    return f"{said} Noise: equal states differed by {low} to {high} times in the same blocks."
+    return f"{said} {noise_sentence(verdict)}".rstrip()
 
 
 def margin_sentence(margin: Margin) -> str:
