@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadframe.analysis import samples
+from loadframe.analysis.reach import at_loads
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import decided, prove_side_by_side
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
-from loadframe.model import FLAGS, Comparison, Curve, LevelRatio, Step, Verdict
+from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
@@ -73,13 +74,12 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             f"{before.path} grows {axes[0]}, {after.path} grows {axes[1]}: their levels cannot be compared",
             remedy="Compare runs with the same load axis.",
         )
-    levels = sorted(_working(one.curve) & _working(two.curve))
-    if not levels:
+    pairs = at_loads(one.curve, two.curve)
+    if not pairs:
         raise RunError(
             f"{before.path} and {after.path} have no level in common at which anything was done",
             remedy="Measure both at the same levels (--set load.levels=...).",
         )
-    pairs = [_level_ratio(one.curve, two.curve, level) for level in levels]
     near = [pair for pair in pairs if _near_capacity(pair, pairs)]
     middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
     series = [
@@ -96,7 +96,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         before=str(before.path),
         after=str(after.path),
         verdict=replace(verdict, levels=tuple(middle)),
-        levels=tuple(pairs),
+        levels=pairs,
         notes=(
             *_left_out(pairs, near),
             *_unlike(before, after),
@@ -112,11 +112,6 @@ def _near_capacity(pair: LevelRatio, pairs: Sequence[LevelRatio]) -> bool:
     """Whether either run does NEAR_CAPACITY of its most at this level."""
     most = max(each.before for each in pairs), max(each.after for each in pairs)
     return pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]
-
-
-def _working(curve: Curve) -> set[float]:
-    """The levels at which anything was done."""
-    return {point.load for point in curve.points if point.throughput > 0}
 
 
 def _left_out(pairs: Sequence[LevelRatio], near: Sequence[LevelRatio]) -> tuple[str, ...]:
@@ -162,11 +157,6 @@ ONE_AFTER_THE_OTHER = (
     "The runs were measured one after the other: what else changed on the machine between them counts as a difference "
     "where it is larger than what two runs differ by. A study with alternatives measures both side by side."
 )
-
-
-def _level_ratio(one: Curve, two: Curve, level: float) -> LevelRatio:
-    before, after = (next(point.throughput for point in curve.points if point.load == level) for curve in (one, two))
-    return LevelRatio(level, before, after, after / before)
 
 
 def _unlike(before: RunFolder, after: RunFolder) -> tuple[str, ...]:

@@ -103,7 +103,8 @@ def _lines(inv: Investigation) -> list[str]:
             return [_limit(inv), action, _tried(inv)]
         case "stopped-answering":
             more = _what_to_do(inv) if inv.variants else [action]
-            return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{_before(inv)}: {_limit(inv)}", *more]
+            before = "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
+            return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
 
@@ -211,17 +212,14 @@ def _what_to_do(inv: Investigation) -> list[str]:
     first, *more = inv.variants
     unit, whole = words.axis_unit(inv), facts.kept_trials(inv)
     safe = " (safe)" if more and not first.gives_up else ""
-    said = [f"{_set(first.changes)}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
+    do = f"Set {_settings(first.changes)}" if first.changes else "Keep the change"
+    said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
     known = first.changes
     for one in more:
         new = tuple(change for change in one.changes if change not in known)
         said.append(f"With {_settings(new)} too: {_gain(one, unit)}{_but(one)}.")
         known = one.changes
     return said if more else [*said, _price(inv)]
-
-
-def _set(changes: tuple[ChangeRecord, ...]) -> str:
-    return f"Set {_settings(changes)}" if changes else "Keep the change"
 
 
 def _settings(changes: tuple[ChangeRecord, ...]) -> str:
@@ -329,10 +327,6 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
 
 LONGEST_WORDS = 80
 """Characters of a line of a log, in the answer."""
-
-
-def _before(inv: Investigation) -> str:
-    return "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
 
 
 def _held(inv: Investigation, stop: Stop) -> str:

@@ -25,7 +25,7 @@ def title(found: Capacity) -> str:
 
 def note(found: Capacity) -> str:
     """How to read it."""
-    between = " Shaded: between the level shown to meet and the one shown to miss." if _bracketed(found) else ""
+    between = "" if None in (found.low, found.high) else " Shaded: between the level shown to meet and that to miss."
     return f"A dot is a trial: blue met the objective, orange missed it.{between}"
 
 
@@ -49,20 +49,13 @@ def chart(found: Capacity, size: Size) -> Plot | None:
             plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
     if limit is not None:
         plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
+    said = [(one.load, f"{words.milliseconds(one.latency_p95_ms)} {'met' if one.met else 'missed'}") for one in drawn]
     by_level = [
-        f"{words.load(level, unit(found))}: {', '.join(_said(one) for one in drawn if one.load == level)}"
+        f"{words.load(level, unit(found))}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
     ]
     plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
     return plot
-
-
-def _said(trial: CapacityTrial) -> str:
-    return f"{words.milliseconds(trial.latency_p95_ms)} {'met' if trial.met else 'missed'}"
-
-
-def _bracketed(found: Capacity) -> bool:
-    return found.low is not None and found.high is not None
 
 
 def _drawn(found: Capacity) -> list[CapacityTrial]:

@@ -81,6 +81,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
     """The whole case study. drawn: its charts, for a page."""
     charts_: Charts = drawn or {}
     first = ("alternatives" if "alternatives" in charts_ else "side-by-side-1") if inv.alternatives else ""
+    beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
     took = f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
@@ -103,7 +104,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.Section("Changes and proof", "changes", (*_changes(inv),), "Changes and proof"),
             doc.Section("Silently clamped", "clamped", (*_clamped(inv),)),
             doc.Section("The ladder of gains", "ladder", (*_ladder(inv, charts_),)),
-            doc.Section(_beside(inv), "answers", tuple(map(doc.Prose, compared_answers.sentences(inv.answers)))),
+            doc.Section(beside, "answers", tuple(map(doc.Prose, compared_answers.sentences(inv.answers)))),
             doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
             doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
             doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
@@ -449,10 +450,6 @@ def _ladder(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         yield doc.Table(heads, tuple(rows))
     if durability:
         yield doc.Group(tuple(doc.Prose(words.sentence(text), "card") for text in durability), "pair cards")
-
-
-def _beside(inv: Investigation) -> str:
-    return f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
 
 
 def _untried(inv: Investigation) -> Iterator[doc.Block]:

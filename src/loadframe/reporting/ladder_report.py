@@ -140,7 +140,8 @@ def answer(found: Ladder) -> str:
     """The ladder in two sentences."""
     if not found.finished:
         tried = f"{len(found.rungs)} change{'' if len(found.rungs) == 1 else 's'}"
-        return f"Stopped after {tried}.{_so_far(found)}"
+        better = words.and_list([rung.change for rung in found.kept])
+        return f"Stopped after {tried}.{f' Better until then: {better}.' if better else ''}"
     count, kept = len(found.rungs), len(found.kept)
     if found.total is None:
         return f"None of the {count} changes is proven to be better than the state before it; all were reverted."
@@ -175,20 +176,12 @@ def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
         return f"Run it again to finish it; the finished steps are kept in {found.run}."
-    unsure = [rung.change for rung in found.rungs if not rung.kept and _undecided(rung)]
+    undecided = "no-proven-difference"
+    unsure = [one.change for one in found.rungs if not one.kept and one.trial and one.trial.decision == undecided]
     more = f" More time (measure.budget) may tell what {words.and_list(unsure)} gives." if unsure else ""
     if found.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
     return f"Set what is kept.{more} Next, loadframe investigate with these settings names what limits now."
-
-
-def _undecided(rung: Rung) -> bool:
-    return rung.trial is not None and rung.trial.decision == "no-proven-difference"
-
-
-def _so_far(found: Ladder) -> str:
-    kept = words.and_list([rung.change for rung in found.kept])
-    return f" Better until then: {kept}." if kept else ""
 
 
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
@@ -210,8 +203,5 @@ def interaction_sentence(one: Interaction) -> str:
     much = f"{one.change} is worth {verdict_words.ratio_words(one.verdict)} as much as"
     if one.partner is None:
         return f"At the top, {much} at its place in the order: later changes alter what it gives"
-    return f"With {one.partner}, {much} without it: they {_together(one.verdict)}"
-
-
-def _together(verdict: Verdict) -> str:
-    return "depend on each other" if verdict.decision == "better" else "overlap"
+    together = "depend on each other" if one.verdict.decision == "better" else "overlap"
+    return f"With {one.partner}, {much} without it: they {together}"

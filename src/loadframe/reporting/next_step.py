@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
-from loadframe.model import DRIVER_BESIDE, Change, Finding, Investigation, LoadInterval, NextLimit, Round
+from loadframe.model import DRIVER_BESIDE, Finding, Investigation, LoadInterval, NextLimit
 from loadframe.reporting import change_words, facts, rounding, words
 
 
@@ -147,7 +147,8 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
         return None
     why = words.sentence(found[0].explanation)
     if inv.outcome.kind == "no-proven-gain":
-        changed = ", ".join(dict.fromkeys(change.setting for one in inv.rounds for change in _tried(one)))
+        tried = (change for one in inv.rounds for trial in one.tried for change in trial.remedy.changes)
+        changed = ", ".join(dict.fromkeys(change.setting for change in tried if change.needed))
         why = f"Changing {changed} has no proven gain. {why}"
         return _could_confirm(inv, found[0], why) or NextStep(
             "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
@@ -181,10 +182,6 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
     titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
     was = "was" if len(could) == 1 else "were"
     return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
-
-
-def _tried(one: Round) -> list[Change]:
-    return [change for trial in one.tried for change in trial.remedy.changes if change.needed]
 
 
 def _begins_flat(inv: Investigation) -> bool:

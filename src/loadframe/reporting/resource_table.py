@@ -144,14 +144,11 @@ def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: flo
             continue
         shown = [_shown(name, value) if value is not None else "not measured" for value in values]
         loud = any(value is not None and value >= high for value in values) and name == names[0]
-        return Cell(" \u2192 ".join(shown), _what(name), name, loud, not any(values))
+        what = words.sentence(finding_words.metric_words(name))[:-1]
+        return Cell(" \u2192 ".join(shown), what, name, loud, not any(values))
     return Cell(NOT_COUNTED)
 
 
 def _shown(name: str, value: float) -> str:
     """Seconds of waiting in each second are the threads that wait, on average."""
     return show_metric(name, value).replace(" s/s", " threads")
-
-
-def _what(name: str) -> str:
-    return words.sentence(finding_words.metric_words(name))[:-1]

@@ -12,7 +12,6 @@ from loadframe.model import (
     Tuning,
     TuningProof,
     TuningTrial,
-    Verdict,
 )
 from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
 from loadframe.reporting import document as doc
@@ -239,7 +238,9 @@ def answer(found: Tuning) -> str:
     assert proof is not None, "the recommendation was proved"
     if found.end == "gained":
         kept = "" if found.objective is None else ", and the objective is met"
-        return f"{_gain(found, proof.told)}{kept}. Found in {varied}{_before_it(found)}."
+        gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
+        proved = "" if proof.told.decision == "better" else "A gain was proved; in fresh blocks "
+        return f"{proved}{gain}{kept}. Found in {varied}{_before_it(found)}."
     ratio = verdict_words.ratio(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
@@ -251,12 +252,6 @@ def answer(found: Tuning) -> str:
         f"No proven gain: the best of {varied} is {ratio} of the start in fresh "
         f"blocks{first}{_after_it(found)}. Leave the settings as they are."
     )
-
-
-def _gain(found: Tuning, told: Verdict) -> str:
-    """What is told of the best settings."""
-    sentence = verdict_words.gain_sentence(told, found.axis_unit)
-    return sentence if told.decision == "better" else f"A gain was proved; in fresh blocks {sentence}"
 
 
 def deciding_sentence(found: Tuning) -> str:
