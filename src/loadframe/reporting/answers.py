@@ -349,4 +349,5 @@ def _interrupted(inv: Investigation) -> list[str]:
     )
     if not findings:
         return [begun, proved or "No cause had been named by then."]
-    return [begun, proved, f"By then: {words.strip(findings[0].title)} ({verdict_words.status(findings[0])})."]
+    status = verdict_words.UNPROVED.get(findings[0].status, "Confirmed")
+    return [begun, proved, f"{status} by then: {words.strip(findings[0].title)}."]
