@@ -160,7 +160,8 @@ def turned(verdict: Verdict) -> Verdict:
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
     """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, which is then below
     1 - allowed, or of a time, which is then above 1 + allowed. Proven is what the whole interval says."""
-    if verdict.blocks < FEWEST_BLOCKS:
+    undecided = verdict.unsettled_at and verdict.decision == "no-proven-difference"
+    if verdict.blocks < FEWEST_BLOCKS or undecided:
         return "cannot-tell"
     # Turned upside down, a time is as good as a throughput.
     low, high, edge = (
