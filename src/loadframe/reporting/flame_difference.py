@@ -126,7 +126,10 @@ def changed(found: Difference) -> list[tuple[str, Node]]:
     pending, leaves = list(merged(found).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()
-        inner = [below for below in node.below.values() if beyond_chance(below, found) and _explains(below, node)]
+        most = abs(node.after - node.before) / 2
+        inner = [
+            one for one in node.below.values() if beyond_chance(one, found) and abs(one.after - one.before) >= most
+        ]
         if not inner and beyond_chance(node, found):
             bare = node.name.removesuffix("_[k]")
             known = leaves.setdefault(bare, Node(bare))
@@ -134,11 +137,6 @@ def changed(found: Difference) -> list[tuple[str, Node]]:
             known.after += node.after
         pending += node.below.values()
     return sorted(leaves.items(), key=lambda item: -abs(item[1].after - item[1].before))
-
-
-def _explains(below: Node, node: Node) -> bool:
-    """Whether what a frame called changed by most of what the frame did."""
-    return abs(below.after - below.before) >= abs(node.after - node.before) / 2
 
 
 def _shares(node: Node) -> str:

@@ -55,7 +55,9 @@ def sentences(found: Ladder) -> Iterator[str]:
 
 def _limit(one: StateUse) -> str:
     """What of it is at its limit; the busiest thread is named in any case."""
-    busiest = "" if not one.threads else f"the busiest thread is one of {_named(one)}"
+    kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
+    thread = "" if not one.threads else f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
+    busiest = thread and f"the busiest thread is one of {thread}"
     full = [used for used in one.components if used.cores >= FULL * used.of]
     if one.threads and one.threads[0].cores >= FULL:
         return f"{busiest}: it is at the limit of a single CPU."
@@ -73,12 +75,6 @@ def _busy(one: StateUse) -> str:
     share = rounding.percent(one.busy or 0.0)
     others = one.others or 0.0
     return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")
-
-
-def _named(one: StateUse) -> str:
-    """ "shard1 (0.20 of one CPU; the busiest kind is main 0.12)" """
-    kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
-    return f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
 
 
 def _shown(each: Sequence[CpuUse]) -> str:

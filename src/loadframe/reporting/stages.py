@@ -77,7 +77,7 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     """A row for each stage, in the order of the pipeline, a column for each level."""
     levels = _levels(each)
     shown = _some(sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW])
-    names = _names(levels)[:MOST_STAGES]
+    names = list(dict.fromkeys(name for found in levels.values() for name in found))[:MOST_STAGES]
     if not names:
         return None
     drawing = _Drawing(Size(size.width, HEAD_PX + ROW_PX * len(names)), len(shown), len(names))
@@ -303,10 +303,6 @@ def _cells(metrics: Mapping[str, float]) -> dict[str, Cell]:
             entries=metrics.get(f"{prefix}entries"),
         )
     return found
-
-
-def _names(levels: Mapping[float, Mapping[str, Cell]]) -> list[str]:
-    return list(dict.fromkeys(name for found in levels.values() for name in found))
 
 
 def _some(levels: Sequence[float], most: int) -> list[float]:
