@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, LiteralString
+from typing import Any, ClassVar, LiteralString
 
 import psycopg
 
 from loadframe.indexing import totals
-from loadframe.indexing.store import (
-    IDS_PER_QUESTION,
-    INDEXED,
-    INDEXES,
-    TABLES,
-    WITH_TOTALS,
-    AgainError,
-    Known,
-    Row,
-    Store,
-    StoreError,
-    parts,
-)
+from loadframe.indexing.store import INDEXED, AgainError, Row, Store, StoreError, parts
 
-OTHERS = {**INDEXED, "name": "(substring(name for 64))"}
 ROWS_AT_ONCE = 10_000
-ENTRIES: LiteralString = """CREATE TABLE entries (
-    id bytea PRIMARY KEY, parent bytea NOT NULL, path bytea NOT NULL, name bytea NOT NULL,
-    device bigint NOT NULL, inode bigint NOT NULL, type text NOT NULL, size bigint NOT NULL, blocks bigint NOT NULL,
-    links bigint NOT NULL, uid bigint NOT NULL, gid bigint NOT NULL, mode integer NOT NULL,
-    atime_ns bigint NOT NULL, mtime_ns bigint NOT NULL, ctime_ns bigint NOT NULL, seen_ns bigint NOT NULL)"""
-PROGRESS: LiteralString = "CREATE TABLE progress (log text PRIMARY KEY, number bigint NOT NULL)"
 ALL: LiteralString = (
     "id, parent, path, name, device, inode, type, size, blocks, links, uid, gid, mode, atime_ns, mtime_ns, ctime_ns,"
     " seen_ns"
@@ -45,9 +26,6 @@ UPSERT: LiteralString = f"""INSERT INTO entries ({ALL})
         excluded.inode, excluded.type, excluded.size, excluded.blocks, excluded.links, excluded.uid, excluded.gid,
         excluded.mode, excluded.atime_ns, excluded.mtime_ns, excluded.ctime_ns, excluded.seen_ns)
     WHERE excluded.seen_ns >= entries.seen_ns"""
-KNOWN: LiteralString = "SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE id = ANY(%b)"
-NOTE: LiteralString = """INSERT INTO progress (log, number) VALUES (%s, %s)
-    ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"""
 
 
 def connect(database: Mapping[str, str]) -> PostgresStore:
@@ -62,54 +40,22 @@ def connect(database: Mapping[str, str]) -> PostgresStore:
 class PostgresStore(Store):
     """See Store."""
 
+    ENTRIES = """CREATE TABLE entries (
+    id bytea PRIMARY KEY, parent bytea NOT NULL, path bytea NOT NULL, name bytea NOT NULL,
+    device bigint NOT NULL, inode bigint NOT NULL, type text NOT NULL, size bigint NOT NULL, blocks bigint NOT NULL,
+    links bigint NOT NULL, uid bigint NOT NULL, gid bigint NOT NULL, mode integer NOT NULL,
+    atime_ns bigint NOT NULL, mtime_ns bigint NOT NULL, ctime_ns bigint NOT NULL, seen_ns bigint NOT NULL)"""
+    PROGRESS = "CREATE TABLE progress (log text PRIMARY KEY, number bigint NOT NULL)"
+    INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "name": "(substring(name for 64))"}
+    TOTALS = totals.POSTGRES
+    LATER = "ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def create(self, indexes: str = "parent") -> None:
-        self.drop()
-        with _explained():
-            self._connection.execute(ENTRIES)
-            self._connection.execute(PROGRESS)
-            for name in INDEXES[indexes]:
-                key = f"CREATE INDEX entries_{name} ON entries {OTHERS.get(name, f'({name})')}"
-                self._connection.execute(key.encode())
-            for statement in totals.POSTGRES if indexes in WITH_TOTALS else ():
-                self._connection.execute(statement)
-
     def drop(self) -> None:
-        with _explained():
-            self._connection.execute(f"DROP TABLE IF EXISTS {', '.join(TABLES)}".encode())
-            self._connection.execute(f"DROP FUNCTION IF EXISTS {', '.join(totals.FUNCTIONS)}".encode())
-
-    def empty(self) -> None:
-        there = TABLES if self.keeps_totals() else TABLES[:-1]
-        with _explained():
-            self._connection.execute(f"TRUNCATE {', '.join(there)}".encode())  # for which no trigger fires
-
-    def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
-        found: dict[bytes, Known] = {}
-        with _explained():
-            for some in parts(ids, IDS_PER_QUESTION):
-                rows = self._connection.execute(KNOWN, (some,), binary=True)
-                found.update((key, (inode, *times)) for key, inode, *times in rows)
-        return found
-
-    def count(self) -> int:
-        return self._number("SELECT count(*) FROM entries")
-
-    def last_seen_ns(self) -> int:
-        return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
-
-    def forget_before(self, seen_ns: int) -> int:
-        with _explained():
-            return self._connection.execute("DELETE FROM entries WHERE seen_ns < %s", (seen_ns,)).rowcount
-
-    def acknowledged(self, log: str) -> int:
-        return self._number("SELECT coalesce(max(number), 0) FROM progress WHERE log = %s", log)
-
-    def ask(self, question: str) -> list[tuple[Any, ...]]:
-        with _explained():
-            return self._connection.execute(question.encode(), binary=True).fetchall()
+        super().drop()
+        self._do(f"DROP FUNCTION IF EXISTS {', '.join(totals.FUNCTIONS)}")
 
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
         with _explained():
@@ -120,34 +66,22 @@ class PostgresStore(Store):
         return f"'\\x{value.hex()}'::bytea"
 
     @classmethod
+    def _text(cls, value: str) -> str:
+        return f"convert_from({cls.literal(value.encode())}, 'UTF8')"
+
+    @classmethod
     def contains(cls, column: str, value: bytes) -> str:
         return f"position({cls.literal(value)} IN {column}) > 0"
 
     def keeps_totals(self) -> bool:
         return bool(self._number("SELECT count(to_regclass('totals'))"))
 
-    def index_inodes(self) -> None:
-        with _explained():
-            self._connection.execute("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
-
-    def refuse_to_wait(self) -> None:
-        """Nothing: what is asked here reads a snapshot, which no lock holds back."""
-
     def close(self) -> None:
         self._connection.close()
 
-    def _begin(self) -> None:
-        with _explained():
-            self._connection.execute("BEGIN")
-
     def _take_turns(self) -> None:
         if self.keeps_totals():
-            with _explained():
-                self._connection.execute("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
-
-    def _commit(self) -> None:
-        with _explained():
-            self._connection.execute("COMMIT")
+            self._do("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
 
     def _rollback(self) -> None:
         with suppress(psycopg.Error):
@@ -158,28 +92,16 @@ class PostgresStore(Store):
             for some in parts(rows, ROWS_AT_ONCE):
                 self._connection.execute(UPSERT, [list(column) for column in zip(*some, strict=True)])
 
-    def _touch(self, ids: Sequence[bytes], seen_ns: int) -> None:
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
         with _explained():
-            statement: LiteralString = "UPDATE entries SET seen_ns = greatest(seen_ns, %b) WHERE id = ANY(%b)"
-            self._connection.execute(statement, (seen_ns, ids))
+            return self._connection.execute(statement.encode(), values or None).rowcount
 
-    def _children(self, ids: Sequence[bytes]) -> list[bytes]:
+    def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with _explained():
-            found = self._connection.execute("SELECT id FROM entries WHERE parent = ANY(%b)", (ids,), binary=True)
-            return [key for (key,) in found]
+            return self._connection.execute(asked.encode(), values or None, binary=True).fetchall()
 
-    def _delete(self, ids: Sequence[bytes], seen_ns: int) -> None:
-        with _explained():
-            self._connection.execute("DELETE FROM entries WHERE seen_ns <= %b AND id = ANY(%b)", (seen_ns, ids))
-
-    def _note(self, log: str, number: int) -> None:
-        with _explained():
-            self._connection.execute(NOTE, (log, number))
-
-    def _number(self, asked: LiteralString, *values: str) -> int:
-        with _explained():
-            row = self._connection.execute(asked, values).fetchone()
-            return int(row[0]) if row else 0
+    def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+        return f"{column} = ANY(%b)", (ids,)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from loadframe.indexing.entries import NO_PARENT, Entry, id_of
 
@@ -110,21 +110,51 @@ class Store(abc.ABC):
     """A connection to the database. Every method raises StoreError where the database refuses. Not for two threads at
     once."""
 
-    @abc.abstractmethod
+    ENTRIES: ClassVar[str]
+    """The statement that makes the table of this name."""
+    PROGRESS: ClassVar[str]
+    INDEXED: ClassVar[Mapping[str, str]] = INDEXED
+    TOTALS: ClassVar[Sequence[str]]
+    """The statements after which the database keeps totals."""
+    LATER: ClassVar[str]
+    """Ends an INSERT into `progress`: a number never goes back."""
+    GREATEST: ClassVar[str] = "greatest"
+    BEGIN: ClassVar[str] = "BEGIN"
+    MARK: ClassVar[str] = "%s"
+    """Stands for a value: a statement whose text is the same each time is parsed once."""
+
     def create(self, indexes: str = "parent") -> None:
         """Make the tables, in place of those that were there. indexes: of INDEXES."""
+        self.drop()
+        self._do(self.ENTRIES)
+        self._do(self.PROGRESS)
+        for name in INDEXES[indexes]:
+            self._do(f"CREATE INDEX entries_{name} ON entries {self.INDEXED.get(name, f'({name})')}")
+        if indexes in WITH_TOTALS:
+            self._keep_totals()
 
-    @abc.abstractmethod
+    def _keep_totals(self) -> None:
+        for statement in self.TOTALS:
+            self._do(statement)
+
     def drop(self) -> None:
         """Drop the tables, where they are there."""
+        for table in TABLES:
+            self._do(f"DROP TABLE IF EXISTS {table}")
 
-    @abc.abstractmethod
     def empty(self) -> None:
-        """Remove every row of both tables."""
+        """Remove every row of all tables."""
+        for table in TABLES if self.keeps_totals() else TABLES[:-1]:
+            self._do(f"TRUNCATE TABLE {table}")  # for which no trigger fires
 
-    @abc.abstractmethod
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that are there, by id: one query for IDS_PER_QUESTION."""
+        found: dict[bytes, Known] = {}
+        for some in parts(ids, IDS_PER_QUESTION):
+            among, values = self._among("id", some)
+            asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
+            found.update((key, (inode, *times)) for key, inode, *times in self._ask(asked, values))
+        return found
 
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""
@@ -134,34 +164,39 @@ class Store(abc.ABC):
         """All rows, in any order."""
         yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
-    @abc.abstractmethod
     def count(self) -> int:
         """How many entries there are."""
+        return self._number("SELECT count(*) FROM entries")
 
-    @abc.abstractmethod
     def last_seen_ns(self) -> int:
         """When the last entry was looked at; 0 where there is none."""
+        return self._number("SELECT coalesce(max(seen_ns), 0) FROM entries")
 
-    @abc.abstractmethod
     def forget_before(self, seen_ns: int) -> int:
         """Remove the entries that were not looked at since, after a scan of the whole tree; how many they were."""
+        return self._do(f"DELETE FROM entries WHERE seen_ns < {seen_ns:d}")
 
-    @abc.abstractmethod
     def acknowledged(self, log: str) -> int:
         """The change up to which a change log is in the database; 0 where it is not known."""
+        return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
 
-    @abc.abstractmethod
     def ask(self, question: str) -> list[tuple[Any, ...]]:
         """The rows that answer a SELECT, whose values are numbers and literals (`literal`) in its text."""
+        return self._ask(question)
 
     @abc.abstractmethod
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
         """The same, where the database keeps the rows until they are taken. Nothing else may be asked meanwhile."""
 
     @staticmethod
-    @abc.abstractmethod
     def literal(value: bytes) -> str:
         """Bytes as a question has them."""
+        return f"x'{value.hex()}'"
+
+    @classmethod
+    def _text(cls, value: str) -> str:
+        """Text as a statement has it."""
+        return cls.literal(value.encode())
 
     @classmethod
     def contains(cls, column: str, value: bytes) -> str:
@@ -172,12 +207,11 @@ class Store(abc.ABC):
     def keeps_totals(self) -> bool:
         """Whether there are totals of each directory."""
 
-    @abc.abstractmethod
     def index_inodes(self) -> None:
         """An index of the column inode, where there is none: the names of one file are found by it. Idempotent."""
+        self._do("CREATE INDEX IF NOT EXISTS entries_inode ON entries (inode)")
 
-    @abc.abstractmethod
-    def refuse_to_wait(self) -> None:
+    def refuse_to_wait(self) -> None:  # noqa: B027 - most databases answer from a snapshot, which no lock holds back
         """From now on a question that a lock on the whole database holds back is an AgainError at once."""
 
     @abc.abstractmethod
@@ -227,13 +261,27 @@ class Store(abc.ABC):
             level = sorted(below)
 
     @abc.abstractmethod
-    def _begin(self) -> None: ...
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """How many rows the statement changed."""
+
+    @abc.abstractmethod
+    def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+
+    @abc.abstractmethod
+    def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+        """The condition that the column has one of these, with the values that its marks stand for."""
+
+    def _number(self, asked: str) -> int:
+        return int(self._ask(asked)[0][0])
+
+    def _begin(self) -> None:
+        self._do(self.BEGIN)
 
     def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
         """In a transaction that another one was in the way of: wait until it is the only one that writes totals."""
 
-    @abc.abstractmethod
-    def _commit(self) -> None: ...
+    def _commit(self) -> None:
+        self._do("COMMIT")
 
     @abc.abstractmethod
     def _rollback(self) -> None:
@@ -243,19 +291,23 @@ class Store(abc.ABC):
     def _upsert(self, rows: Sequence[Row]) -> None:
         """A row that is there is replaced where it was seen no later."""
 
-    @abc.abstractmethod
-    def _touch(self, ids: Sequence[bytes], seen_ns: int) -> None: ...
+    def _touch(self, ids: Sequence[bytes], seen_ns: int) -> None:
+        among, values = self._among("id", ids)
+        statement = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
+        self._do(statement, (seen_ns, *values))
 
-    @abc.abstractmethod
-    def _children(self, ids: Sequence[bytes]) -> list[bytes]: ...
+    def _children(self, ids: Sequence[bytes]) -> list[bytes]:
+        among, values = self._among("parent", ids)
+        return [key for (key,) in self._ask(f"SELECT id FROM entries WHERE {among}", values)]
 
-    @abc.abstractmethod
     def _delete(self, ids: Sequence[bytes], seen_ns: int) -> None:
         """Those that were seen no later."""
+        among, values = self._among("id", ids)
+        self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (seen_ns, *values))
 
-    @abc.abstractmethod
     def _note(self, log: str, number: int) -> None:
         """Never back to an earlier number."""
+        self._do(f"INSERT INTO progress (log, number) VALUES ({self._text(log)}, {number:d}) {self.LATER}")
 
 
 def connect(database: Mapping[str, str]) -> Store:
