@@ -13,6 +13,7 @@ from loadframe.analysis.comparison import at_each_level, combine, margin, shares
 from loadframe.analysis.ladder import contrast
 from loadframe.analysis.sequential import Plan
 from loadframe.model import Verdict
+from loadframe.runs.formats import LARGEST
 
 
 def paired(
@@ -107,6 +108,11 @@ def test_swapping_the_treatments_gives_the_reciprocal(pairs: list[tuple[float, f
         assert math.log(one) == pytest.approx(-math.log(other), abs=1e-6)
     opposite = {"better": "worse", "worse": "better"}.get(forth.decision, forth.decision)
     assert back.decision == opposite
+
+
+def test_an_interval_is_never_wider_than_what_can_be_read_again() -> None:
+    found = verdict_at_end({1.0: [1, 1e6]}, {1.0: [1e6, 1]}, confidence=0.999)
+    assert 1 / LARGEST < found.low < found.high < LARGEST
 
 
 def proven(ratio: float, low: float, high: float, levels: tuple[float, ...] = (1.0,)) -> Verdict:

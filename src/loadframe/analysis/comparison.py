@@ -393,8 +393,9 @@ def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
 
 
 def exp_in_range(value: float) -> float:
-    """exp without overflow: an interval of two blocks, and values that people give, can be wider than doubles are."""
-    return math.exp(min(max(value, -700.0), 700.0))
+    """exp, from 1e-87 to 1e87: an interval of two blocks, and values that people give, can be wider than doubles are,
+    and than what is read from a file (`runs.formats.LARGEST`)."""
+    return math.exp(min(max(value, -200.0), 200.0))
 
 
 def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:

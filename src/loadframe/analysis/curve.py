@@ -15,6 +15,7 @@ import numpy as np
 
 from loadframe.analysis import gradual, pieces, segments, student
 from loadframe.analysis import scalability as law
+from loadframe.analysis.comparison import exp_in_range
 from loadframe.analysis.enough import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 from loadframe.progress import counted
@@ -189,8 +190,7 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     quantile = float(student.quantile((1 + CONFIDENCE) / 2, noise.freedom))
     half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
-    # Two blocks can differ so much that the interval is wider than doubles are.
-    return math.exp(max(centre - half, -700.0)), math.exp(min(centre + half, 700.0))
+    return exp_in_range(centre - half), exp_in_range(centre + half)
 
 
 def _latencies(sample: LevelSample) -> tuple[float, ...]:

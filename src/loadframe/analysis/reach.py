@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from loadframe.analysis.comparison import exp_in_range
 from loadframe.model import Curve, CurvePoint, LoadGain, LoadInterval, Peak
 
 
@@ -65,7 +66,7 @@ def _ratio(one: CurvePoint, two: CurvePoint) -> tuple[float, float, float]:
     centre = math.log(two.throughput / one.throughput)
     down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
     up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
-    return math.exp(centre), math.exp(centre - min(down, 700.0)), math.exp(min(centre + up, 700.0))
+    return exp_in_range(centre), exp_in_range(centre - down), exp_in_range(centre + up)
 
 
 def _at_peak(curve: Curve) -> CurvePoint:
