@@ -29,8 +29,8 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 PLACES = ("state", "scratch", "runs")
 LOADFRAME = (str(Path(sys.executable).with_name("loadframe")),)
 POLL_S = 0.01
-FALL = re.compile(r"the service (died|failed)")
-"""What a curve says of a target that fell."""
+FALL = re.compile(r"died \(|the (service|target) failed")
+"""What an answer says of a target that fell: a curve among its warnings, a search and a ladder of the trial."""
 DOCUMENTED = {int(code) for code in EXIT_CODES}
 AFTERWARDS_S = 60.0
 """How long the command after the one that was hit may take."""
@@ -275,7 +275,7 @@ class Scene:
         if judged.code == 0:
             if answer is None or failed:
                 judged.wrong.append(f"it ended with 0 and {'said that it failed' if failed else 'printed no answer'}")
-            elif falls and "warnings" in answer and not any(map(FALL.search, answer["warnings"])):
+            elif falls and not FALL.search(out):
                 judged.wrong.append("it ended with 0 and did not say that the target fell")
             return
         if answer is None or "message" not in answer:
