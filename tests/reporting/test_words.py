@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis import conclusion
 from loadframe.metrics import METRICS
 from loadframe.model import (
     DRIVER_BESIDE,
+    Comparison,
     Decision,
     Evidence,
     Finding,
@@ -558,6 +560,18 @@ def test_a_gain_whose_interval_is_too_wide_leads_with_its_lower_end(queue: Inves
     assert verdict_words.led_ratio(replace(found, ratio=2.0, low=1.9, high=2.1)) == "2.0"
     gain = replace(queue.variants[-1].gain, ratio=280.0, low=11.2, high=7000.0)
     assert verdict_words.led_ratio(gain) == "at least 11"
+
+
+def test_what_is_not_judged_has_no_ratio_in_any_sentence() -> None:
+    nothing = verdict_at_end({4.0: [0.0, 0.0, 0.0]}, {4.0: [100.0, 101.0, 99.0]})
+    compared = Comparison("as given", "wal", verdict=nothing)
+    for said in (
+        verdict_words.gain_sentence(nothing, "workers"),
+        verdict_words.ratio_words(nothing),
+        verdict_words.proof_sentence(nothing, "workers"),
+        verdict_words.comparison_sentence(compared),
+    ):
+        assert "not judged: one side did nothing" in said and "times" not in said, said
 
 
 def test_a_growth_that_stays_suspected_says_why(farm: Investigation) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from loadframe.analysis import student
 from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, LadderStep, Verdict
-from loadframe.model.verdict import ROUNDING, decide
+from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Numbers = NDArray[np.float64]
 
@@ -54,9 +54,6 @@ LEAST_VARIANCE = 0.01
 FEWEST_PAIRS = 3
 """Of blocks of one side, for a t-interval of what they differ by: that of two is so wide that it says more of their
 number than of their noise."""
-
-NOT_KNOWN = (1e-50, 1e50)
-"""The interval of a ratio of which nothing is known: files hold no larger numbers than 1e100."""
 
 
 def verdict(

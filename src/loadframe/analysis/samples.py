@@ -17,15 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from loadframe.analysis import quantity, student
-from loadframe.analysis.comparison import (
-    NOT_KNOWN,
-    exp_in_range,
-    grains,
-    half_width,
-    logarithms,
-    unless_zero,
-    zeros_words,
-)
+from loadframe.analysis.comparison import exp_in_range, grains, half_width, logarithms, unless_zero, zeros_words
 from loadframe.analysis.quantity import TooFewError, pseudo_values
 from loadframe.analysis.series import Mean, Numbers, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
@@ -191,7 +183,7 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
     alone = verdict.sessions or verdict
     half, whole = (abs(centre - math.log(verdicts.low if above else verdicts.high)) for verdicts in (alone, verdict))
     room = (centre - math.log(edge)) ** 2 - max(whole**2 - half**2, 0.0)
-    if room <= 0 or {verdict.low, verdict.high} & {1.0, *NOT_KNOWN}:  # 1: without scatter
+    if room <= 0 or not verdict.judged or 1.0 in (verdict.low, verdict.high):  # the last: without scatter
         return Needed(None, what)
     count = verdict.blocks * half**2 / room
     return Needed(max(verdict.blocks + 1, math.ceil(min(count, MOST_NEEDED))), what)

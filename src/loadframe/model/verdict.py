@@ -8,6 +8,8 @@ from typing import Literal
 WORK = "requests"
 """What throughput counts, where a workload does not say otherwise."""
 Decision = Literal["better", "worse", "no-proven-difference"]
+NOT_KNOWN = (1e-50, 1e50)
+"""The interval of a ratio of which nothing is known: files hold no larger numbers than 1e100."""
 ROUNDING = 1e-9
 """An end of an interval within rounding of 1 is not a difference."""
 
@@ -61,6 +63,11 @@ class Verdict:
     may_overstate: bool = False
     unsettled_at: tuple[float, ...] = ()
     sessions: Sessions | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a ratio; else `method` says why not."""
+        return (self.low, self.high) != NOT_KNOWN
 
     @property
     def exceeds_noise(self) -> bool:

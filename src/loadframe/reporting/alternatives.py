@@ -128,9 +128,9 @@ def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
     return [
         (
             rounding.exact(each.levels[0]),
-            verdict_words.ratio(each),
+            verdict_words.ratio(each) if each.judged else "",
             verdict_words.ratio_interval(each),
-            verdict_words.DECISIONS[each.decision],
+            verdict_words.DECISIONS[each.decision] if each.judged else each.method,
         )
         for each in verdicts
     ]
@@ -154,6 +154,8 @@ def _at(verdict: Verdict, unit: str) -> str:
 
 
 def _apart(verdict: Verdict, where: str) -> str:
+    if not verdict.judged:
+        return f"{verdict.method} {where}"
     none = verdict.decision == "no-proven-difference"
     told = verdict_words.NO_DIFFERENCE if none else f"{verdict_words.ratio(verdict)} times"
     return f"{told} {where} ({verdict_words.ratio_interval(verdict)})"

@@ -75,6 +75,8 @@ def status(finding: Finding) -> str:
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"; with a unit also the levels it holds for:
     "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
+    if not verdict.judged:
+        return verdict.method
     levels = verdict_levels(verdict, unit) if unit else ""
     where = f" {levels}" if levels else ""
     sentence = f"{led_ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
@@ -89,6 +91,8 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
 def comparison_sentence(comparison: Comparison) -> str:
     """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
     verdict = comparison.verdict
+    if not verdict.judged:
+        return f"{comparison.after} against {comparison.before}: {verdict.method}."
     blocks = counted(verdict.blocks, "block") if verdict.block_ratios else ""
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
     about = ", ".join(part for part in (interval(verdict), blocks) if part)
@@ -139,8 +143,8 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
     levels = verdict_levels(verdict, unit).removeprefix("at ")
     where = f" ({levels})" if levels else ""
     no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
-    said = f"At equal loads{where}, block by block: {no}{ratio(verdict)} times, {_interval_words(verdict)}."
-    return f"{said} {noise_sentence(verdict)}".rstrip()
+    gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.judged else verdict.method
+    return f"At equal loads{where}, block by block: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
 def margin_sentence(margin: Margin) -> str:
@@ -197,7 +201,7 @@ BEYOND = 1000.0
 
 def ratio_interval(one: Ratio) -> str:
     """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
-    if not rounding.has_width(one.low, one.high):
+    if not rounding.has_width(one.low, one.high) or (isinstance(one, Verdict) and not one.judged):
         return ""
     _, low, high = rounding.with_interval(one.ratio, one.low, one.high)
     low = low if one.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
@@ -220,6 +224,8 @@ USUAL = 0.95
 
 def ratio_words(verdict: Verdict) -> str:
     """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
+    if not verdict.judged:
+        return verdict.method
     ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
