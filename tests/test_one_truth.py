@@ -4,23 +4,41 @@ every verb, page and export says, for all kinds of runs that are stored."""
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import loadframe
+from loadframe.experiments import comparing, exporting, run_forecasting
 from loadframe.experiments.reading import answer_of
 from loadframe.live.heading import Reads
 from loadframe.live.listing import row
 from loadframe.live.view import RunView
-from loadframe.model import CaseStudy, Curve, Investigation, Ladder, LoadGain, Tuning
-from loadframe.reporting import answers, ladder_report, tuning_report, vega, words
+from loadframe.model import (
+    CaseStudy,
+    Curve,
+    CurvePoint,
+    Investigation,
+    Ladder,
+    LoadGain,
+    NextLimit,
+    Peak,
+    RunAnswer,
+    StateSummary,
+    Tuning,
+    Verdict,
+)
+from loadframe.reporting import answers, ladder_report, tuning_report, vega, verdict_words, words
+from loadframe.reporting import case_study as report
+from loadframe.reporting.next_step import next_limit_words
 from loadframe.runs.folder import RunFolder
 
 RECORDED = Path(__file__).parent / "data" / "runs"
@@ -147,6 +165,18 @@ def test_a_forecast_at_a_measured_load_is_what_was_measured(run: RunFolder, case
         assert {limit.id: limit.exhausted_at for limit in found.exhaustion} == full
 
 
+def test_what_a_forecast_says_saturates_first_is_what_limits_next(run: RunFolder, case: CaseStudy) -> None:
+    """Of the last state. A study of two states with the writer lock named as its next limit at 2 workers was told by
+    `predict` that the lock runs out at 3."""
+    found = loadframe.predict_run(run, treatment=case.rounds[-1].treatment)
+    if found.capacity is None or case.next_limit is None or case.next_limit.load is None:
+        return
+    assert (found.capacity.limited_by, found.capacity.load.value) == (case.next_limit.id, case.next_limit.load)
+    assert found.capacity.load.low <= found.capacity.load.value <= found.capacity.load.high
+    for one in found.saturation:
+        assert one.at_load is None or one.at_load.value >= case.next_limit.load
+
+
 # --- limits, gain, what comes next ------------------------------------------------------------------------------------
 
 
@@ -180,11 +210,7 @@ def test_gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy
     assert row(run, "0/run", READS)["answer"] == said()
 
 
-def test_the_report_that_is_written_says_the_same(
-    run: RunFolder, case: CaseStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vega, "render", lambda _spec, _name, _title: "")
-    monkeypatch.setattr(vega, "start_engine", lambda: None)
+def test_the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) -> None:
     found = loadframe.write_answer(run, case)
     page = (run.path / "report.html").read_text()
     if not isinstance(found, Investigation):
@@ -206,6 +232,159 @@ def test_the_report_that_is_written_says_the_same(
             assert peak in re.sub(r"\s+", " ", page)
     again = loadframe.conclude(run)
     assert again.answer == found, "what was written is read again"
+
+
+# --- the numbers as a reader sees them --------------------------------------------------------------------------------
+
+
+def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:
+    """By renderer, each on one line: what is read of a run's answer."""
+    match answer:
+        case Investigation():
+            page, brief = report.render_page(answer), loadframe.render_text(answer)
+            details, shape = loadframe.render_text(answer, details=True), loadframe.investigation_json(answer)
+        case Ladder():
+            page, brief = ladder_report.render_ladder_page(answer), loadframe.render_ladder(answer)
+            details, shape = brief, loadframe.ladder_json(answer)
+        case Tuning():
+            page, brief = tuning_report.render_tuning_page(answer), loadframe.render_tuning(answer)
+            details, shape = brief, loadframe.tuning_json(answer)
+        case _:
+            raise AssertionError("none of the stored runs is of another kind")
+    shown = {"page": html.unescape(re.sub(r"<[^>]+>", " ", page)), "text": brief, "details": details}
+    return {name: re.sub(r"\s+", " ", one) for name, one in shown.items()} | {"json": json.dumps(shape)}
+
+
+def numbers_of(shape: object) -> set[float]:
+    """Every number in a JSON shape."""
+    match shape:
+        case bool() | str() | None:
+            return set()
+        case dict():
+            return set().union(*map(numbers_of, shape.values()))
+        case list():
+            return set().union(*map(numbers_of, shape))
+        case _:
+            return {float(str(shape))}
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vega, "render", lambda _spec, _name, _title: "")
+    monkeypatch.setattr(vega, "start_engine", lambda: None)
+
+
+def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
+    """Peak, gain, its load, the next limit and every latency of an investigation, in all that a reader sees of it."""
+    answer = case.answer
+    assert isinstance(answer, Investigation)
+    unit, work = words.axis_unit(answer), words.work_unit(answer)
+    shown, view = texts(answer, run), RunView(run, "0/run", reads)
+    view.refresh()
+    assert not view.error
+    assert view.heading["answer"] == answers.answer(answer) == row(run, "0/run", reads)["answer"]
+    numbers = numbers_of(json.loads(shown["json"]))
+    if isinstance(case.gain, LoadGain) and case.gain.low > 1:
+        said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"
+        assert said in view.heading["answer"]
+        assert all(said in shown[name] for name in ("page", "text", "details"))
+        assert {case.gain.ratio, case.gain.load} <= numbers
+    if case.next_limit is not None:
+        said = next_limit_words(answer, case.next_limit)
+        if case.gain is not None:
+            assert said in view.heading["answer"]
+            assert said in shown["text"]
+        assert all(said.lower() in shown[name].lower() for name in ("page", "details"))
+        assert case.next_limit.load is None or case.next_limit.load in numbers
+    for round_ in case.rounds:
+        curve = loadframe.render_curve(round_.curve, unit=unit, work=work)
+        lines = re.sub(r" +", " ", curve)
+        for point in round_.curve.points:
+            assert point.throughput in numbers
+            assert f" {words.point_throughput(point, work)} " in lines
+            assert point.latency_p95_ms is None or point.latency_p95_ms in numbers
+            latency = words.milliseconds(point.latency_p95_ms)
+            assert latency in lines
+            assert latency in shown["page"]
+    for state in (answer.before, answer.after):
+        assert state is None or all(words.peak(state, unit, work) in shown[name] for name in ("page", "details"))
+
+
+def test_a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> None:
+    if isinstance(case.answer, Investigation):
+        check_is_shown(case, run, READS)
+        return
+    assert case.answer is not None
+    assert isinstance(case.gain, Verdict)
+    said = f"{verdict_words.led_ratio(case.gain)} times the throughput"
+    shown = texts(case.answer, run)
+    assert all(said in shown[name] for name in ("page", "text"))
+    assert said in live(run)["answer"]
+    assert case.gain.ratio in numbers_of(json.loads(shown["json"]))
+
+
+SENTINEL = {1.0: (1010.0, 1.11), 2.0: (2020.0, 2.22), 4.0: (7070.0, 7.77)}
+"""By load: throughput, p95 in ms. None of a real run."""
+
+
+def planted(case: CaseStudy) -> CaseStudy:
+    """The same run with other numbers in its last state, and another next limit."""
+    answer = case.answer
+    assert isinstance(answer, Investigation)
+    last, variant = answer.rounds[-1], answer.variants[-1]
+    points = tuple(CurvePoint(load, value, value, value, p95, 3) for load, (value, p95) in SENTINEL.items())
+    curve = replace(last.curve, points=points, peak=Peak(load=4.0, throughput=7070.0), knee=None, shape="linear")
+    rounds = (*answer.rounds[:-1], replace(last, curve=curve))
+    gains = tuple(LoadGain(load, value / 6.66, value, 6.66, 6.61, 6.69) for load, (value, _) in SENTINEL.items())
+    planted = replace(
+        answer,
+        rounds=rounds,
+        after=StateSummary(curve.peak, None),
+        variants=(*answer.variants[:-1], replace(variant, by_load=gains)),
+        next_limit=NextLimit("planted.limit", 5.0, "the planted limit", "it was put there"),
+    )
+    steps = tuple(
+        replace(step, throughput=SENTINEL[step.level][0], latency=replace(step.latency, p95_ms=SENTINEL[step.level][1]))
+        for step in case.states[last.treatment].steps
+    )
+    state = replace(case.states[last.treatment], curve=curve, steps=steps)
+    return replace(case, answer=planted, rounds=rounds, states={**case.states, last.treatment: state})
+
+
+def test_a_record_with_planted_numbers_shows_them_wherever_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What computes a number of its own shows that of the run's files instead."""
+    run = loadframe.open_run(Path(shutil.copytree(RECORDED / "job-queue", tmp_path / "job-queue")))
+    case = planted(loadframe.conclude(run))
+    last = case.rounds[-1].treatment
+    reads = Reads(lambda _run: case, lambda _run: case.answer)
+    check_is_shown(case, run, reads)
+    for module in (comparing, exporting, run_forecasting):
+        monkeypatch.setattr(module, "conclude", lambda _run: case)
+    assert {load: value for load, *value in _live_curve(run, reads, last)} == {
+        load: list(values) for load, values in SENTINEL.items()
+    }
+    levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
+    assert {each.load: each.after for each in levels} == {load: value for load, (value, _) in SENTINEL.items()}
+    found = loadframe.predict_run(run, list(SENTINEL), treatment=last)
+    assert found.capacity is not None
+    assert (found.capacity.limited_by, found.capacity.load.value) == ("planted.limit", 5.0)
+    assert {point.load: point.throughput.value for point in found.at} == pytest.approx(
+        {load: value for load, (value, _) in SENTINEL.items()}
+    )
+    metrics = metrics_of(run)
+    assert by_state(metrics, "peak_throughput_requests_per_second")[last] == 7070.0
+    assert by_state(metrics, "peak_load")[last] == 4.0
+    assert [value for _, value in metrics["gain_ratio"]] == [6.66]
+    test_every_point_of_every_state_is_the_same_in_all_exports(run, case)
+
+
+def _live_curve(run: RunFolder, reads: Reads, state: str) -> list[list[float]]:
+    view = RunView(run, "0/run", reads)
+    view.refresh()
+    found: list[list[float]] = view.heading["curves"][state]
+    return found
 
 
 def test_no_one_else_reads_what_a_run_has_concluded() -> None:

@@ -40,7 +40,7 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
             break
         measure_block(book, treatment, low, block, round_number=1)
     asked = [level for level in study.levels if level > up_to]
-    found = run_forecasting.predict_run(book.bench.run, asked, treatment=treatment)
+    found = run_forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
     book.bench.run.write_record(FILE, SCHEMA, found)
     return found
 

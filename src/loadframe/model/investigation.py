@@ -295,3 +295,10 @@ class Investigation:
     stop: Stop | None = None
     variants: tuple[Variant, ...] = ()
     rules: int = 0
+
+    def interval_of(self, limit: NextLimit) -> LoadInterval | None:
+        """With which the last round's ledger or findings give the load of what limits next."""
+        last = self.rounds[-1]
+        listed: list[LoadInterval | None] = [each.exhausted_at for each in last.limits if each.id == limit.id]
+        listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
+        return next((interval for interval in listed if interval and interval.load == limit.load), None)

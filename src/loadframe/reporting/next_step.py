@@ -227,19 +227,9 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
     if limit.load is None or not inv.rounds:
         return title
     unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load
-    interval = _listed_interval(inv, limit) or LoadInterval(*3 * (limit.load,))
+    interval = inv.interval_of(limit) or LoadInterval(*3 * (limit.load,))
     wide = rounding.has_width(interval.low, interval.high)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
     if not wide and limit.load <= highest:
         where = words.load(limit.load, unit)
     return f"{title}, at {where}{' (extrapolated)' if limit.load > highest else ''}"
-
-
-def _listed_interval(inv: Investigation, limit: NextLimit) -> LoadInterval | None:
-    """The interval with which the last round's ledger or findings give this very load."""
-    if not inv.rounds:
-        return None
-    last = inv.rounds[-1]
-    listed: list[LoadInterval | None] = [each.exhausted_at for each in last.limits if each.id == limit.id]
-    listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
-    return next((interval for interval in listed if interval and interval.load == limit.load), None)
