@@ -17,7 +17,7 @@ from hdrh.log import HistogramLogReader
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import loadframe
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UsageError
 from loadframe.experiments.exporting import FORMATS, export
 from loadframe.model import OperationSummary, Step
 from loadframe.runs.folder import RunFolder, Treatment
@@ -193,7 +193,7 @@ def test_speedscope_has_every_stack_with_its_count(recorded: RunFolder) -> None:
 
 
 def test_an_unknown_format_is_told_all_that_there_are(recorded: RunFolder) -> None:
-    with pytest.raises(RunError, match="openmetric' is not a format") as refused:
+    with pytest.raises(UsageError, match="openmetric' is not a format") as refused:
         export(recorded, "openmetric")
     assert refused.value.remedy.startswith("Did you mean openmetrics?")
     assert all(one.name in refused.value.remedy for one in FORMATS)

@@ -52,7 +52,6 @@ def _nothing_left() -> object:
         ("cage.driver.memory=2GiB", ["inside the driver"]),
         ("cage.open_files=100", ["open_files", "sqlite"]),
         ("measure.cold=true", ["sqlite is not a cache", "varnish"]),
-        ("nonsense", ["section.key=value"]),
     ],
 )
 def test_a_wrong_study_is_refused_before_anything_starts(
@@ -60,6 +59,10 @@ def test_a_wrong_study_is_refused_before_anything_starts(
 ) -> None:
     refused(loadframe("investigate", str(study), "--set", override), *words)
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_no_override_is_a_fault_of_the_command_line(loadframe: Command, study: Path) -> None:
+    refused(loadframe("investigate", str(study), "--set", "nonsense"), "section.key=value", code=2)
 
 
 def test_with_json_the_error_is_an_object_too(loadframe: Command, study: Path) -> None:

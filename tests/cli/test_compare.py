@@ -272,15 +272,15 @@ def test_what_cannot_be_compared_is_refused(
         (["compare", name, str(study)], "`value`"),
         (["compare", name, "short.csv"], "2 values"),
         (["compare", "-", "-"], "twice"),
-        (["compare", str(study), "--lower-is-better"], "CSV"),
         (["compare", name, "."], "no run folder"),
     ]:
         done = here(*arguments)
         assert (done.exit_code, word in done.stderr) == (1, True), (arguments, done.stderr)
-    for options, word in [
-        (["--fail-if-worse", "3"], "percentage"),
-        (["--set", "a.b=1"], "--set"),
-        (["--by", "p"], "--by"),
+    for arguments, word in [
+        ([name, name, "--fail-if-worse", "3"], "percentage"),
+        ([name, name, "--set", "a.b=1"], "--set"),
+        ([name, name, "--by", "p"], "--by"),
+        ([str(study), "--lower-is-better"], "CSV"),
     ]:
-        done = here("compare", name, name, *options)
-        assert (done.exit_code, word in done.stderr) == (2, True), (options, done.stderr)
+        done = here("compare", *arguments)
+        assert (done.exit_code, word in done.stderr) == (2, True), (arguments, done.stderr)

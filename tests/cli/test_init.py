@@ -264,9 +264,9 @@ def test_what_another_user_puts_in_the_place_of_the_study_is_not_carried_out(
         (("--command", "no-such-program --port 80"), 1, "there is no program no-such-program"),
         (("--command", "python3 app.py"), 1, "does not say on which port"),
         (("--command", "cd x && python3 app.py --port 80"), 1, "only a shell understands"),
-        (("--command", starts("--port", "8000"), "--name", "../shop"), 1, "has lower-case letters, digits and dashes"),
-        (("--command", starts("--port", "8000"), "--name", "My Shop"), 1, "--name my-shop"),
-        (("--command", starts("--port", "8000"), "--path", "about"), 1, "--path 'about' is not a path"),
+        (("--command", starts("--port", "8000"), "--name", "../shop"), 2, "has lower-case letters, digits and dashes"),
+        (("--command", starts("--port", "8000"), "--name", "My Shop"), 2, "--name my-shop"),
+        (("--command", starts("--port", "8000"), "--path", "about"), 2, "--path 'about' is not a path"),
     ],
 )
 def test_a_service_that_cannot_be_found_is_told_with_what_to_do(

@@ -108,7 +108,7 @@ def test_a_refusal_is_an_answer(here: Command, tmp_path: Path) -> None:
     ("arguments", "code", "word"),
     [
         (["points.csv", "--at", "four"], 2, "--at 'four'"),
-        (["points.csv", "--at", "4,-8"], 1, "-8 is not a load"),
+        (["points.csv", "--at", "4,-8"], 2, "-8 is not a load"),
         (["points.csv", "--at", "nan"], 2, "--at 'nan' is not a list"),
         (["points.csv", "--at", "9" * 5000], 2, "...' is not a list"),
         (["points.csv", "--up-to", "0.5"], 1, "no load up to 0.5"),

@@ -12,7 +12,7 @@ import polars
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.errors import RecordingError, RunError
+from loadframe.errors import RecordingError, UsageError
 from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch, is_watch_folder
 from loadframe.formats.watch_days import lines
 from watch_farm import Farm, watching
@@ -79,7 +79,7 @@ def test_the_command_takes_the_folder_of_a_watch_like_that_of_a_run(folder: Path
 
 
 def test_what_cannot_be_exported_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="is not a format of a watch") as refused:
+    with pytest.raises(UsageError, match="is not a format of a watch") as refused:
         export_watch(folder, "sample.csv")
     assert "samples.csv" in str(refused.value.remedy)
     (tmp_path / "2026-11-25.jsonl").write_text('{"n":1,"kind":"head","at_s":1,"up_s":1,"schema":"loadframe.watch/9"}\n')

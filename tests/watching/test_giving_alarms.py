@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.errors import StudyError, TargetError, UserError
+from loadframe.errors import TargetError, UsageError, UserError
 from loadframe.experiments.watch_alarms import Alarms, filled
 from loadframe.experiments.watch_child import check_webhook
 from loadframe.experiments.watch_sources import run
@@ -155,7 +155,7 @@ def test_a_command_that_never_stops_talking_does_not_fill_our_memory(capfd: pyte
     ],
 )
 def test_a_webhook_that_is_not_allowed_is_refused_before_anything_is_sent(url: str, words: str) -> None:
-    with pytest.raises(StudyError, match=words):
+    with pytest.raises(UsageError, match=words):
         check_webhook(url, "")
 
 

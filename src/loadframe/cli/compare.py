@@ -147,7 +147,7 @@ def _with_margin(found: Comparison, allowed: float | None) -> Comparison:
 
 def _refuse_direction(lower_is_better: bool, by: str | None) -> None:
     if lower_is_better or by is not None:
-        raise SampleError(
+        raise UsageError(
             f"{'--lower-is-better' if lower_is_better else '--by'} is for CSV files",
             remedy="Runs and studies are compared by their throughput.",
         )

@@ -16,7 +16,7 @@ import tomli_w
 
 from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.connections.host_port import joined
-from loadframe.errors import StudyError, TooFewRequests
+from loadframe.errors import StudyError, TooFewRequests, UsageError
 from loadframe.experiments.choosing import Chosen, choose, company
 from loadframe.experiments.limits_now import limits
 from loadframe.experiments.suggesting import Suggestion, suggested
@@ -92,14 +92,14 @@ def begin(
 
 
 def _check_words(name: str, path: str) -> None:
-    """StudyError for a name and a path that the study would be refused for: nothing is written then."""
+    """UsageError for a name and a path that the study would be refused for: nothing is written then."""
     if name and re.fullmatch(NAME, name) is None:
-        raise StudyError(
+        raise UsageError(
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
             remedy="For example --name my-shop.",
         )
     if wrong := [each for each in path.split() or [path] if PATH.fullmatch(each) is None]:
-        raise StudyError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
+        raise UsageError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
 
 
 def of_command(

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import numpy as np
 import polars
 
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UsageError
 from loadframe.experiments.profiling import speedscope_text
 from loadframe.experiments.reading import conclude
 from loadframe.formats.json_text import write_json
@@ -164,11 +164,11 @@ def exports() -> tuple[ExportFormat, ...]:
 
 
 def export(run: RunFolder, name: str) -> bytes:
-    """A run in a format. RunError where there is no such format, and where the run has nothing of it."""
+    """A run in a format. UsageError where there is no such format, RunError where the run has nothing of it."""
     known = {one.name: one for one in FORMATS}
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        raise RunError(f"--format {words(name)!r} is not a format", remedy=f"{hint}One of {', '.join(known)}.")
+        raise UsageError(f"--format {words(name)!r} is not a format", remedy=f"{hint}One of {', '.join(known)}.")
     with in_words(f"{run.path} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
         return known[name].make(run)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import polars
 
-from loadframe.errors import RunError
+from loadframe.errors import RunError, UsageError
 from loadframe.formats.plain_numbers import LARGEST
 from loadframe.formats.said import words
 from loadframe.formats.watch_days import DAY, WatchLine, days, lines
@@ -67,12 +67,12 @@ def is_watch_folder(path: Path) -> bool:
 
 
 def export_watch(folder: Path, name: str) -> bytes:
-    """A watch in a format. RunError where there is no such format; RecordingError where its days cannot be read."""
+    """A watch in a format. UsageError where there is no such format; RecordingError where its days cannot be read."""
     known = {one.name: one for one in WATCH_FORMATS}
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        raise RunError(
+        raise UsageError(
             f"--format {words(name)!r} is not a format of a watch", remedy=f"{hint}One of {', '.join(known)}."
         )
     with in_words(f"{folder} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):

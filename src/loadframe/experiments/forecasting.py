@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.errors import SampleError
+from loadframe.errors import SampleError, UsageError
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Forecast, Limit, Observations
@@ -25,13 +25,13 @@ def predict(
     flattening: bool = True,
 ) -> Forecast:
     """A forecast, from the loads up to `up_to` only where that is given; what was measured at the loads forecast
-    scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. SampleError
-    for loads that are none, and where nothing is left to forecast from. flattening: ask for uses that flatten below
-    their end over these levels, which are left out, with a word why; it is asked of rows in time order elsewhere, and
-    not of a run, whose forecasts are calibrated as they are."""
+    scores it, and the scores are kept on this machine. Without `at` the loads above `up_to` are forecast. UsageError
+    for loads that are none, SampleError where nothing is left to forecast from. flattening: ask for uses that flatten
+    below their end over these levels, which are left out, with a word why; it is asked of rows in time order elsewhere,
+    and not of a run, whose forecasts are calibrated as they are."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
-        raise SampleError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
+        raise UsageError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
     used = observations
     if up_to is not None:
         used = replace(observations, rows=tuple(row for row in observations.rows if row.load <= up_to))

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from loadframe.bench.checking import check_consent
 from loadframe.connections.address import decide, is_here
 from loadframe.connections.host_port import parted
-from loadframe.errors import MachineError, StudyError, TargetError
+from loadframe.errors import MachineError, StudyError, TargetError, UsageError
 from loadframe.experiments.watch_alarms import filled
 from loadframe.experiments.watch_child import check_webhook
 from loadframe.experiments.watch_find import how_to_find, listening_users, run_by, whose
@@ -275,10 +275,10 @@ def _command(text: str) -> tuple[str, ...]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise StudyError(f"--command cannot be read: {error}", remedy="Close its quotes.") from error
+        raise UsageError(f"--command cannot be read: {error}", remedy="Close its quotes.") from error
     program = words[0] if words and "/" in words[0] else located(words[0]) if words else None
     if program is None or not os.access(program, os.X_OK):
-        raise StudyError(f"--command: {text[:80]!r} names no program", remedy="Name one by its path.")
+        raise UsageError(f"--command: {text[:80]!r} names no program", remedy="Name one by its path.")
     return (str(Path(program).absolute()), *words[1:])
 
 

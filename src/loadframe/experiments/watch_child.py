@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadframe.errors import LoadframeError, RecordingError, StudyError, UserError
+from loadframe.errors import LoadframeError, RecordingError, StudyError, UsageError, UserError
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.formats.watch_days import Observed, observed
 from loadframe.system.files import Folder, Whose
@@ -142,7 +142,7 @@ def post(order: dict[str, Any]) -> None:
 
 
 def check_webhook(url: str, owner: str) -> None:
-    """StudyError for an address that is none, has an account in it, or is of another machine without an owner's
+    """UsageError for an address that is none, has an account in it, or is of another machine without an owner's
     consent. Nothing is sent; the name is looked up."""
     from urllib.parse import urlsplit
 
@@ -152,17 +152,17 @@ def check_webhook(url: str, owner: str) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise StudyError(
+        raise UsageError(
             f"--webhook is no address: {error}", remedy="For example http://127.0.0.1:9000/alarm."
         ) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StudyError("--webhook takes http:// or https:// and a host", remedy="Correct it.")
+        raise UsageError("--webhook takes http:// or https:// and a host", remedy="Correct it.")
     if parts.username is not None or parts.password is not None:
-        raise StudyError("--webhook has an account in its address", remedy="Put a token into {ENV:NAME}.")
+        raise UsageError("--webhook has an account in its address", remedy="Put a token into {ENV:NAME}.")
     if any(ord(character) < 33 or ord(character) > 126 for character in url):
-        raise StudyError("--webhook has characters that no address has", remedy="Write them as %XX.")
+        raise UsageError("--webhook has characters that no address has", remedy="Write them as %XX.")
     if not is_here(parts.hostname, afresh=True) and not owner.strip():
-        raise StudyError(
+        raise UsageError(
             f"{parts.hostname} is not this machine, and nothing says that alarms may be sent there",
             remedy='Ask its owner, then add --webhook-owner "who has said so".',
         )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from loadframe.errors import StudyError
+from loadframe.errors import StudyError, UsageError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.toml_text import LONGEST_KEY, TomlError, check_characters, parse_toml
 from loadframe.masking import remember, secrets_in
@@ -99,7 +99,7 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
-    """Tables changed by `section.key=value` overrides in order; answers the keys. StudyError for other forms."""
+    """Tables changed by `section.key=value` overrides in order; answers the keys. UsageError for other forms."""
     return {_apply(tables, override) for override in overrides}
 
 
@@ -108,14 +108,14 @@ def _apply(tables: dict[str, Any], override: str) -> str:
     key = key.strip()
     parts = rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}"
     if not separator or not re.fullmatch(parts, key):
-        raise StudyError(
+        raise UsageError(
             f"--set {quoted(override)} is not of the form section.key=value",
             remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
         )
     try:
         _put(tables, key, _value(value.strip()))
     except TomlError as error:
-        raise StudyError(f"--set {key}: {error}", remedy="Give another value.") from error
+        raise UsageError(f"--set {key}: {error}", remedy="Give another value.") from error
     return key
 
 
