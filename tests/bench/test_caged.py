@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.bench.caged import CagedTarget
+from loadframe.bench.caged import MORE_MEMORY, CagedTarget
 from loadframe.bench.checking import check_study
 from loadframe.cages import groups
 from loadframe.errors import CageError, StudyError, TargetError
@@ -113,6 +113,17 @@ def test_a_target_that_its_cage_has_ended_is_told_why(parts: tuple[Target, Cage,
         caged.counters()
     assert "cage.memory" in caught.value.remedy
     assert caught.value.details == "the log"
+
+
+def test_a_target_that_the_kernel_has_ended_without_a_limit_of_its_own_is_told_why_too(
+    parts: tuple[Target, Cage, CagedTarget],
+) -> None:
+    target, cage, caged = parts
+    caged.start(TargetState({}, {}))
+    target.dead, cage.ended = True, 1
+    with pytest.raises(TargetError, match="the machine or a group around its cage had no memory left") as caught:
+        caged.counters()
+    assert caught.value.remedy == MORE_MEMORY
 
 
 STUDY = """

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 import loadframe
 from loadframe.cages import groups
 from loadframe.errors import NotRecovered, TargetError
-from loadframe.model import NOT_RECOVERED, Investigation
+from loadframe.model import NOT_RECOVERED, Investigation, Stop
 from loadframe.reporting import answers
 from loadframe.reporting.case_study import render_page
 from loadframe.study import parse
@@ -264,6 +265,19 @@ def falls_at_8(found: Investigation) -> str:
 def test_one_of_ours_that_dies_is_started_again_and_measured_below_that_load(tmp_path: Path) -> None:
     assert falls_at_8(investigated(tmp_path, of_ours("os._exit(3)"))) == (
         "At 8 connections the service died (exit status 3); its last words: 'the pool is empty, password=***'."
+    )
+
+
+def test_a_killed_one_had_no_time_for_last_words() -> None:
+    """The last line of its log is of what was asked before, as of our own look at an nginx without an index."""
+    log = ('directory index of "/srv/" is forbidden',)
+    killed = Stop(1, 8.0, "A", "/", 0, 0.0, died="SIGKILL", log=log)
+    assert answers.stop_sentence(killed, "connections") == "At 8 connections the service died (SIGKILL)."
+    said = answers.stop_sentence(replace(killed, died="exit status 1"), "connections")
+    assert said.endswith(f"its last words: {log[0]!r}.")
+    full = replace(killed, full="the machine or a group around its cage had no memory left, and the kernel ended 1")
+    assert "died of memory: the machine or a group around its cage had no memory left." in answers.stop_sentence(
+        full, "connections"
     )
 
 

@@ -150,6 +150,17 @@ def test_it_knows_whether_its_memory_was_too_small_in_either_version(tree: Any, 
     assert made(tree, lease).ended_for_memory() == 2
 
 
+def test_without_a_group_of_its_own_it_knows_whether_the_machine_had_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    vmstat = {"now": "oom_kill 7\n"}
+    monkeypatch.setattr(cages, "text", lambda path: vmstat["now"] if path == Path("/proc/vmstat") else "")
+    cage = Cage("target", (), None)
+    assert cage.ended_for_memory() == 0, "what was before it"
+    vmstat["now"] = "pgfault 3\noom_kill 8\n"
+    assert cage.ended_for_memory() == 1
+    cage.begin()
+    assert cage.ended_for_memory() == 0
+
+
 # --- for real ---------------------------------------------------------------------------------------------------------
 
 THERE = {name for name, found in groups.available().items() if found is not None}

@@ -283,10 +283,13 @@ MORE_MEMORY = (
 
 
 def out_of_memory(*cages: Cage) -> str | None:
-    """In words, that the kernel has ended processes because a cage's memory was full; None where it has not."""
+    """In words, that the kernel has ended processes because a cage's memory was full, or the machine's; None where it
+    has not."""
     for cage in cages:
         ended, most = cage.ended_for_memory(), cage.limits().get("memory.max")
+        whose = "its cage" if cage.component == "target" else f"the cage of the {cage.component}"
         if ended and most is not None:
-            whose = "its cage" if cage.component == "target" else f"the cage of the {cage.component}"
             return f"{whose} of {most / 2**20:,.0f} MiB was full, and the kernel ended {ended} of its processes"
+        if ended:
+            return f"the machine or a group around {whose} had no memory left, and the kernel ended {ended} processes"
     return None

@@ -71,7 +71,7 @@ class Cage:
         self._groups = members
         self._device = device
         self._limits: dict[str, int] = {}
-        self._ended = 0
+        self._ended = 0 if self._group("memory") is not None else self._ended_for_memory()
 
     @classmethod
     def make(
@@ -228,15 +228,15 @@ class Cage:
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """How many processes the kernel has ended since `begin` because the cage's memory was full."""
+        """How many processes the kernel has ended since `begin` because memory was full, its own or the machine's; of
+        any program where it has no group that counts them."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
         group = self._group("memory")
-        if group is None:
-            return 0
-        file = "memory.oom_control" if group.version == 1 else "memory.events"
-        found = re.search(r"^oom_kill (\d+)$", text(group.folder / file), re.MULTILINE)
+        files = {1: "memory.oom_control", 2: "memory.events"}
+        place = Path("/proc/vmstat") if group is None else group.folder / files[group.version]
+        found = re.search(r"^oom_kill (\d+)$", text(place), re.MULTILINE)
         return int(found[1]) if found else 0
 
 

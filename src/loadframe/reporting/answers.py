@@ -318,6 +318,7 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
         return f"{at} died of memory: {stop.full.partition(',')[0]}."
     if stop.died:
         last = next((line.strip() for line in reversed(stop.log) if line.strip()), "")
+        last = "" if stop.died == "SIGKILL" else last  # it had no time to say why
         return f"{at} died ({stop.died})" + (f"; its last words: {last[:LONGEST_WORDS]!r}." if last else ".")
     waited = rounding.seconds(stop.waited_s)
     if stop.status:
