@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from loadframe.bench import checking
 from loadframe.bench.checking import check_study
 from loadframe.errors import MissingTool, StudyError
 from loadframe.study import Study, parse
@@ -109,6 +110,18 @@ def test_a_driver_that_may_not_open_the_files_of_its_highest_level_is_told_befor
         check_study(parse(f"{text}500"))
     assert "cage.driver.open_files = 832" in caught.value.remedy
     check_study(parse(f"{text}832"))
+
+
+def test_clients_for_which_the_machine_has_no_local_ports_are_told_before_the_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = parse(SERVICE.format(tables="", think="", levels=[1, 200]) + "\n[cage.driver]\nopen_files = 832")
+    monkeypatch.setattr(checking, "port_range", lambda: 100)
+    with pytest.raises(StudyError, match="200 clients of one server need as many local ports") as caught:
+        check_study(study)
+    assert "net.ipv4.ip_local_port_range" in caught.value.remedy
+    monkeypatch.setattr(checking, "port_range", lambda: 200)
+    check_study(study)
 
 
 def test_all_faults_of_a_study_are_said_at_once() -> None:

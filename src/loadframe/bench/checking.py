@@ -22,6 +22,7 @@ from loadframe.host.processes import available_cpus
 from loadframe.kinds import attached
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import READ_ONLY_REMEDY
+from loadframe.recording.socket_sampling import port_range
 from loadframe.study import Study
 from loadframe.units import show
 from loadframe.workloads import databases, http_driver
@@ -40,7 +41,7 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
     check_alternatives(study, workload)
     check_changes(study)
     if driver_here and isinstance(workload, Http):
-        _check_open_files(study, workload)
+        _check_driver(study, workload)
     _check_cages(study, target_here=target_here)
     check_host(study)
     _check_programs(study, target_here=target_here, driver_here=driver_here)
@@ -99,8 +100,9 @@ def _check_loads(study: Study, workload: Workload) -> None:
     )
 
 
-def _check_open_files(study: Study, workload: Http) -> None:
-    """That the load driver may have as many files open as its highest level takes: else clients are missing there."""
+def _check_driver(study: Study, workload: Http) -> None:
+    """That the load driver may have as many files open, and has as many local ports, as its highest level takes: else
+    clients are missing there."""
     clients = max(workload.clients(int(level)) for level in study.levels)
     needed = http_driver.open_files(clients)
     may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -108,6 +110,11 @@ def _check_open_files(study: Study, workload: Http) -> None:
         raise StudyError(
             f"the load driver needs {needed:,} open files for {clients:,} clients, and its limit is {may:,}",
             remedy=f"Set cage.driver.open_files = {needed}, call `ulimit -n {needed}` before, or lower load.levels.",
+        )
+    if 0 < (ports := port_range()) < clients:
+        raise StudyError(
+            f"{clients:,} clients of one server need as many local ports, and this machine has {ports:,}",
+            remedy="Widen net.ipv4.ip_local_port_range, or lower load.levels.",
         )
 
 

@@ -128,7 +128,7 @@ class SocketSampler:
         self._foreign: set[int] = set()
         self._ports_due_s = 0.0
         self._ports = writer.source(LOCAL_PORTS)
-        self._range = _port_range() if self._live else 0
+        self._range = port_range() if self._live else 0
         self._info_at = INET_MESSAGE.size
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
@@ -355,7 +355,7 @@ def _name(key: tuple[str, int], what: str) -> str:
     return f"{key[0]}:{key[1]}:{what}"
 
 
-def _port_range() -> int:
+def port_range() -> int:
     """How many local ports connections to one destination may have; 0 where that is not known."""
     try:
         low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii", errors="replace").split()
