@@ -21,7 +21,7 @@ def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
     try:
         yield
     except NotRecovered as error:
-        _note(book, error)
+        note_fall(book, error)
         raise
 
 
@@ -33,7 +33,7 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
     try:
         yield
     except NotRecovered as error:
-        _note(book, error)
+        note_fall(book, error)
         if not book.of("A"):
             raise
         book.progress.say(f"{error.fact}. Nothing more is measured; this is concluded from the steps before.")
@@ -56,7 +56,7 @@ def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
         book.bench.recover(treatment)
     except TargetError:
         raise error from None
-    _note(book, error, went_on=True)
+    note_fall(book, error, went_on=True)
     book.progress.say(f"{error.fact}, at load {level:g}. It is started again, and lower loads are measured.")
 
 
@@ -70,7 +70,7 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
     return last.treatment, last.level
 
 
-def _note(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
+def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
     """Keep at which load it was, once, and flag the step after which it was seen; nothing where no load was on it."""
     if error.noted or (error.level is None and not book.steps):
         return

@@ -18,7 +18,16 @@ from loadframe.experiments.proof import compared, judged_levels
 from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
 from loadframe.experiments.stopping import fell_in
-from loadframe.experiments.trying import NO_ERROR, Attempt, afterwards_s, attempt, beside, judged, measured_again
+from loadframe.experiments.trying import (
+    NO_ERROR,
+    Attempt,
+    afterwards_s,
+    attempt,
+    beside,
+    held_at_the_fall,
+    judged,
+    measured_again,
+)
 from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy, Verdict
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
@@ -53,6 +62,7 @@ def try_remedies(
             continue
         try:
             applied = sizing.apply(book, examined, proposed, one.curve.points[-1].load)
+            held = held_at_the_fall(book, one, applied)
             tried = attempt(book, examined, applied, levels)
         except sizing.UNFIT as error:
             if isinstance(error, NotRecovered) and fell_in(book, error)[0] == one.treatment:
@@ -67,6 +77,9 @@ def try_remedies(
             tried = measured_again(book, one, tried, levels)
             one = judged(before, tried)
             note(one)
+        if held and not tried.trial.kept and tried.trial.told.decision != "worse":
+            tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
+            one = judged(before, tried)
         if tried.trial.kept:
             kept = tried
             reserve_s = less_s(book, one, tried.trial, levels)

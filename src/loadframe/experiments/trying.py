@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -10,6 +11,7 @@ from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging, keeping
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
+from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
 from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined, examine
@@ -23,9 +25,11 @@ from loadframe.experiments.proof import (
     tail_price,
 )
 from loadframe.experiments.sizing import Applied
+from loadframe.experiments.stopping import note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.unloaded import Unloaded, measure_unloaded
 from loadframe.model import Finding, LevelRatio, Limit, Price, Round, Step, Trial, Verdict
+from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
@@ -37,15 +41,16 @@ FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A remedy that was tried. steps: of its proof. after: what is seen of the state with it. promising: these blocks
-    prove a gain, or that failures ended; fresh ones tell whether it is kept. again: the steps of those. unloaded: the
-    lowest level, where how many requests are served at once is what a kept remedy is for. collecting: by treatment,
-    what a profile shows of the collector of garbage, where it is for that."""
+    prove a gain, or that failures ended; fresh ones tell whether it is kept. holds: see held_at_the_fall. again: the
+    steps of those blocks. unloaded: the lowest level, where how many requests are served at once is what a kept remedy
+    is for. collecting: by treatment, what a profile shows of the collector of garbage, where it is for that."""
 
     applied: Applied
     trial: Trial
     steps: tuple[Step, ...]
     after: Examined
     promising: bool = False
+    holds: bool = False
     again: tuple[Step, ...] = ()
     unloaded: Unloaded = field(default_factory=Unloaded)
     collecting: Mapping[str, float] = field(default_factory=dict)
@@ -96,6 +101,31 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         run=book.steps,
     )
     return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
+
+
+def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
+    """In words, that the target serves the load at which it falls with a remedy, and right after falls again without;
+    "" where it does not, or was not tried. That is no ratio: before, nothing is served."""
+    before, after, level = one.treatment, applied.treatment, book.fell_at(one.treatment)
+    if math.isinf(level) or not book.budget.affords([level, level]):
+        return ""
+    try:
+        step = book.take(round_number=one.number, treatment=after, level=level, purpose="sizing")
+        book.bench.use(before)  # after a look at it
+    except NotRecovered as error:
+        note_fall(book, error, went_on=True)
+        book.bench.recover(before)
+        return ""
+    if not step.counts or step.errors:
+        return ""
+    try:
+        book.take(round_number=one.number, treatment=before, level=level, purpose="sizing")
+        book.bench.use(after)
+    except NotRecovered as error:
+        note_fall(book, error, went_on=True)
+        book.bench.recover(after)
+        return f"at {level:g} the target falls again without it, and serves {show(step.throughput, '1/s')} with it"
+    return ""
 
 
 def prove_remedy(
@@ -190,7 +220,7 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
         trial.told,
         before,
         after,
-        refutes=tried.applied.full is None and not tried.in_series,
+        refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
     if not tried.unloaded.shows_more(trial.told):
