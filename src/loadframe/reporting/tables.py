@@ -141,12 +141,8 @@ def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
     data = io.BytesIO()
     for number, table in enumerate(tables):
         plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
-        text = [polars.col(name) for name, kind in plain.schema.items() if kind == polars.String]
-        formula = [cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER) for cell in text]
-        shown = [
-            polars.when(is_one).then("'" + cell).otherwise(cell) for cell, is_one in zip(text, formula, strict=True)
-        ]
-        plain.with_columns(each.name.keep() for each in shown).write_csv(data, include_header=number == 0)
+        text = (polars.col(name) for name, kind in plain.schema.items() if kind == polars.String)
+        plain.with_columns(map(_plain, text)).write_csv(data, include_header=number == 0)
     return data.getvalue()
 
 
