@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
 from loadframe.analysis.selection import select
-from loadframe.analysis.settling import LIKELY, unsettled
 from loadframe.analysis.student import quantile
-from loadframe.analysis.window import BATCHES
+from loadframe.analysis.window import BATCHES, LIKELY, unsettled
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS
 from loadframe.bench.budget import Budget
 from loadframe.bench.settling import MOST_TIMES, Settling

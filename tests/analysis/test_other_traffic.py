@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.analysis.other_traffic import other_traffic
+from loadframe.fleet.crossing import other_traffic
 
 
 @given(

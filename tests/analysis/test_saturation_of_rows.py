@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from loadframe.analysis.response_bend import bend
-from loadframe.analysis.saturation_of_rows import of_rows
+from loadframe.analysis.saturation_of_rows import bend, of_rows
 
 
 def days(seed: int, count: int = 2000) -> tuple[list[float | None], random.Random]:

@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.diagnosis import conclusion, keeping
+from loadframe.diagnosis import conclusion, judging
 from loadframe.experiments import fresh
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, prove_total, try_remedies
@@ -144,7 +144,7 @@ def test_a_gain_within_the_noise_of_its_blocks_is_not_kept(simulated: Simulated,
     assert (trial.fresh is None) == (budget == "40s")
     assert tried.kept is None and not trial.kept
     assert all(finding.status == "suspected" for finding in tried.round.findings)
-    why = keeping.IN_NOISE if trial.fresh is None else keeping.IN_FRESH_NOISE
+    why = judging.IN_NOISE if trial.fresh is None else judging.IN_FRESH_NOISE
     assert f"reverted, as {why}" in change_words.trial_sentence(trial)
 
 

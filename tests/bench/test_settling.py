@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from loadframe.analysis import comparison
-from loadframe.analysis.settling import unsettled
+from loadframe.analysis.window import unsettled
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held
 from loadframe.experiments.proof import judged_levels, prove

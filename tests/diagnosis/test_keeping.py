@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from loadframe.diagnosis.keeping import IN_FRESH_NOISE, NOT_AGAIN, why_not_again
+from loadframe.diagnosis.judging import IN_FRESH_NOISE, NOT_AGAIN, why_not_again
 from loadframe.model import Step, Verdict
 
 LOUD = "5 of their 6 steps were disturbed, which says nothing of it"

@@ -16,9 +16,9 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.changes import Change
 from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import compare_usage, everything
+from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected

@@ -13,10 +13,10 @@ import pytest
 
 from loadframe.host.environment import python
 from loadframe.host.identity import identify
-from loadframe.indexing.changes import Change
 from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
+from loadframe.indexing.entries import Change
 from loadframe.indexing.keeping import Keeping
 from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store, connect

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import MachineError
-from loadframe.indexing.changes import KINDS, Change
+from loadframe.indexing.entries import KINDS, Change
 from loadframe.indexing.recorded import Recorded, UnreadableRecordError, line_of, record_of
 
 NAMES = st.binary(min_size=1, max_size=255).filter(

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.derived import derive
-from loadframe.ledger.now import judge, read_now
+from loadframe.ledger.now import counter_metrics, judge, read_now
 from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, Limit
 

@@ -9,7 +9,7 @@ import pytest
 
 from loadframe.experiments.forecasting import predict
 from loadframe.model import Observation, Observations
-from loadframe.prediction.levelling import flattening
+from loadframe.prediction.saturating import flattening
 from loadframe.reporting.forecasts import render_forecast
 
 LOADS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.ledger.counters import counter_metrics
+from loadframe.ledger.now import counter_metrics
 from loadframe.model import CounterSpec
 from loadframe.recording import snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.cage_metrics import cage_metrics

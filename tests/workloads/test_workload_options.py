@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from loadframe.errors import MissingTool, StudyError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.workloads import registry, requirements
+from loadframe.workloads import registry
+from loadframe.workloads.kind import demand
 from loadframe.workloads.options import whole_level
 from loadframe.workloads.render_farm import RenderFarm
 
@@ -92,7 +93,7 @@ def test_doctor_is_told_what_each_kind_needs_and_how_to_get_it() -> None:
 def test_a_missing_program_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MissingTool, match="sysbench") as caught:
-        requirements.demand(tuple(registry.check("render-farm")))
+        demand(tuple(registry.check("render-farm")))
     assert "apt-get install sysbench" in caught.value.remedy
 
 

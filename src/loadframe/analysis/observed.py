@@ -34,9 +34,8 @@ from loadframe.analysis.approaching import span
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_levels import Level
 from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Rows, named, use_of
-from loadframe.analysis.response_bend import bend
 from loadframe.analysis.saturation import grows
-from loadframe.analysis.saturation_of_rows import FULL, OfRows, of_rows
+from loadframe.analysis.saturation_of_rows import FULL, OfRows, bend, of_rows
 from loadframe.model import (
     Apart,
     Basis,

@@ -1,8 +1,13 @@
-"""The interval of a proportion."""
+"""Shares of requests: the interval of one, and whether they fail more rarely with one treatment than with another."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+
+from loadframe.analysis import student
 
 Z_INTERVAL = 1.96
 """95 %."""
@@ -15,3 +20,37 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
     scale = 1 + z2 / total
     return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+HALF = 0.5
+"""Added to every count, so that none has no logarithm (Haldane 1956, Annals of Human Genetics 20)."""
+FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The requests of one treatment in a block: all of them, and how many failed."""
+
+    requests: int
+    failed: int
+
+
+def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
+    """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides.
+
+    The log ratio of the shares is averaged over the blocks. It must be below 0 by more than its t-interval, as failures
+    come in bursts, and by more than counts of this size scatter by themselves (the variance of the logarithm of a count
+    of k is about 1 / k): a few failures more or less are chance, however alike the blocks are.
+    """
+    pairs = list(zip(before, after, strict=False))
+    if len(pairs) < FEWEST_BLOCKS:
+        return False
+    ratios = [_log_share(two) - _log_share(one) for one, two in pairs]
+    blocks, counting = len(pairs), fmean(1 / (one.failed + HALF) + 1 / (two.failed + HALF) for one, two in pairs)
+    scatter = float(student.quantile(1 - alpha, blocks - 1)) * stdev(ratios)
+    chance = NormalDist().inv_cdf(1 - alpha) * math.sqrt(counting)
+    return fmean(ratios) + max(scatter, chance) / math.sqrt(blocks) < 0
+
+
+def _log_share(one: Asked) -> float:
+    return math.log((one.failed + HALF) / (one.requests + 2 * HALF))

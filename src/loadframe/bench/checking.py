@@ -9,9 +9,8 @@ from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.checking_running import check_running_service
-from loadframe.bench.checking_states import check_alternatives, check_changes, check_nice
+from loadframe.bench.checking_states import check_alternatives, check_changes, check_nice, loaded_by, loads
 from loadframe.bench.declared import workload_of
-from loadframe.bench.loadable import loaded_by, loads
 from loadframe.bench.rig import kinds_of
 from loadframe.bench.surroundings import check_host
 from loadframe.cages import groups

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from loadframe.bench.loadable import loaded_by, loads
 from loadframe.errors import StudyError
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import registry as targets
@@ -136,3 +135,18 @@ def _check_other_kind(study: Study, workload: Workload, whose: str, target: Alte
             f"{whose}: [cage] limits the study's target, and a {kind} has a cage for each of its pieces",
             remedy="Say in [cage.shard] what each may have; the limits of [cage] are not shared out.",
         )
+
+
+def loads(workload: Workload, kind: str, form: str) -> bool:
+    """Whether it loads a target: it names its form, or the kind names it; a kind that is never in one piece means its
+    shards."""
+    if form in workload.target_kinds:
+        return True
+    row = targets.KINDS.get(kind)
+    return row is not None and workload.kind in row.loaded_by and (form == kind) is not bool(row.before)
+
+
+def loaded_by(workload: Workload) -> frozenset[str]:
+    """All that it loads, for advice."""
+    naming = {kind: row for kind, row in targets.KINDS.items() if workload.kind in row.loaded_by}
+    return workload.target_kinds | {f"sharded {kind}" if row.before else kind for kind, row in naming.items()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
-from loadframe.analysis.latency_modes import DELAYED_ACK_MS, band
+from loadframe.analysis.distribution import DELAYED_ACK_MS, band
 from loadframe.analysis.window import Summary
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from loadframe.analysis.comparison import not_judged
-from loadframe.analysis.settling import unsettled
+from loadframe.analysis.window import unsettled
 from loadframe.bench.budget import Budget
 from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
 

@@ -13,7 +13,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from loadframe.analysis import failing
+from loadframe.analysis import proportion
+from loadframe.analysis.disturbance import is_disturbed
 from loadframe.diagnosis.behind_stages import is_one
 from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.numbers import is_another, other_reading
@@ -50,13 +51,13 @@ def without_effect(verdict: Verdict) -> bool:
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
     """Whether failures that ended may have ended by chance: of a proof's blocks, at the level of its verdict's one
     end, so that remedies share the error of this, too."""
-    return not failing.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
+    return not proportion.rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
-def _asked(steps: Sequence[Step]) -> list[failing.Asked]:
+def _asked(steps: Sequence[Step]) -> list[proportion.Asked]:
     """The requests of each block, in order."""
     return [
-        failing.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
+        proportion.Asked(sum(step.requests + step.errors for step in each), sum(step.errors for step in each))
         for each in by_block(steps).values()
     ]
 
@@ -152,3 +153,24 @@ def only_helped(finding: Finding, because: str = "") -> Finding:
     mechanism = finding.mechanism
     told = None if mechanism is None else _told(mechanism, because)
     return replace(finding, status="helped", mechanism=told)
+
+
+NOT_AGAIN = "fresh blocks did not prove the gain again"
+IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
+IN_NOISE = "its interval reaches into what equal states showed in the same blocks, and no time was left for fresh ones"
+OFTEN = 0.25
+"""Of the fresh steps: where so large a share was disturbed, that is told beside what they did not show."""
+
+
+def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
+    """Why fresh blocks, of these steps, do not keep a gain that others had proved, in words; "" where they do.
+
+    The blocks that decide stop where they look good, and of several changes the luckiest one is found: a gain is kept
+    only where fresh blocks prove it again and it is more than what each state shows against itself (`Verdict.floor`).
+    """
+    if fresh.decision == "better":
+        return "" if fresh.exceeds_noise else IN_FRESH_NOISE
+    disturbed = sum(is_disturbed(step, steps) for step in steps)
+    if fresh.decision != "worse" and disturbed >= OFTEN * len(steps):
+        return f"{NOT_AGAIN}: {disturbed} of their {len(steps)} steps were disturbed, which says nothing of it"
+    return NOT_AGAIN

@@ -10,7 +10,7 @@ from loadframe.errors import SampleError, UsageError
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Forecast, Limit, Observations
-from loadframe.prediction import forecasting, levelling, scoring
+from loadframe.prediction import forecasting, saturating, scoring
 from loadframe.prediction.system import Kind
 from loadframe.runs import scores
 
@@ -42,7 +42,7 @@ def predict(
                 remedy="Choose a higher --up-to.",
             )
     if flattening:
-        used = replace(used, flattening=used.flattening | levelling.flattening(used))
+        used = replace(used, flattening=used.flattening | saturating.flattening(used))
     found = forecasting.forecast(used, at, kind=kind, limits=limits)
     highest = used.loads[-1]
     beyond = [row for row in observations.rows if row.load > highest]

@@ -29,10 +29,9 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.base import Exposing, PrintsStages, Target
 from loadframe.knowledge.kinds import rows_of
-from loadframe.ledger.counters import counter_metrics
 from loadframe.ledger.declared_rules import rules_among
 from loadframe.ledger.derived import derive
-from loadframe.ledger.now import read_now
+from loadframe.ledger.now import counter_metrics, read_now
 from loadframe.ledger.reading import as_number, clamped
 from loadframe.ledger.rules import RULES
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState

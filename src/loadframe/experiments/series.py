@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.diagnosis import judging, keeping
+from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import joined, propose, state_after
 from loadframe.experiments import sizing
 from loadframe.experiments.examination import Examined
@@ -120,7 +120,7 @@ def _taken_back(
             continue
         before = [step for step in steps if step.treatment == without]
         after = [step for step in steps if step.treatment == whole]
-        doubt = "" if verdict.clears_noise else keeping.IN_NOISE
+        doubt = "" if verdict.clears_noise else judging.IN_NOISE
         findings = judging.judge(findings, remedy, verdict, before, after, doubt=doubt)
         controls.append(_worth(remedy, verdict))
     trial = replace(one.tried[-1], controls=tuple(controls))

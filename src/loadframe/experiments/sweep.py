@@ -10,7 +10,7 @@ from statistics import mean
 from loadframe.analysis import curve as curves
 from loadframe.analysis import search, time_units
 from loadframe.analysis.selection import select
-from loadframe.analysis.settling import LIKELY, unsettled
+from loadframe.analysis.window import LIKELY, unsettled
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.errors import NotRecovered, TooFewRequests

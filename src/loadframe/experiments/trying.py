@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.settling import settled
-from loadframe.diagnosis import judging, keeping
+from loadframe.diagnosis import judging
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
@@ -170,7 +170,7 @@ def measured_again(
     if steps:
         tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
     elif not trial.kept:
-        tried = replace(tried, trial=replace(trial, note=keeping.IN_NOISE))
+        tried = replace(tried, trial=replace(trial, note=judging.IN_NOISE))
     if not tried.trial.kept:
         book.error = book.error.after((1 - trial.verdict.confidence) / 2, decided=False)
         return tried
@@ -191,7 +191,7 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     ended = verdict.decision != "worse" and judging.cures_failures(*sides)
     cures = ended and not judging.by_chance(verdict, *sides)
     better = trial.verdict.decision == "better"
-    why_not = "" if cures else keeping.why_not_again(verdict, steps) if better else FAIL_AGAIN
+    why_not = "" if cures else judging.why_not_again(verdict, steps) if better else FAIL_AGAIN
     return replace(
         trial,
         remedy=replace(trial.remedy, price=replace(trial.remedy.price, slower_tail=tail_price(*sides))),

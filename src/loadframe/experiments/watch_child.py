@@ -45,8 +45,7 @@ def fitted(table: Observed, *, fine: bool = False) -> dict[str, Any]:
     be alike. Of a use that the hour of the day drives rather than the load no load is told; rows of an hour at which
     something else takes it near its end each day are left out."""
     from loadframe.analysis.by_the_hour import driver
-    from loadframe.analysis.response_bend import bend
-    from loadframe.analysis.saturation_of_rows import of_rows
+    from loadframe.analysis.saturation_of_rows import bend, of_rows
 
     use = table.use if fine else {name: _by_load(table, shares) for name, shares in table.use.items()}
     full = {name: of_rows(table.load, shares, fine=fine).at for name, shares in use.items()}

@@ -18,9 +18,8 @@ from loadframe.analysis import observed_regimes
 from loadframe.analysis.apart import apart
 from loadframe.analysis.by_the_hour import EITHER, driver
 from loadframe.analysis.observed_blocks import missing
-from loadframe.analysis.response_bend import bend
 from loadframe.analysis.saturation import grows
-from loadframe.analysis.saturation_of_rows import ranges
+from loadframe.analysis.saturation_of_rows import bend, ranges
 from loadframe.errors import RunError, SampleError
 from loadframe.experiments.watch_child import fitted
 from loadframe.experiments.watch_journal import Journal

@@ -16,7 +16,6 @@ from typing import Any, Self
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Exchange
 from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.host_keys import STRICT, remedy_for
 from loadframe.fleet.last_words import LastWords
 from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host.environment import NO_FOLDER, environment, own_environment, python
@@ -297,3 +296,28 @@ def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Pop
             f"host {host.name!r} cannot be reached: {words[0]}: {error.strerror}",
             remedy="Install it (Debian: openssh-client), or correct `by` of that host." if not host.here else "",
         ) from error
+
+
+STRICT = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
+"""It asks nothing, as there is no one to answer, and takes no key that it does not know, whatever the user's own
+configuration says of that (ssh_config(5): what is given on the command line is used, and nothing else of that name)."""
+REFUSED = "Host key verification failed"
+"""The last words of ssh for a key that is unknown, as for another one than that which it knows."""
+CHANGED = "HOST IDENTIFICATION HAS CHANGED"
+
+
+def remedy_for(said: str, ssh: str, own: Sequence[str]) -> str:
+    """What to do where ssh has refused the key of a host; "" where it has not. said: by ssh; own: options given it
+    for the configuration; ssh: [USER@]HOST."""
+    if REFUSED not in said:
+        return ""
+    if CHANGED in said:
+        return (
+            f"Go no further until the owner of {ssh} says why its key is another one: it may be another machine that "
+            "answers. Then remove the old key, as the words of ssh below say, and log in once by hand."
+        )
+    by_hand = shlex.join(["ssh", *own, ssh])
+    return (
+        f"Log in once by hand, `{by_hand}`, and compare the fingerprint that it shows with the one that the owner of "
+        "the host gives you; Loadframe accepts no key by itself."
+    )

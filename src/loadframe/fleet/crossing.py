@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadframe.analysis.other_traffic import other_traffic
 from loadframe.fleet.hosts import Way
 from loadframe.fleet.routes import LOOPBACK
 from loadframe.model.fleet_step import ClockInStep, LinkUse
@@ -94,3 +93,38 @@ def _use(each: Carried, counted: int, packets: int, bodies: int | None, load: Lo
     answers = load.answers_per_s * seconds * share
     found = other_traffic(seconds, counted, packets, bodies, answers, load.under_way * share)
     return LinkUse(bodies / seconds, found.bytes_per_s, found.error)
+
+
+FRAME_HEADERS = (54, 106)
+"""Bytes of a frame that are no payload: Ethernet 14, IP 20 (IPv6: 40), TCP 20 to 52 with the options of a stream."""
+ANSWER_HEADERS = (17, 1000)
+"""Bytes of an answer before its body: a bare status line (RFC 9112) to more than servers usually send."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTraffic:
+    """Bytes per second that were not of the load, give or take error (a bound)."""
+
+    bytes_per_s: float
+    error: float
+
+    @property
+    def least(self) -> float:
+        """What is there whatever was unknown."""
+        return max(0.0, self.bytes_per_s - self.error)
+
+
+def other_traffic(
+    seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float
+) -> OtherTraffic:
+    """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
+    answers: their number; under_way: as many more may have come in part. ValueError for no time."""
+    if seconds <= 0:
+        raise ValueError(f"nothing is carried in {seconds} s")
+    edge = under_way * bodies / answers if answers > 0 else 0.0
+    low, high = (
+        counted - packets * frame - bodies - answers * answer + sign * edge
+        for frame, answer, sign in zip(reversed(FRAME_HEADERS), reversed(ANSWER_HEADERS), (-1, 1), strict=True)
+    )
+    low, high = max(0.0, low) / seconds, max(0.0, high) / seconds
+    return OtherTraffic((low + high) / 2, (high - low) / 2)

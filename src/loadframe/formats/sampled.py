@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from loadframe.analysis import quantity, samples
-from loadframe.analysis.interleaving import taken_in_turns
+from loadframe.analysis.samples import taken_in_turns
 from loadframe.formats.samples import Sample
 from loadframe.model import Quantity, Verdict
 from loadframe.progress import counted

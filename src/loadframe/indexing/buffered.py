@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from itertools import islice
 
-from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Change
 from loadframe.indexing.readers import Reader, Records
 
 MOST_RECORDS = 1_000_000

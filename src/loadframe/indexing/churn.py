@@ -25,7 +25,7 @@ from pathlib import Path
 
 from loadframe.errors import MachineError
 from loadframe.indexing.beneath import Beneath, joined, names
-from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Change
 from loadframe.indexing.kernel import readable
 from loadframe.indexing.walking import Passed, below, looked_up
 

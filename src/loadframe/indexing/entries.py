@@ -7,6 +7,7 @@ entry is found by a hash of its path: a path has no length that is too long, and
 from __future__ import annotations
 
 import stat
+from dataclasses import dataclass
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -101,3 +102,20 @@ def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
         written,
         changed,
     )
+
+
+KINDS = ("create", "unlink", "rename", "setattr", "close_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """kind: of KINDS. path: bytes, relative to the root of the tree. to: where a rename leads. number: grows within a
+    log. time_s: since the epoch. file: which file it happened to, whatever its names are now, in words of the reader
+    (Reader.inode_of); b"" where that is not told."""
+
+    kind: str
+    path: bytes
+    to: bytes = b""
+    number: int = 0
+    time_s: float = 0.0
+    file: bytes = b""

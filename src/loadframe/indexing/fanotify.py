@@ -19,7 +19,7 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.beneath import Beneath, joined, names
-from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Change
 from loadframe.indexing.readers import Records, shown_limit
 
 # <linux/fanotify.h>

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.indexing.beneath import Beneath, parent_of
-from loadframe.indexing.changes import Change
-from loadframe.indexing.entries import Entry, id_of
+from loadframe.indexing.entries import Change, Entry, id_of
 from loadframe.indexing.readers import Reader, Records
 from loadframe.indexing.store import Batch, Row, Store, as_signed, parts, rows_of
 from loadframe.indexing.walking import Passed, below, looked_up

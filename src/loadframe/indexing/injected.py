@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from loadframe.errors import MachineError
-from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Change
 from loadframe.indexing.readers import Records
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}

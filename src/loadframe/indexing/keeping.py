@@ -21,9 +21,9 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.host.environment import own_environment, python
 from loadframe.indexing.buffered import Buffered
-from loadframe.indexing.changes import Change
 from loadframe.indexing.choosing import choose
 from loadframe.indexing.config import RESULT, STATISTICS, write_whole
+from loadframe.indexing.entries import Change
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Reader

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from loadframe.indexing.changes import Change
+from loadframe.indexing.entries import Change
 
 
 @dataclass(frozen=True, slots=True)

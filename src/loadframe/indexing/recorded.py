@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MachineError
-from loadframe.indexing.changes import KINDS, Change
+from loadframe.indexing.entries import KINDS, Change
 from loadframe.indexing.readers import Records
 from loadframe.system.files import regular_file
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from loadframe.ledger.reading import ceiling_of, limit_of
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
-from loadframe.model import REACHED, Limit, LimitStatus, SettingValue, UnreadLimit
+from loadframe.metrics.exposed import with_quantiles
+from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, UnreadLimit
 
 ONLY_IN_STEPS = "measurable only under load (loadframe measure STUDY)"
 OF_A_CAGE = "cage."
@@ -91,3 +92,23 @@ def _limit(
     harm = values.get(limit.thrash_metric)
     status = judge(use, ceiling, near=near, pressure=rule.pressure, harmed=rule.on_harm if harm and harm > 0 else "")
     return replace(limit, near=near, harm=harm, status=status)
+
+
+def counter_metrics(
+    first: Mapping[str, float], last: Mapping[str, float], elapsed_s: float, specs: Sequence[CounterSpec]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """(metrics, why others are missing). first, last: by CounterSpec.name."""
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    for spec in specs:
+        if spec.name not in first or spec.name not in last:
+            missing[spec.metric] = f"the server does not tell {spec.name}"
+        elif not spec.cumulative:
+            values[spec.metric] = last[spec.name]
+        elif elapsed_s <= 0:
+            missing[spec.metric] = "a rate needs two readings"
+        elif last[spec.name] < first[spec.name]:
+            missing[spec.metric] = f"{spec.name} was reset between two readings"
+        else:
+            values[spec.metric] = (last[spec.name] - first[spec.name]) / elapsed_s
+    return with_quantiles(values), missing

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from loadframe.analysis.response_bend import BENT
+from loadframe.analysis.saturation_of_rows import BENT
 from loadframe.model import (
     Apart,
     Curve,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loadframe.analysis.response_bend import BENT
+from loadframe.analysis.saturation_of_rows import BENT
 from loadframe.formats.said import words
 from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch

@@ -14,8 +14,7 @@ from loadframe.study.fields import Table
 from loadframe.study.load_tables import TIMES_OF_A_STEP, LoadTable, MeasureTable, ObjectiveTable
 from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTable, ThinkTime
 from loadframe.study.service_tables import ServiceKeys
-from loadframe.study.watch_tables import WatchTable
-from loadframe.study.workload_tables import Command
+from loadframe.study.workload_tables import Command, WatchTable
 
 MOST_SQL_NODES = 4
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"

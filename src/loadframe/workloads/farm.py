@@ -18,9 +18,9 @@ from loadframe.workloads import sysbench
 from loadframe.workloads.common import Common
 from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.kind import demand, program
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute
 from loadframe.workloads.options import choice, whole
-from loadframe.workloads.requirements import demand, program
 
 if TYPE_CHECKING:
     from loadframe.workloads.mariadb import Connection

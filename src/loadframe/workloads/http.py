@@ -35,11 +35,10 @@ from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
 from loadframe.workloads.pages import CHECKS, alike
-from loadframe.workloads.requirements import demand, program
 
 MOST_CONNECTIONS = 1024
 """wrk has a thread for each of them."""

@@ -20,10 +20,9 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
 from loadframe.workloads.options import choice, mix_of, rules, whole
-from loadframe.workloads.requirements import demand, program
 from loadframe.workloads.sysbench import OURS, start_script
 
 MOST_THREADS = 4096

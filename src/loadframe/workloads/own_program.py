@@ -19,6 +19,7 @@ from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
 from loadframe.workloads import beginning, recovering, step_files
 from loadframe.workloads.common import Common
 from loadframe.workloads.driver_clock import Instant
+from loadframe.workloads.kind import demand
 from loadframe.workloads.options import file_at
 from loadframe.workloads.own_output import (
     MOST_OUTPUT_BYTES,
@@ -27,7 +28,6 @@ from loadframe.workloads.own_output import (
     OutputDriver,
     Reader,
 )
-from loadframe.workloads.requirements import demand
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -31,11 +31,10 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
-from loadframe.workloads.requirements import demand
 
 MOST_CLIENTS = 4096
 READY_WITHIN_S = 10.0

@@ -19,7 +19,7 @@ from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import Order, Schedule
-from loadframe.workloads.requirements import demand, program
+from loadframe.workloads.kind import demand, program
 
 MOST_CONNECTIONS = 1024
 """wrk has a thread for each of them."""

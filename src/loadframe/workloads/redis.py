@@ -26,14 +26,13 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import ownership, step_files
 from loadframe.workloads.command_lines import LineError, Lines, Second
 from loadframe.workloads.driver_clock import Life
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.redis_keys import OwnKeys
 from loadframe.workloads.redis_relay import MEMTIER_LATE_S
 from loadframe.workloads.redis_report import Memtier, Report, read_memtier, read_report
-from loadframe.workloads.requirements import demand, program
 
 if TYPE_CHECKING:
     from loadframe.workloads.command_output import Output

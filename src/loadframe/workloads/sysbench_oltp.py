@@ -19,9 +19,8 @@ from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload
+from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.requirements import demand, program
 from loadframe.workloads.sysbench import run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
 
