@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import queueing
-from loadframe.bench.sharing import shared
+from loadframe.bench.evaluation import shared
 from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
 
 NOISE = 0.03

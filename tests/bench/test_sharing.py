@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from loadframe.bench.sharing import cpus_of_processes, shared
+from loadframe.bench.evaluation import cpus_of_processes, shared
 from loadframe.diagnosis.signatures import is_driver_beside
 
 TWO = frozenset({0, 1})

@@ -17,8 +17,7 @@ import pytest
 
 from loadframe.cages.groups import find, put, remove
 from loadframe.errors import CageError
-from loadframe.fleet.keeping import Kept
-from loadframe.fleet.kept_waiting import TICK_S, KeptWaiting
+from loadframe.fleet.keeping import TICK_S, Kept, KeptWaiting
 from loadframe.fleet.wire import BEAT_S, SILENT_S
 from loadframe.host.environment import python
 from waiting import await_that

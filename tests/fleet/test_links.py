@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadframe.fleet.authority import Authority
+from loadframe.fleet.check import Authority
 from loadframe.fleet.identity import Identity
 from loadframe.fleet.links import Listener, measure
 from waiting import await_that

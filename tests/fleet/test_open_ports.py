@@ -17,7 +17,7 @@ from network import Network
 from stations import LOADFRAME
 from workers import CLOSED, TOKEN, engine, laboratory, place
 
-from loadframe.fleet.authority import Authority
+from loadframe.fleet.check import Authority
 from loadframe.fleet.dask_nodes import strangers_reach
 from waiting import await_that
 

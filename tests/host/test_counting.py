@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from loadframe.cages import counting
-from loadframe.cages.cage import Cage
-from loadframe.cages.counting import COUNTS, RULES
+from loadframe.cages import cage as counting
+from loadframe.cages.cage import COUNTS, RULES, Cage
 from loadframe.cages.groups import hierarchies
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US

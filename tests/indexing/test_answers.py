@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.indexing import answers, comparing
-from loadframe.indexing.answers import Wanted
+from loadframe.indexing.answers import Wanted, longest_literal, matcher
 from loadframe.indexing.following import Following
-from loadframe.indexing.globs import longest_literal, matcher
 from loadframe.indexing.readers import Records
 from loadframe.indexing.store import Store
 from loadframe.model import AnswersCompared

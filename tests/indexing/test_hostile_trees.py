@@ -26,13 +26,13 @@ from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
 from loadframe.indexing.board import Board
-from loadframe.indexing.buffered import Buffered
 from loadframe.indexing.comparing import compare_find, compare_usage, everything
 from loadframe.indexing.config import BOARD, RESULT, Config
 from loadframe.indexing.entries import entry_of
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
 from loadframe.indexing.inotify import Inotify
+from loadframe.indexing.keeping import Buffered
 from loadframe.indexing.pipeline import Process
 from loadframe.indexing.readers import Reader
 from loadframe.indexing.recorded import Recorded

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cages import groups
-from loadframe.cages.counting import start_counting
 from loadframe.cages.groups import Place, put, text
 from loadframe.errors import CageError
 from loadframe.host.leases import Lease, filesystem
@@ -275,3 +274,36 @@ def _of_device(lines: str, device: str | None, key: str) -> int | None:
     """The number behind `key` on the device's line; None for "max", 0 or no line."""
     found = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
     return int(found[1]) or None if found else None
+
+
+RULES, COUNTS = "blkio.throttle.read_bps_device", "blkio.throttle.io_service_bytes"
+NO_RULE = 0
+"""Written as a rate it takes a rule away; where there was none it leaves none, and the kernel counts from then on."""
+
+
+def start_counting(group: Path, root: Path = Path("/")) -> None:
+    """Write "no rule" for every disk that is not counted yet, to a group of ours of version 1. No rule is ever in
+    force, so that there is nothing to put back, also after a kill; the kernel counts until the disk goes.
+
+    Where that is not permitted, or the kernel has no such disk, nothing happens: a counter that stays 0 is found out by
+    what contradicts it (metrics.agreements)."""
+    if not (group / RULES).exists():
+        return
+    counted = {line.split(" ")[0] for line in text(_top(group) / COUNTS).splitlines()}
+    for disk in _disks(root):
+        if disk not in counted:
+            with contextlib.suppress(OSError):
+                put(group / RULES, f"{disk} {NO_RULE}")
+
+
+def _top(group: Path) -> Path:
+    """The group highest up that is shown: the hierarchy's own lists every disk that is counted."""
+    above = [folder for folder in group.parents if (folder / COUNTS).exists()]
+    return above[-1] if above else group
+
+
+def _disks(root: Path) -> list[str]:
+    """Every disk as major:minor; one of no size has nothing to count."""
+    folders = sorted((root / "sys/block").glob("*"))
+    found = [text(folder / "dev").strip() for folder in folders if text(folder / "size").strip() not in ("", "0")]
+    return [number for number in found if number]

@@ -9,9 +9,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from loadframe.fleet.cleaning import cleaned_up, standing_of
-from loadframe.fleet.kept_waiting import KeptWaiting
 from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import own_environment, python
 from loadframe.host.suspended import told as stopped
@@ -136,3 +136,46 @@ def _clean_up() -> None:
     if words := cleaned_up():
         with contextlib.suppress(OSError):  # it may lead nowhere by now
             os.write(2, f"{words}\n".encode())
+
+
+WAITING = frozenset("RD")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class KeptWaiting:
+    """Of one process since `begin`. Look at it now and then: what is between two looks is told by the second."""
+
+    def __init__(self, pid: int, root: Path = Path("/"), now_s: Callable[[], float] = time.monotonic) -> None:
+        """root: for recorded trees."""
+        self._folder = root / f"proc/{pid}"
+        self._now_s = now_s
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing was waited for until now."""
+        self.seconds = 0.0
+        self._at_s, self._used_s = self._now_s(), self._cpu_s()
+
+    def look(self) -> None:
+        """Add what it was kept waiting for since the last look."""
+        now_s, used_s = self._now_s(), self._cpu_s()
+        if self._states() & WAITING:
+            self.seconds += max(0.0, now_s - self._at_s - (used_s - self._used_s))
+        self._at_s, self._used_s = now_s, used_s
+
+    def _states(self) -> set[str]:
+        return {fields[0] for task in self._folder.glob("task/[0-9]*") if (fields := _fields(task))}
+
+    def _cpu_s(self) -> float:
+        """Of all its threads (fields 14 and 15)."""
+        fields = _fields(self._folder)
+        return (int(fields[11]) + int(fields[12])) * TICK_S if fields else 0.0
+
+
+def _fields(folder: Path) -> list[str]:
+    """Of its stat from the third one on; none where it has ended."""
+    try:
+        text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text.rpartition(")")[2].split()

@@ -3,15 +3,19 @@ once it has changed; of a watch only what was appended is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from loadframe.errors import UserError
 from loadframe.live.places import Places
-from loadframe.live.watch_metrics import WatchMetrics
-from loadframe.live.watch_view import is_watch
+from loadframe.live.watch_view import WatchView, is_watch
 from loadframe.model import CaseStudy
 from loadframe.reporting import openmetrics, openmetrics_watch
+from loadframe.reporting.openmetrics import Sample
+from loadframe.reporting.openmetrics_watch import Seen
 from loadframe.runs.folder import RunFolder
+from loadframe.system.files import Folder
 
 MOST_RUNS, MOST_WATCHES = 10, 50
 """The newest; a curve's interval takes a moment to compute."""
@@ -63,3 +67,28 @@ class Metrics:
             return state, self._export(run)
         except UserError:
             return state, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    kind: str
+    at_s: float
+    data: Mapping[str, Any]
+
+
+class WatchMetrics(WatchView):
+    """Reads on where it was at each call. Not for several threads at once."""
+
+    def __init__(self, storage: Folder, view_id: str) -> None:
+        super().__init__(storage, view_id)
+        self._seen = Seen()
+
+    def samples(self) -> Iterator[Sample]:
+        """Of what was read until now; what cannot be read is left out."""
+        self.refresh()
+        return self._seen.samples(self.id.partition("/")[2])
+
+    def _take(self, line: Mapping[str, Any]) -> set[str]:
+        kind, data = line["kind"], {name: value for name, value in line.items() if name not in ("kind", "at_s")}
+        self._seen.take(_Line(kind, line["at_s"], data))
+        return set()

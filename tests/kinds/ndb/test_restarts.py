@@ -6,7 +6,7 @@ import pytest
 
 from loadframe.errors import TargetError
 from loadframe.kinds.ndb.own_settings import checked
-from loadframe.kinds.ndb.restarts import stages
+from loadframe.kinds.ndb.private_cluster import stages
 from loadframe.model import SettingValue
 
 Settings = dict[str, SettingValue]

@@ -25,9 +25,8 @@ from loadframe.kinds.mysql_attached import host_of as host_of_one
 from loadframe.kinds.ndb.full_config import canonical
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
 from loadframe.kinds.ndb.own_settings import setting_or_none
-from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, read_counters
+from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
-from loadframe.kinds.ndb.sums import added_up
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 DATA_PROGRAMS = ("ndbmtd", "ndbd")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
+from loadframe.kinds.catalogue import differing
 from loadframe.kinds.ndb.full_config import read_full_config
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
-from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text
+from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
 from loadframe.kinds.ndb.programs import PACKAGE
-from loadframe.kinds.ndb.restarts import Stage, stages
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S
 from loadframe.model import SettingValue, TargetState
 
@@ -311,3 +312,67 @@ def _each(actions: Iterable[Callable[[], None]]) -> list[TargetError]:
         except TargetError as error:
             errors.append(error)
     return errors
+
+
+Restart = Literal["rolling", "rolling, initial", "system"]
+"""The data nodes in turn, while the cluster answers; the same, each with an empty file system, which it fills from the
+other node of its group; all at once, from their disks."""
+OF_SETTING: Mapping[str, Restart] = {"N": "rolling", "IN": "rolling, initial", "S": "system", "": "system"}
+"""By settings.RESTARTS; where it is not said, all of it restarts."""
+NEVER = "IS"
+"""Only a cluster without data can have another value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A restart, and the settings with which the nodes come back."""
+
+    restart: Restart
+    settings: Mapping[str, SettingValue]
+
+
+def changed(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> list[str]:
+    """The settings that are given differently. One that is left out counts as changed also where its default is given:
+    defaults are the manual's, and those of a version may be others. Not so where no restart could follow."""
+    names, defaults = differing(old, new), CATALOGUE.defaults()
+    ends = differing({**defaults, **old}, {**defaults, **new})
+    return [name for name in names if name in ends or setting_of(name).restart != NEVER]
+
+
+def stages(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue], replicas: int) -> Sequence[Stage]:
+    """The restarts that lead from one to the other, in order. TargetError where the data would not survive them.
+
+    A restart of all nodes comes first, with the old values of what needs an empty file system.
+    """
+    of: dict[Restart, list[str]] = {}
+    for name in changed(old, new):
+        of.setdefault(_restart(name, replicas), []).append(name)
+    found = []
+    initial = of.get("rolling, initial", [])
+    if "system" in of:
+        kept = {name: old[name] for name in initial if name in old}
+        found.append(Stage("system", {**{name: new[name] for name in new if name not in initial}, **kept}))
+    if initial:
+        found.append(Stage("rolling, initial", new))
+    if of.keys() == {"rolling"}:
+        found.append(Stage("rolling", new))
+    return found
+
+
+def _restart(name: str, replicas: int) -> Restart:
+    needed = setting_of(name).restart
+    if needed == NEVER:
+        raise TargetError(
+            f"{name} cannot be changed in a cluster that has data",
+            remedy="Give it in target.settings: the cluster starts with it.",
+        )
+    restart = OF_SETTING[needed]
+    if replicas > 1:
+        return restart
+    if restart == "rolling, initial":
+        raise TargetError(
+            f"{name} takes a data node that starts with an empty file system, and with NoOfReplicas = 1 there is no "
+            "other copy of its data",
+            remedy="Give it in target.settings, or set NoOfReplicas = 2.",
+        )
+    return "system"

@@ -10,9 +10,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT
 from loadframe.kinds.ndb.private_cluster import MANAGER
-from loadframe.kinds.ndb.sql_node import COUNTERS, SQL_NODE, SqlNode
+from loadframe.kinds.ndb.sql_node import COUNTERS, SQL_NODE, SqlNode, added_up
 from loadframe.kinds.ndb.sql_settings import KIND, MOST_CONNECTIONS, SQL, checked, parted
-from loadframe.kinds.ndb.sums import added_up
 from loadframe.kinds.ndb.target import API_SLOTS, NdbTarget
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
