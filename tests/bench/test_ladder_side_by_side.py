@@ -35,7 +35,7 @@ def on_hosts(book: Bookkeeping, folder: Path, engine: SimulatedEngine, notes: li
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:
     (run,) = folder.glob("*-climbed")
-    return fleet_files.attempts(RunFolder.open(run))
+    return fleet_files.ATTEMPTS.of(RunFolder.open(run))
 
 
 def test_a_ladder_on_two_hosts_finds_what_one_machine_finds(

@@ -28,7 +28,7 @@ MakeStep = Callable[..., Step]
 
 def attempts_of(folder: Path) -> list[FleetAttempt]:
     (run,) = folder.glob("*-tuned")
-    return fleet_files.attempts(RunFolder.open(run))
+    return fleet_files.ATTEMPTS.of(RunFolder.open(run))
 
 
 def test_trials_on_two_hosts_find_what_one_machine_finds(
@@ -44,7 +44,7 @@ def test_trials_on_two_hosts_find_what_one_machine_finds(
     assert as_given == [pytest.approx(1.0, abs=0.05)] * len(as_given), "each is held against the start of its own host"
     assert "Trials ran on a and b." in found.warnings
     (run,) = tmp_path.glob("*-tuned")
-    alike = fleet_files.hosts(RunFolder.open(run))
+    alike = fleet_files.HOSTS.last(RunFolder.open(run))
     assert alike is not None and {each.likeness for each in (*alike.hosts, *alike.together)} == {"alike"}
     order = [each.host for each in attempts_of(tmp_path) if each.purpose == "alone"]
     assert Counter(order[:6]) == {"a": 3, "b": 3} and all({*order[i : i + 2]} == {"a", "b"} for i in range(0, 6, 2))
@@ -89,7 +89,7 @@ def test_hosts_that_count_the_same_in_every_block_are_told_apart_by_what_they_co
         with pytest.raises(FleetError, match=r"host b serves 0\.50"):
             tune(book, tmp_path, searching=SideBySide(engine))
     (run,) = tmp_path.glob("*-tuned")
-    found = fleet_files.hosts(RunFolder.open(run))
+    found = fleet_files.HOSTS.last(RunFolder.open(run))
     assert found is not None and {each.likeness for each in found.hosts} == said
     assert {each.blocks for each in found.hosts} == {likeness.PLAN.first}, "more blocks would say the same"
 

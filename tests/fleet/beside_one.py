@@ -31,7 +31,7 @@ def main(study_file: str, fleet_file: str, runs: str) -> None:
             names = dict.fromkeys(step.treatment for step in book.steps)
             one, every = (by_level(book.steps, name) for name in sorted(names, reverse=True))
         verdict = comparison.verdict_at_end(one, every, confidence=0.999)
-        steps = [asdict(step) for step in fleet_files.steps(run)]
+        steps = [asdict(step) for step in fleet_files.STEPS.of(run)]
         run.close()
     told = {"found": asdict(found), "ratio": verdict.ratio, "low": verdict.low, "high": verdict.high}
     print(json.dumps({**told, "steps": steps}))

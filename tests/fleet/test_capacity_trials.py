@@ -39,7 +39,7 @@ def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monke
     found = done.capacity
     assert found is not None and not done.failed, done
     assert found.load is not None and 40 < found.load < 130
-    (kept,) = [each for each in fleet_files.attempts(run) if each.counted]
+    (kept,) = [each for each in fleet_files.ATTEMPTS.of(run) if each.counted]
     assert kept.capacity == found and kept.host == done.host in ("one", "two")
     assert not trial_processes(folder)
 

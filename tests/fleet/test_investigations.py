@@ -194,7 +194,7 @@ def test_a_host_names_a_cause_beside_an_observer_after_another_one_was_lost(lan:
     assert any("was lost on one" in words for words in notes) and any("took turns" in words for words in notes)
     assert "Recorded beside the trials, without load: watcher." in notes
     (path,) = folder.glob("runs/*")
-    kept = fleet_files.attempts(RunFolder.open(path))
+    kept = fleet_files.ATTEMPTS.of(RunFolder.open(path))
     assert [each.counted for each in kept] == [False, True]
     assert all("watcher" in each.observed for each in kept), "also of the lost one, which may have begun just now"
     (one,) = [each for each in kept if each.counted]

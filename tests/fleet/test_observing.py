@@ -87,7 +87,7 @@ def observed(folder: Path, watcher: Station, engine: Lasting, count: int) -> Run
 
 def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Station) -> None:
     run = observed(open_folder, watcher, Lasting(1.0), 2)
-    first, second = (each.observed["watcher"] for each in fleet_files.attempts(run))
+    first, second = (each.observed["watcher"] for each in fleet_files.ATTEMPTS.of(run))
     for seen in (first, second):
         assert 1.0 <= seen.to_s - seen.from_s < 10
         assert {"system.cpu.utilization", "system.cpu.count", "system.memory.available"} <= seen.metrics.keys()

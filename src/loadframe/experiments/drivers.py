@@ -82,7 +82,7 @@ def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ..
     finally:
         bench.drive_from(everyone)
     found = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())
-    fleet_files.add_drivers(bench.run, found)
+    fleet_files.DRIVERS.add(bench.run, found)
     return found
 
 

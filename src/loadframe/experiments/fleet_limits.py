@@ -45,14 +45,14 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
     highest = max(step.level for step, _ in taken)
     hosts = dict.fromkeys(host for _, there in taken for host in there.metrics)
     found = [FleetLimit(host, "", limit) for host in hosts for limit in _of_host(taken, host, highest)]
-    links = fleet_files.links(run)
+    links = fleet_files.LINKS.of(run)
     return (*found, *_of_links(taken, links, highest), *_of_others(taken, links))
 
 
 def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
     """Each finding with the host on which it was seen: one about drivers with that which has least left, any other with
     the target's. As they are, where no fleet drove. RunError."""
-    steps = [step for step in fleet_files.steps(run) if not step.void]
+    steps = [step for step in fleet_files.STEPS.of(run) if not step.void]
     if not steps:
         return list(rounds)
     busiest = _busiest(steps)
@@ -100,7 +100,7 @@ def _busiest(steps: Sequence[FleetStep]) -> str:
 
 def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
     """The steps of the first curve, each with what its hosts did."""
-    there = {step.name: step for step in fleet_files.steps(run) if not step.void}
+    there = {step.name: step for step in fleet_files.STEPS.of(run) if not step.void}
     if not there:
         return []
     named = [(step, there.get(f"step-{step.number:05d}")) for step in run.steps()]

@@ -60,11 +60,8 @@ def whole(run: RunFolder, found: Ladder, end: Ended) -> Ladder:
         quality=end.quality,
         seconds=end.quality.seconds,
         warnings=end.after(found.warnings),
-        hosts=fleet_files.hosts(run),
-        cpu_use=cpu_use.of_states(run.steps(), _titles(run)),
+        hosts=fleet_files.HOSTS.last(run),
+        cpu_use=cpu_use.of_states(
+            run.steps(), {name: "" if name == START else one.title for name, one in run.treatments().items()}
+        ),
     )
-
-
-def _titles(run: RunFolder) -> dict[str, str]:
-    """Its changes by the name of each state, "" for the start."""
-    return {name: "" if name == START else one.title for name, one in run.treatments().items()}

@@ -57,6 +57,6 @@ def whole(run: RunFolder, found: Tuning, end: Ended) -> Tuning:
         trials=tuple(run.tuning_trials()),
         quality=end.quality,
         seconds=end.quality.seconds,
-        hosts=fleet_files.hosts(run),
+        hosts=fleet_files.HOSTS.last(run),
         warnings=end.after(found.warnings),
     )

@@ -83,7 +83,7 @@ def concluded(
     last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
     gain = conclusion.gain(rounds, total)
-    drivers = fleet_files.drivers(run)
+    drivers = fleet_files.DRIVERS.last(run)
     latencies = latencies_of(run, rounds, counting, gain)
     return Investigation(
         run=end.run,
@@ -191,18 +191,13 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
         host=run.host(),
         quality=quality_of(run, steps),
         warnings=(
-            *unseen(study, _seen(steps)),
+            *unseen(study, any("target.cpu.cores" in step.metrics for step in steps)),
             *bench.notes,
             *compared_answers.warnings(bench.answers),
             *map(str, carried_over(steps)),
         ),
         answers=bench.answers,
     )
-
-
-def _seen(steps: Sequence[Step]) -> bool:
-    """Whether processes of the target were recorded."""
-    return any("target.cpu.cores" in step.metrics for step in steps)
 
 
 def _series_of(run: RunFolder) -> MetricSeries:

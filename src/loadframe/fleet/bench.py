@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.bench import RealBench
@@ -26,7 +26,7 @@ from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
 from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
-from loadframe.model import ProfiledStep, ProfilePlace, Purpose, Step
+from loadframe.model import ProfiledStep, ProfilePlace, Step
 from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
@@ -71,7 +71,7 @@ class FleetBench(RealBench):
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
-                fleet_files.add_link(self.run, link)
+                fleet_files.LINKS.add(self.run, link)
         links = self._links
         known = [each.back_bytes_per_s for each in links if not each.why_not and each.back_cpu < ENCRYPTS]
         return max(known) if known and len(known) == len(links) else None
@@ -91,31 +91,17 @@ class FleetBench(RealBench):
                 os.close(descriptor)
             self._readers, self._descriptors = {}, {}
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
+    def take_step(self, *, level: float, **others: Any) -> Step:
         """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
         self._metrics = {}
         try:
-            step = super().take_step(
-                treatment=treatment, level=level, round_number=round_number, block=block, window_s=window_s,
-                most_waiting=most_waiting, warmup_s=warmup_s, purpose=purpose,
-            )  # fmt: skip
+            step = super().take_step(level=level, **others)
         except StepVoid as error:
-            fleet_files.add_step(self.run, self._void(level, error))
+            fleet_files.STEPS.add(self.run, self._void(level, error))
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
                 self._target.counters()  # where it has died, that says so, with its last words
             raise
-        fleet_files.add_step(self.run, self._taken(level))
+        fleet_files.STEPS.add(self.run, self._taken(level))
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:

@@ -288,7 +288,7 @@ class OnHosts:
             attempt = replace(attempt, observed=self._observing.end(came.task, self._run))
             for words in self._observing.newly_full(attempt.observed):
                 self.say(f"{work.title} on {came.host}: {words}")
-        fleet_files.add_attempt(self._run, attempt)
+        fleet_files.ATTEMPTS.add(self._run, attempt)
         return Done(work, came.host, steps, capacity, failed, found)
 
 

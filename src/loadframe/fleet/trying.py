@@ -82,7 +82,7 @@ def noting(run: RunFolder, notes: list[str]) -> Callable[[FleetHosts], None]:
     """Keeps how alike the hosts are, in the run and in words."""
 
     def note(found: FleetHosts) -> None:
-        fleet_files.add_hosts(run, found)
+        fleet_files.HOSTS.add(run, found)
         notes.extend(likeness_sentences(found))
 
     return note

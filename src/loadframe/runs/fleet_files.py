@@ -4,6 +4,9 @@ alike the hosts are."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
 from loadframe.model.fleet import FleetLink
 from loadframe.model.fleet_hosts import FleetHosts
 from loadframe.model.fleet_step import FleetDrivers, FleetStep
@@ -11,8 +14,7 @@ from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 
-STEPS, DRIVERS, LINKS = "fleet.jsonl", "fleet-drivers.jsonl", "fleet-links.jsonl"
-ATTEMPTS, HOSTS = "fleet-trials.jsonl", "fleet-hosts.jsonl"
+Record = TypeVar("Record")
 
 
 def recording_of(host: str) -> str:
@@ -20,53 +22,32 @@ def recording_of(host: str) -> str:
     return f"raw/host-{host}.lfr"
 
 
-def add_step(run: RunFolder, step: FleetStep) -> None:
-    """One more, on the disk when this returns. RunError."""
-    run.append_line(STEPS, "fleet-step", step)
+@dataclass(frozen=True, slots=True)
+class Lines(Generic[Record]):
+    """A file of a run with a record in each line, in the order in which they came; empty where the run had no fleet."""
+
+    file: str
+    schema: str
+    record: type[Record]
+
+    def add(self, run: RunFolder, found: Record) -> None:
+        """One more, on the disk when this returns. RunError."""
+        run.append_line(self.file, self.schema, found)
+
+    def of(self, run: RunFolder) -> list[Record]:
+        """All of a run. RunError for what is damaged."""
+        return [decode(self.schema, line, self.record, where=where) for line, where in run.lines(self.file)]
+
+    def last(self, run: RunFolder) -> Record | None:
+        """The last one; None where there was none. RunError."""
+        return next(reversed(self.of(run)), None)
 
 
-def steps(run: RunFolder) -> list[FleetStep]:
-    """Those of a run, in order; none where it had no fleet. RunError for what is damaged."""
-    return [decode("fleet-step", line, FleetStep, where=where) for line, where in run.lines(STEPS)]
-
-
-def add_drivers(run: RunFolder, found: FleetDrivers) -> None:
-    """All drivers beside fewer of them. RunError."""
-    run.append_line(DRIVERS, "fleet-drivers", found)
-
-
-def drivers(run: RunFolder) -> FleetDrivers | None:
-    """The last such comparison; None where there was none. RunError."""
-    found = [decode("fleet-drivers", line, FleetDrivers, where=where) for line, where in run.lines(DRIVERS)]
-    return found[-1] if found else None
-
-
-def add_link(run: RunFolder, link: FleetLink) -> None:
-    """One more link that was measured. RunError."""
-    run.append_line(LINKS, "fleet-link", link)
-
-
-def links(run: RunFolder) -> list[FleetLink]:
-    """Those of a run, in the order in which they were measured. RunError for what is damaged."""
-    return [decode("fleet-link", line, FleetLink, where=where) for line, where in run.lines(LINKS)]
-
-
-def add_attempt(run: RunFolder, attempt: FleetAttempt) -> None:
-    """One more task that has ended on a host, also one that was lost. RunError."""
-    run.append_line(ATTEMPTS, "fleet-trial", attempt)
-
-
-def attempts(run: RunFolder) -> list[FleetAttempt]:
-    """All of a run, in the order in which they ended. RunError for what is damaged."""
-    return [decode("fleet-trial", line, FleetAttempt, where=where) for line, where in run.lines(ATTEMPTS)]
-
-
-def add_hosts(run: RunFolder, found: FleetHosts) -> None:
-    """What the hosts serve beside one another. RunError."""
-    run.append_line(HOSTS, "fleet-hosts", found)
-
-
-def hosts(run: RunFolder) -> FleetHosts | None:
-    """The last such comparison; None where there was none. RunError."""
-    found = [decode("fleet-hosts", line, FleetHosts, where=where) for line, where in run.lines(HOSTS)]
-    return found[-1] if found else None
+STEPS = Lines("fleet.jsonl", "fleet-step", FleetStep)
+DRIVERS = Lines("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)
+"""All drivers beside fewer of them."""
+LINKS = Lines("fleet-links.jsonl", "fleet-link", FleetLink)
+ATTEMPTS = Lines("fleet-trials.jsonl", "fleet-trial", FleetAttempt)
+"""Tasks that have ended on a host, also those that were lost."""
+HOSTS = Lines("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)
+"""What the hosts serve beside one another."""
