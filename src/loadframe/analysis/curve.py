@@ -167,7 +167,7 @@ def _noise(samples: Sequence[LevelSample]) -> _Noise:
 def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
     median = float(np.median(sample.throughputs))
     low, high = _interval(sample.throughputs, noise)
-    latencies = _latencies(sample)
+    latencies = tuple(value for value in sample.latencies_p95_ms if math.isfinite(value))
     return CurvePoint(
         load=sample.load,
         throughput=median,
@@ -191,10 +191,6 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
     return exp_in_range(centre - half), exp_in_range(centre + half)
-
-
-def _latencies(sample: LevelSample) -> tuple[float, ...]:
-    return tuple(value for value in sample.latencies_p95_ms if math.isfinite(value))
 
 
 # --- cliff, knee, shape ---------------------------------------------------------------------------------------------

@@ -44,7 +44,6 @@ from loadframe.model import (
     Learned,
     LoadInterval,
     MissingRows,
-    Observation,
     Observations,
     Observed,
     ObservedData,
@@ -141,16 +140,14 @@ def _of_late(rows: Rows) -> list[str]:
     if not changed:
         return []
     first = min(one.at_s for one in changed)
-    what = ", ".join(f"{one.what} is {abs(100 * (one.ratio - 1)):.2g} % {_way(one)}" for one in changed)
+    what = ", ".join(
+        f"{one.what} is {abs(100 * (one.ratio - 1)):.2g} % {'higher' if one.ratio > 1 else 'lower'}" for one in changed
+    )
     lasts = span(float(rows.time_s[-1]) - first)
     return [
         f"The last {lasts} are unlike the rest: at equal load {what}. They are too few to learn from, "
         "and what is told is of before."
     ]
-
-
-def _way(change: RegimeChange) -> str:
-    return "higher" if change.ratio > 1 else "lower"
 
 
 def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
@@ -291,11 +288,10 @@ def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[Obs
         flattening=frozenset(one.resource for one in demands if one.cheaper),
         by_the_hour=frozenset(one.resource for one in demands if one.driver == "hour"),
     )
-    return found if observed.response_is == "p95" else replace(found, rows=tuple(_mean(row) for row in found.rows))
-
-
-def _mean(row: Observation) -> Observation:
-    return replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms)
+    if observed.response_is == "p95":
+        return found
+    of_means = (replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms) for row in found.rows)
+    return replace(found, rows=tuple(of_means))
 
 
 def _data(

@@ -53,7 +53,7 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
         return None
     robust = weight * _huber(x, y, weight)
     slope, background = _least_squares(x, y, robust)
-    left_out = _jackknife(x, y, robust)
+    left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]  # jackknife
     count = len(x)
     error = math.sqrt(float(((left_out - left_out.mean()) ** 2).sum()) * (count - 1) / count)
     chance = float(student.quantile((1 + CONFIDENCE) / 2, count - 2)) * error
@@ -111,11 +111,6 @@ def _slopes(x: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _least_squares(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
     slope, background = _slopes(x, y, weight[None, :])
     return float(slope[0]), float(background[0])
-
-
-def _jackknife(x: Floats, y: Floats, weight: Floats) -> Floats:
-    """The slope without each block in turn, (n,)."""
-    return _slopes(x, y, weight[None, :] * (1 - np.eye(len(x))))[0]
 
 
 def _huber(x: Floats, y: Floats, weight: Floats) -> Floats:

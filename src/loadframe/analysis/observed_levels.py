@@ -72,7 +72,7 @@ def levels(
             name: np.array([_middle(values[mine][groups == group], name in by_mean) for group in np.unique(groups)])
             for name, values in moved.items()
         }
-        found.append(Level(_tidy(float(centre[index])), cells))
+        found.append(Level(float(f"{float(centre[index]):.4g}"), cells))  # a mean of many: no more is known of it
     return tuple(found)
 
 
@@ -154,8 +154,3 @@ def _trimmed_mean(values: Floats, share: float = 0.05) -> float:
     """Without the highest and the lowest twentieth."""
     cut = int(share * len(values))
     return float(np.sort(values)[cut : len(values) - cut].mean())
-
-
-def _tidy(load: float) -> float:
-    """Four digits: a level's load is a mean of many, and no more is known of it."""
-    return float(f"{load:.4g}")

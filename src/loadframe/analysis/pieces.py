@@ -150,11 +150,6 @@ def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: 
     return Family(kind, np.stack(columns, axis=-1), breaks, before, floors)
 
 
-def _candidates(load: Floats) -> Floats:
-    """Where a break is tried: on the coarse grid, or, of many levels, at as many of them as can be tried in pairs."""
-    return _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
-
-
 def _thinned(points: Floats) -> Floats:
     if len(points) <= MOST_BREAKS:
         return points
@@ -163,7 +158,7 @@ def _thinned(points: Floats) -> Floats:
 
 def bending_families(load: Floats) -> list[Family]:
     """Every model that bends, its breaks on the coarse grid."""
-    points = _candidates(load)
+    points = _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
     inner, falling = points[1:-1], points[:-1]
     end = np.full_like(falling, load[-1])
     families = [

@@ -139,13 +139,15 @@ def joined(windows: Sequence[LoadWindow]) -> list[LoadWindow]:
         if last is None or one.before < last.after or _wide(last):
             result.append(one)
         else:
-            reads = None if last.reads is None or one.reads is None else last.reads + one.reads
-            result[-1] = LoadWindow(last.before, one.after, last.seconds + one.seconds, reads)
+            result[-1] = _together(last, one)
     if len(result) > 1 and result[-1].before >= result[-2].after and not _wide(result[-1]):
-        last, one = result[-2:]
-        reads = None if last.reads is None or one.reads is None else last.reads + one.reads
-        result[-2:] = [LoadWindow(last.before, one.after, last.seconds + one.seconds, reads)]
+        result[-2:] = [_together(*result[-2:])]
     return result
+
+
+def _together(first: LoadWindow, last: LoadWindow) -> LoadWindow:
+    reads = None if first.reads is None or last.reads is None else first.reads + last.reads
+    return LoadWindow(first.before, last.after, first.seconds + last.seconds, reads)
 
 
 def _wide(one: LoadWindow) -> bool:

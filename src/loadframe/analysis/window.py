@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Self
 
 import numpy as np
@@ -269,12 +270,9 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
     return tuple(
         level
         for level in sorted({step.level for step in steps})
-        if _flagged([step for step in steps if step.level == level]) or climbs(steps, level, probability)
+        if fmean(UNSETTLED in step.flags for step in steps if step.level == level) > MOST_UNSETTLED
+        or climbs(steps, level, probability)
     )
-
-
-def _flagged(steps: Sequence[Step]) -> bool:
-    return sum(UNSETTLED in step.flags for step in steps) > MOST_UNSETTLED * len(steps)
 
 
 def climbs(steps: Sequence[Step], level: float, probability: float) -> bool:

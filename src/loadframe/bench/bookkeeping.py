@@ -170,7 +170,11 @@ class Bookkeeping:
             started = self.budget.clock()
             step = self._measure(**asked)
             longer_s = LONGER * step.needed_s
-            if TOO_FEW not in step.flags or again > MOST_LONGER or not self._lasts(longer_s):
+            if (
+                TOO_FEW not in step.flags
+                or again > MOST_LONGER
+                or self.budget.spent_s() + longer_s > OVERDRAWN * self.budget.total_s
+            ):
                 self.budget.note_step(level, washed_s + self.budget.clock() - started)
                 return step
             self._windows_s[level] = longer_s
@@ -179,10 +183,6 @@ class Bookkeeping:
                 f"of {show(longer_s, 's')}"
             )
         raise AssertionError
-
-    def _lasts(self, window_s: float) -> bool:
-        """Whether a window can be so long."""
-        return self.budget.spent_s() + window_s <= OVERDRAWN * self.budget.total_s
 
     def _measure(self, **asked: Unpack[StepAsked]) -> Step:
         seconds = duration_s(self.bench.study.measure, asked.get("window_s"), asked.get("warmup_s", 0.0))

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from loadframe.diagnosis.pipelines import OF, is_queue
 from loadframe.diagnosis.windows import Window, Windows
-from loadframe.knowledge.signature import OWN_PIPELINE, Condition, Rank, Signature
+from loadframe.knowledge.signature import OWN_PIPELINE, Rank, Signature
 from loadframe.model import Evidence, Finding, RuledOut
 
 IN_SERVER = 0.5
@@ -43,7 +43,9 @@ def behind(found: Sequence[Finding], windows: Windows, signatures: Sequence[Sign
     per = _entries(where, name)
     causes = list[Finding]()
     for rank, signature in enumerate(signatures):
-        if signature.rank not in RANKS or not any(_is_per_request(each) for each in signature.present):
+        if signature.rank not in RANKS or not any(
+            each.per_request or each.metric.endswith(PER_REQUEST) for each in signature.present
+        ):
             continue
         one = judge(signature, rank, seen)
         if isinstance(one, Finding) and one.id not in {each.id for each in causes}:
@@ -93,10 +95,6 @@ def _told(cause: Finding, stage: Finding, share: float, where: Window, per: floa
         explanation=f"It is what {name} waits for. {cause.explanation}",
         behind=stage.id,
     )
-
-
-def _is_per_request(condition: Condition) -> bool:
-    return condition.per_request or condition.metric.endswith(PER_REQUEST)
 
 
 def _entries(window: Window, name: str) -> float:

@@ -59,7 +59,11 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = _without_gap(sorted(steps, key=lambda step: step.number))
-    rows = [(step, served) for step, served in zip(ordered, _served(ordered), strict=True) if _tells(step, axis)]
+    rows = [  # where requests were answered and do not pile up: else a response time is no cost
+        (step, served)
+        for step, served in zip(ordered, _served(ordered), strict=True)
+        if step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
+    ]
     if not rows:
         return [], None
     began = rows[0][0].started_s
@@ -91,11 +95,6 @@ def _served(ordered: Sequence[Step]) -> list[float]:
         found.append(done + step.throughput * middle_s)
         done += step.throughput * (step.ended_s - step.started_s)
     return found
-
-
-def _tells(step: Step, axis: str) -> bool:
-    """Whether its response time is a cost: requests were answered, and do not pile up."""
-    return step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
 
 
 def _finding(found: Growth, steps: Sequence[Step]) -> Finding:

@@ -90,7 +90,7 @@ def judge(
     if not cured and verdict.decision != "better":
         most = verdict.high * math.exp(cost(before, after).after)
         refuted = refutes and not remedy.guessed and most < NO_EFFECT
-        wrong = [each for each in aimed_at if refuted and not _stands(each)]
+        wrong = [each for each in aimed_at if refuted and not (each.id in OPERATIONAL or each.id.startswith(STAGES))]
         return tuple(replace(each, status="refuted") if each in wrong else each for each in findings)
     seen = {each.id: moved(each, before, after, verdict.low, cured=cured) for each in aimed_at}
     other = {each.id: is_another(each, remedy, before) for each in aimed_at}
@@ -123,11 +123,6 @@ def _named(finding: Finding, raised: Collection[str]) -> Finding:
     if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
         return finding
     return replace(finding, title=confirmed_title(finding.title, raised))
-
-
-def _stands(finding: Finding) -> bool:
-    """Whether a change without effect speaks against the change alone."""
-    return finding.id in OPERATIONAL or finding.id.startswith(STAGES)
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:

@@ -4,7 +4,7 @@ wait for the peer, where a thread waits for each request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -154,9 +154,9 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
     """Of each step; [] where one of them lacks it."""
-    found = [1000 * step.metrics[metric] / step.throughput for step in steps if _told(metric, step.metrics, step)]
+    found = [
+        1000 * step.metrics[metric] / step.throughput
+        for step in steps
+        if metric in step.metrics and step.throughput > 0
+    ]
     return found if len(found) == len(steps) else []
-
-
-def _told(metric: str, metrics: Mapping[str, float], step: Step) -> bool:
-    return metric in metrics and step.throughput > 0

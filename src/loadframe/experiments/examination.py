@@ -65,7 +65,9 @@ def examine(
     counting = apart_from_effects(select(steps).steps, run or steps)
     windows = look(curve, counting)
     own = target_kind in UNKNOWN_KINDS
-    settings = _declared(target_kind, state, effective)
+    settings = {  # of what a server has hundreds of any value may be there by chance
+        name: value for name, value in effective.items() if target_kind in OWN_KINDS or name in state.settings
+    }
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = unseen.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
@@ -110,12 +112,6 @@ def ledger_of(
     """These steps of one state with what only all of them together tell, and every limit that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
-
-
-def _declared(target_kind: str, state: TargetState, effective: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in effect that a study names: of a server that Loadframe knows, those that it sets; of a service of
-    its reader's own all that there are. What a server has hundreds of may have any value by chance."""
-    return {name: value for name, value in effective.items() if target_kind in OWN_KINDS or name in state.settings}
 
 
 def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:

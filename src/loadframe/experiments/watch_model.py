@@ -331,7 +331,7 @@ class Model:
     def _ends(self, t_s: float, in_s: float, low_s: float, high_s: float) -> dict[str, float | None]:
         """A moment ahead, with its interval, by the wall clock."""
         now_s = t_s + self.ahead_s
-        return {"value": now_s + in_s, "low": now_s + low_s, "high": _finite(now_s + high_s)}
+        return {"value": now_s + in_s, "low": now_s + low_s, "high": now_s + high_s if math.isfinite(high_s) else None}
 
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
@@ -433,10 +433,6 @@ def _amount(name: str, value: float) -> str:
 def _first(words: str) -> str:
     """As the first words of a sentence."""
     return words[:1].upper() + words[1:]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 __all__: Sequence[str] = ["LEVEL", "MONTH_S", "Model", "Sample"]

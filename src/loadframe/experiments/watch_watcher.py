@@ -92,7 +92,7 @@ class Watcher:
         self._gaps = Gaps(clocks, plan.interval_s)
         self.alarms: list[dict[str, Any]] = []
         self.gaps = self.samples = 0
-        self.model = Model(_last_word(plan.load), ledger.titles)
+        self.model = Model(plan.load.rpartition(".")[2].replace("_", " ") or "load", ledger.titles)
         self._alarms = Alarms(plan, self._undelivered)
         self._gone: dict[str, float] | None = None
         self._who = self._learned_of = ""
@@ -248,7 +248,10 @@ class Watcher:
         load = self._load(values)
         self._loadless &= load is None
         if there and self._loadless:
-            self._names = sorted((name for name in values if not name.endswith(".limit")), key=_own_first)
+            self._names = sorted(
+                (name for name in values if not name.endswith(".limit")),
+                key=lambda name: (name.startswith("system."), name),
+            )
         use, harms = self._ledger.quick(values) if there else ({}, {})
         line: dict[str, Any] = {}
         if load is not None:
@@ -403,15 +406,6 @@ def peak_rss_bytes() -> int:
     return 0
 
 
-def _own_first(name: str) -> tuple[bool, str]:
-    """The service's own metrics before those of the machine."""
-    return name.startswith("system."), name
-
-
 def _round(value: float) -> float:
     """Six digits: what is measured is not known better."""
     return float(f"{value:.6g}")
-
-
-def _last_word(load: str) -> str:
-    return load.rpartition(".")[2].replace("_", " ") or "load"

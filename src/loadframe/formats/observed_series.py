@@ -112,7 +112,9 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         )
     averaged = any(one.counted for one in found.values()) and not load.counted
     at = {role: _at(times, one) for role, one in found.items()}
-    loads = _over_the_step(load.values) if averaged else list(load.values)
+    loads = list(load.values)
+    if averaged:  # beside rates: the mean of both ends of the interval that a rate is of
+        loads[1:] = [(before + after) / 2 for before, after in pairwise(load.values)]
     return Observed(
         name=table.name,
         time_s=tuple(times),
@@ -297,11 +299,6 @@ def _at(times: Sequence[float], column: _Column) -> list[float]:
         else:
             found.append(math.nan)
     return found
-
-
-def _over_the_step(values: Sequence[float]) -> list[float]:
-    """A gauge beside rates: the mean of both ends of the interval that a rate is of."""
-    return [values[0], *((before + after) / 2 for before, after in pairwise(values))]
 
 
 def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[float, ...]:

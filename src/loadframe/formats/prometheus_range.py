@@ -69,7 +69,8 @@ def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
 def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
     """The series of one answer."""
     if not isinstance(answer, dict):
-        raise SampleError(f"{name} has {_kind(answer)} where an answer of Prometheus is expected", remedy=REMEDY)
+        shape = {str: "text", list: "a list", type(None): "null"}.get(type(answer), "a number")
+        raise SampleError(f"{name} has {shape} where an answer of Prometheus is expected", remedy=REMEDY)
     if answer.get("status") == "error":
         raise SampleError(
             f"{name} is an error of Prometheus: {words(answer.get('error', ''))}", remedy="Ask again, then export."
@@ -103,7 +104,3 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
         found[time_s] = value
     times = sorted(found)
     return Series(own, labels, tuple(times), tuple(found[time_s] for time_s in times))
-
-
-def _kind(value: Any) -> str:
-    return {str: "text", list: "a list", type(None): "null"}.get(type(value), "a number")

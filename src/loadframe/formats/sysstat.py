@@ -88,7 +88,11 @@ def parse_table(text: str, name: str) -> Table:
     if not found.values:
         raise SampleError(f"{name} has no measurements of sysstat", remedy=REMEDY)
     series = tuple(_series(column, labels, values) for (column, labels), values in found.values.items())
-    busy = tuple(_busy(one) for one in series if one.name == "idle" and "cpu" in one.labels)
+    busy = tuple(
+        Series("busy", one.labels, one.times_s, tuple(100 - value for value in one.values))
+        for one in series
+        if one.name == "idle" and "cpu" in one.labels
+    )
     told = f"The machine was restarted {found.restarts:,} time{'s' if found.restarts > 1 else ''}."
     notes = (*((NO_ZONE,) if found.zoneless else ()), *((told,) if found.restarts else ()))
     return Table(name, (*series, *busy), _usual(series, busy), notes=notes)
@@ -97,10 +101,6 @@ def parse_table(text: str, name: str) -> Table:
 def _series(column: str, labels: tuple[tuple[str, str], ...], values: Mapping[float, float]) -> Series:
     times = sorted(values)
     return Series(column, dict(labels), tuple(times), tuple(values[time_s] for time_s in times))
-
-
-def _busy(idle: Series) -> Series:
-    return Series("busy", idle.labels, idle.times_s, tuple(100 - value for value in idle.values))
 
 
 def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapping:

@@ -25,7 +25,11 @@ def own(
     way to a path that the user may not enter. OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*told, *(value for name, value in env.items() if value != os.environ.get(name))]
-    named = {_there(Path(path)) for word in words for path in NAMED.findall(word)}
+    named = {  # the path, or the last folder on the way to it that is there
+        next(above for above in (Path(path), *Path(path).parents) if above.exists())
+        for word in words
+        for path in NAMED.findall(word)
+    }
     shared = set(map(str, named))
     kept = {
         *(_whole(step) for path in named for step in (path, *way(path))),
@@ -44,11 +48,6 @@ def own(
                 shown.append(step)
                 options += ["--keep", str(step)]
     return options
-
-
-def _there(path: Path) -> Path:
-    """The path, or the last folder on the way to it that is there."""
-    return next(above for above in (path, *path.parents) if above.exists())
 
 
 def _whole(path: Path) -> Path:

@@ -157,10 +157,14 @@ def elasticity(data: Seen) -> float:
     """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, held near 1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
+    return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
+
+
+def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[float, float, float]:
+    """Means of x and y, and the slope of the line through them by least squares, with a normal prior around 1."""
     centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
-    spread = (weight * (x - centre) ** 2).sum()
-    product = (weight * (x - centre) * (y - level)).sum()
-    return float((product + 1 / ELASTICITY_SPREAD**2) / (spread + 1 / ELASTICITY_SPREAD**2))
+    squares, product = (weight * (x - centre) ** 2).sum(), (weight * (x - centre) * (y - level)).sum()
+    return float(centre), float(level), float((product + 1 / spread**2) / (squares + 1 / spread**2))
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
@@ -233,11 +237,9 @@ def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
     y = np.log(used)
     if not grows:
         return float((weight * (y - x)).sum() / weight.sum()), 1.0
-    centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
-    spread = (weight * (x - centre) ** 2).sum()
-    product = (weight * (x - centre) * (y - level)).sum()
-    b = max(float((product + 1 / SLOPE_SPREAD**2) / (spread + 1 / SLOPE_SPREAD**2)), 0.2)
-    return float(level - b * centre), b
+    centre, level, b = _held_near_1(x, y, weight, SLOPE_SPREAD)
+    b = max(b, 0.2)
+    return level - b * centre, b
 
 
 def used_up(data: Seen, name: str, *, grows: bool) -> float:

@@ -114,9 +114,10 @@ def draw(
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
     guess = float((utilizations / throughputs).mean())
+    growths = [(-1, 0.0), *itertools.product(range(len(GROWTHS)), GROWTH_DEVIATIONS)]  # -1: none
     models = [
         _weigh(loads, throughputs, utilizations, scale, guess, shape, deviation, background, low, far)
-        for (shape, deviation), background in itertools.product(_growths(), [False, True])
+        for (shape, deviation), background in itertools.product(growths, [False, True])
     ]
     weights = np.exp(np.concatenate([model.evidence for model in models]) - max(m.evidence.max() for m in models))
     chosen = random.choice(len(weights), size=count, p=weights / weights.sum())
@@ -193,11 +194,6 @@ def _weigh(
 def error_prior() -> Floats:
     """log density of each error of the grid, in logarithms of the error."""
     return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
-
-
-def _growths() -> list[tuple[int, float]]:
-    """Every shape of growth with every deviation; -1 is none."""
-    return [(-1, 0.0), *itertools.product(range(len(GROWTHS)), GROWTH_DEVIATIONS)]
 
 
 def _prior(shape: int, deviation: float, background: bool) -> float:

@@ -184,14 +184,9 @@ def _points(
     between = latency.between_ms(observations, loads)
     slow = np.where(np.isnan(between), beyond, between)
     return tuple(
-        ForecastPoint(float(load), expected, _open(float(p95_ms)) if math.isfinite(p95_ms) else None)
+        ForecastPoint(float(load), expected, Estimate(float(p95_ms), 0.0, math.inf) if math.isfinite(p95_ms) else None)
         for load, expected, p95_ms in zip(loads, throughput(data, loads, weighed, calibrated), slow, strict=True)
     )
-
-
-def _open(value: float) -> Estimate:
-    """What no curve of the library tells the error of: both ends are left open."""
-    return Estimate(value, 0.0, math.inf)
 
 
 def _capacity(

@@ -141,11 +141,6 @@ def _loads(windows: Sequence[LoadWindow]) -> list[list[LoadWindow]] | None:
     return loads if loads and all(len(load) > 1 for load in loads) else None
 
 
-def _part(one: LoadWindow, size: float) -> float:
-    """The share of a window that was done at this size."""
-    return min(max((size - one.before) / (one.after - one.before), 0.0), 1.0)
-
-
 def _inside(value: float, expected: Estimate) -> bool:
     return expected.low <= value <= expected.high
 
@@ -278,7 +273,7 @@ def _reaching(loads: Sequence[Sequence[LoadWindow]], size: float) -> list[Sequen
 
 
 def _seconds_to(load: Sequence[LoadWindow], size: float) -> float:
-    return sum(one.seconds * _part(one, size) for one in load)
+    return sum(one.seconds * min(max((size - one.before) / (one.after - one.before), 0.0), 1.0) for one in load)
 
 
 def _estimate(draws: Numbers) -> Estimate:

@@ -102,7 +102,8 @@ class Facts:
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
         for name, value in fields.items():
-            fits = isinstance(value, str) if name == "host" else _is_fact(value)
+            number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+            fits = isinstance(value, str) if name == "host" else number
             if not fits:
                 raise ValueError(f"{name} is {str(value)[:40]}")
         try:
@@ -112,10 +113,6 @@ class Facts:
         if facts.interval_s <= 0 or facts.clock_ticks_per_s <= 0 or facts.cpus <= 0 or facts.page_bytes <= 0:
             raise ValueError("an interval or a count that is not positive")
         return facts
-
-
-def _is_fact(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 @dataclass(frozen=True, slots=True)

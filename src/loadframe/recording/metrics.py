@@ -228,12 +228,15 @@ def read_counters(text: bytes) -> dict[str, float]:
         return {}
     if not isinstance(noted, dict):
         return {}
-    numbers = {name: value for name, value in noted.items() if isinstance(value, int | float) and _usable(value)}
+    numbers = {
+        name: value
+        for name, value in noted.items()
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < 2**64
+        and math.isfinite(value)
+    }
     return {name: float(value) for name, value in numbers.items()}
-
-
-def _usable(value: float) -> bool:
-    return not isinstance(value, bool) and abs(value) < 2**64 and math.isfinite(value)
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:

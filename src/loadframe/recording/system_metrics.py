@@ -197,16 +197,14 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
         return {}
     count = sum(growth(one.flushes or 0, two.flushes or 0) for one, two in pairs)
     spent_ms = sum(growth(one.flush_ms or 0, two.flush_ms or 0) for one, two in pairs)
-    worked_ms = max(_worked_ms(one, two) for one, two in both(first, last))
+    worked_ms = max(  # a flush is no request outstanding to the kernel: added, at most too much
+        growth(one.busy_ms, two.busy_ms) + growth(one.flush_ms or 0, two.flush_ms or 0)
+        for one, two in both(first, last)
+    )
     return {
         "system.disk.flushes": count / elapsed_s,
         "system.disk.working": min(1.0, worked_ms / (1000 * elapsed_s)),
     } | ({"system.disk.flush_ms": spent_ms / count} if count else {})
-
-
-def _worked_ms(first: DiskCounters, last: DiskCounters) -> float:
-    """The kernel does not count a flush as a request outstanding, so the two are added: at most too much."""
-    return growth(first.busy_ms, last.busy_ms) + growth(first.flush_ms or 0, last.flush_ms or 0)
 
 
 # --- files and sockets ----------------------------------------------------------------------------------------------

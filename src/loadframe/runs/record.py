@@ -66,7 +66,8 @@ def _cage(study: Study) -> dict[str, str]:
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """One row per step: level, block where it is of one, throughput, p95 latency where it is known, p99.9 where a
     request lies beyond it, and these metrics where they were measured; all of the stages of a pipeline."""
-    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *_of_pipelines(steps)]))
+    pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
+    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
     return tuple(
         {
             "step": float(step.number),
@@ -80,10 +81,6 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
         }
         for step in steps
     )
-
-
-def _of_pipelines(steps: Sequence[Step]) -> list[str]:
-    return sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
 
 
 def _p999(step: Step) -> dict[str, float]:

@@ -172,13 +172,8 @@ def _explain(
 UNION_TAGS = {"list", "spread"}
 
 
-def _path(location: tuple[int | str, ...]) -> list[str]:
-    """The location without positions in lists and without the tags of unions."""
-    return [part for part in location if isinstance(part, str) and part not in UNION_TAGS]
-
-
 def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
-    parts = _path(item["loc"])
+    parts = [part for part in item["loc"] if isinstance(part, str) and part not in UNION_TAGS]
     key = ".".join(parts) or declaration.__name__.lower()
     value = item.get("input")
     match item["type"]:
@@ -193,17 +188,13 @@ def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
         case "string_pattern_mismatch":
             return key, f"{key} = {quoted(value)} may have lower-case letters, digits and dashes only"
         case _:
-            return key, f"{key} = {quoted(value)}: {_lower(item['msg'])}"
+            return key, f"{key} = {quoted(value)}: {item['msg'][:1].lower() + item['msg'][1:]}"
 
 
 def quoted(value: object) -> str:
     """A value as a message shows it: its beginning, where it is long."""
     told = repr(value)
     return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}..."
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
 
 
 def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
