@@ -36,7 +36,7 @@ from loadframe.model import (
     Tuning,
     Verdict,
 )
-from loadframe.reporting import answers, ladder_report, tuning_report, vega, verdict_words, words
+from loadframe.reporting import answers, facts, ladder_report, tuning_report, vega, verdict_words, words
 from loadframe.reporting import case_study as report
 from loadframe.reporting.next_step import next_limit_words
 from loadframe.runs.folder import RunFolder
@@ -175,6 +175,16 @@ def test_what_a_forecast_says_saturates_first_is_what_limits_next(run: RunFolder
     assert found.capacity.load.low <= found.capacity.load.value <= found.capacity.load.high
     for one in found.saturation:
         assert one.at_load is None or one.at_load.value >= case.next_limit.load
+
+
+def test_what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(run: RunFolder, case: CaseStudy) -> None:
+    if not isinstance(case.answer, Investigation) or len(case.rounds) < 2:
+        return
+    cause = facts.main_findings(case.answer)[0]
+    found = loadframe.predict_run(run, treatment=case.rounds[0].treatment)
+    assert found.capacity is not None
+    assert cause.reached_at is not None
+    assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
 
 
 # --- limits, gain, what comes next ------------------------------------------------------------------------------------
@@ -347,7 +357,7 @@ def planted(case: CaseStudy) -> CaseStudy:
         replace(step, throughput=SENTINEL[step.level][0], latency=replace(step.latency, p95_ms=SENTINEL[step.level][1]))
         for step in case.states[last.treatment].steps
     )
-    state = replace(case.states[last.treatment], curve=curve, steps=steps)
+    state = replace(case.states[last.treatment], curve=curve, steps=steps, first=planted.next_limit)
     return replace(case, answer=planted, rounds=rounds, states={**case.states, last.treatment: state})
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loadframe.analysis.selection import deciding, select
 from loadframe.bench import registered
+from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
@@ -69,7 +70,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
         started_at=str(about.get("started_at", "")),
         ended=run.closed(),
         steps=tuple(step for step in steps if step.counts),
-        states=_states(run, study, steps, known, rounds),
+        states=_states(run, study, steps, known, rounds, answer),
         rounds=rounds,
         quality=quality_of(run, steps),
         answer=answer,
@@ -135,10 +136,14 @@ def _states(
     steps: Sequence[Step],
     known: Mapping[str, Curve],
     rounds: Sequence[Round],
+    answer: RunAnswer | None,
 ) -> dict[str, State]:
     """By treatment, in the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     limits = {one.treatment: one.limits for one in rounds}
+    firsts = {one.treatment: conclusion.next_limit([replace(one, tried=())]) for one in rounds[:-1]}
+    if isinstance(answer, Investigation) and rounds:
+        firsts[rounds[-1].treatment] = answer.next_limit
     found = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
         mine = [step for step in steps if step.treatment == name]
@@ -153,7 +158,13 @@ def _states(
             counting = [step for step in mine if step.counts and step.number not in decided]
             limits[name] = _limits(run, study, counting, curve, study.levels[-1])
         found[name] = State(
-            name, treatment.title, curve, tuple(selection.steps), selection.left_out, limits=limits.get(name, ())
+            name,
+            treatment.title,
+            curve,
+            tuple(selection.steps),
+            selection.left_out,
+            limits.get(name, ()),
+            firsts.get(name),
         )
     return found
 

@@ -24,7 +24,8 @@ RunAnswer = Investigation | Ladder | Tuning | Capacity
 class State:
     """The target with one set of settings. treatment: its letter in the run folder; title: in words. steps: those that
     count; left_out: why each of the others does not, by number. limits: with the load at which each runs out; none of a
-    state that was only tried."""
+    state that was only tried. first: of these and of its causes the one that limits it, in the last state what limits
+    next; None where none is named."""
 
     treatment: str
     title: str
@@ -32,6 +33,7 @@ class State:
     steps: tuple[Step, ...]
     left_out: Mapping[int, str] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    first: NextLimit | None = None
 
 
 @dataclass(frozen=True, slots=True)

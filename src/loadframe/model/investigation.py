@@ -40,6 +40,12 @@ class Round:
     footprint: tuple[Mapping[str, float], ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
 
+    def interval_of(self, limit: NextLimit) -> LoadInterval | None:
+        """With which its limits or findings give the load of what limits next."""
+        listed: list[LoadInterval | None] = [each.exhausted_at for each in self.limits if each.id == limit.id]
+        listed += [finding.reached_at for finding in self.findings if finding.id == limit.id]
+        return next((interval for interval in listed if interval and interval.load == limit.load), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -295,10 +301,3 @@ class Investigation:
     stop: Stop | None = None
     variants: tuple[Variant, ...] = ()
     rules: int = 0
-
-    def interval_of(self, limit: NextLimit) -> LoadInterval | None:
-        """With which the last round's ledger or findings give the load of what limits next."""
-        last = self.rounds[-1]
-        listed: list[LoadInterval | None] = [each.exhausted_at for each in last.limits if each.id == limit.id]
-        listed += [finding.reached_at for finding in last.findings if finding.id == limit.id]
-        return next((interval for interval in listed if interval and interval.load == limit.load), None)

@@ -227,7 +227,7 @@ def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
     if limit.load is None or not inv.rounds:
         return title
     unit, highest = words.axis_unit(inv), inv.rounds[-1].curve.points[-1].load
-    interval = inv.interval_of(limit) or LoadInterval(*3 * (limit.load,))
+    interval = inv.rounds[-1].interval_of(limit) or LoadInterval(*3 * (limit.load,))
     wide = rounding.has_width(interval.low, interval.high)
     where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
     if not wide and limit.load <= highest:
