@@ -95,7 +95,9 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         write_answer,
     )
     from loadframe.reporting.capacity_report import render_capacity
-    from loadframe.reporting.case_study import write_page
+    from loadframe.reporting.case_study import render_text, write_page
+    from loadframe.reporting.comparison_report import render_comparison
+    from loadframe.reporting.curve_report import render_curve
     from loadframe.reporting.figures import write_figures
     from loadframe.reporting.forecasts import render_forecast
     from loadframe.reporting.growth_report import render_following, render_growth
@@ -117,7 +119,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.ndb_report import render_ndb
     from loadframe.reporting.observed_report import render_learned
-    from loadframe.reporting.text import render_comparison, render_curve, render_text
     from loadframe.reporting.tuning_report import render_tuning
     from loadframe.study import Study
     from loadframe.study import load as load_study

@@ -29,7 +29,7 @@ from loadframe.reporting import (
 )
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.text import render_text
+from loadframe.reporting.case_study import render_text
 
 
 def verdict(ratio: float, low: float, high: float, *levels: float) -> Verdict:

@@ -16,7 +16,7 @@ from loadframe.reporting import profiles
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.speedscope import TitledStacks, speedscope_json
-from loadframe.reporting.text import render_text
+from loadframe.reporting.case_study import render_text
 
 
 @pytest.fixture(autouse=True)

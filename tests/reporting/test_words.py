@@ -39,7 +39,7 @@ from loadframe.reporting import answers, facts, finding_words, reaching, roundin
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.text import render_text
+from loadframe.reporting.case_study import render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:

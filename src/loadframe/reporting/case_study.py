@@ -33,6 +33,7 @@ from loadframe.reporting import (
     resource_table,
     rounding,
     stages,
+    terminal,
     time_spent,
     verdict_words,
     words,
@@ -58,6 +59,13 @@ P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
 """Columns that were set or counted, not measured: shown as they are."""
 STEPS = doc.Span("steps.jsonl", to="steps.jsonl")
+
+
+def render_text(inv: Investigation, *, width: int = terminal.WIDTH, details: bool = False) -> str:
+    """The investigation on a screen: the answer first, then what it rests on; details: all of it. width: columns at
+    which lines are broken."""
+    more = "" if details else f"loadframe report {shlex.quote(inv.run)} --details; the page: {inv.report}"
+    return terminal.render(of(inv), width, more)
 
 
 def write_page(inv: Investigation, path: Path) -> None:
@@ -130,7 +138,8 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
-    unit, reach, best, slower = words.axis_unit(inv), reaching.of(inv), inv.variants[-1:], latencies.slower(inv)
+    """The most important first: a screen shows as many as it has room for."""
+    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), reaching.of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for one in best if inv.gain and not facts.crowded(inv) else ():
         if one.gain.low > 1:
@@ -145,17 +154,23 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     if reach:
         told = (reaching.height(reach, unit), reaching.knee(reach, unit))
         yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
+    copied = [one for one in inv.variants if one.to_copy]
+    heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
+    lines = tuple(line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
+    yield doc.Aside("To copy", lines, only="screen")
+    yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")
         yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
     for number, other in enumerate(inv.alternatives, start=1):
         text = words.sentence(alternatives.sentence(inv, other))
         yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
+    yield doc.Aside("Drivers", () if inv.drivers is None else (drivers_sentence(inv.drivers),), only="screen")
+    evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
+    yield doc.Aside("Evidence", tuple(map(finding_words.evidence_value, evidence)), only="screen")
     step = next_step(inv)
     yield doc.Aside(step.heading, (step.action, *((f"Why: {step.why}",) if step.why else ())), "next")
-    if inv.stop is not None and inv.stop.log:
-        yield doc.Aside("Its log", inv.stop.log)
-    if slower:
+    if slower := latencies.slower(inv):
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):
         kept = inv.gain_durability_kept
@@ -165,8 +180,11 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         if state is None:
             continue
         limit, curve = facts.bending_limit(inv, state), facts.curve_of(inv, state)
-        text = words.state_sentence(state, unit, words.work_unit(inv), limit, curve)
+        text = words.state_sentence(state, unit, work, limit, curve)
         yield doc.Aside(label, (doc.Span(text, to=_steps_at(shown[0], state.peak.load)),), label.lower())
+    foretold = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
+    yield doc.Aside("Forecast", tuple(foretold), only="screen")
+    yield doc.Aside("Quality", tuple(map(words.sentence, quality_words.sentences(inv.quality)[:3])), only="screen")
 
 
 def _steps_at(round_: Round, level: float | None = None) -> str:

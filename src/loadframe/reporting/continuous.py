@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from loadframe.formats.said import words
 from loadframe.model import Answer, Comparison
 from loadframe.reporting import verdict_words
-from loadframe.reporting.text import render_comparison
+from loadframe.reporting.comparison_report import render_comparison
 
 # --- GitHub Actions ---------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,8 +14,9 @@ from loadframe.reporting import quality_words, rounding, words
 from loadframe.reporting.charts import Chart
 from loadframe.units import show
 
-Only = Literal["", "page", "text"]
-"""Where a part is shown: everywhere, or on one of the two, as a text has no room for raw data."""
+Only = Literal["", "page", "text", "screen"]
+"""Where a part is shown: everywhere, on a page, in a text, which has no room for raw data, or on the screen that is the
+short form of a text: it has no sections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,8 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """One thing of the first screen, beside the pictures. look: gain (the heading is a large number), next, ..."""
+    """One thing of the first screen, beside the pictures; without lines it is not shown. look: gain (the heading is a
+    large number), next, ..."""
 
     heading: Words
     lines: Cells
@@ -222,9 +224,18 @@ class Document:
     asides: tuple[Aside, ...] = ()
     report: str = ""
 
+    def beside(self, place: Only) -> tuple[Aside, ...]:
+        return tuple(aside for aside in self.asides if aside.lines and aside.only in ("", place))
+
     @property
     def shown(self) -> tuple[Section, ...]:
         return tuple(section for section in self.sections if section.blocks)
+
+
+def listed(heading: str, items: Iterable[Words]) -> Section:
+    """A section of items."""
+    cells = tuple(items)
+    return Section(heading, "", (Items(cells),) if cells else ())
 
 
 # --- parts of every kind of report ------------------------------------------------------------------------------------

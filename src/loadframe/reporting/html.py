@@ -122,7 +122,7 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = [self._aside(aside) for aside in document.asides if aside.only != "text"]
+        asides = map(self._aside, document.beside("page"))
         return element(
             "section",
             {"class": "first", "aria-label": "Proof and next step"},

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from loadframe.analysis.saturation_of_rows import BENT
 from loadframe.model import (
     Apart,
-    Curve,
     GrowsByItself,
     Learned,
     LoadInterval,
@@ -19,14 +17,12 @@ from loadframe.model import (
     RegimeChange,
 )
 from loadframe.progress import counted
-from loadframe.reporting import rounding, words
-from loadframe.reporting.layout import columns, wrapped
-from loadframe.reporting.text import render_curve
+from loadframe.reporting import document as doc
+from loadframe.reporting import rounding, terminal, words
+from loadframe.reporting.curve_report import facts, levels
 
 SINCE_1970 = 1e8
 """Times from here on are seconds since 1970; smaller ones count from the start."""
-
-BAR_WIDTH = 40
 
 LEAST_IDLE = 0.01
 """A use without load that is worth a word."""
@@ -42,24 +38,23 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
-def render_learned(learned: Learned, *, unit: str = "", width: int = 100) -> str:
+def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WIDTH) -> str:
     """What production data say. unit: what the load counts; the axis' own name where it is left out."""
-    unit = unit or learned.axis.replace("_", " ")
-    lines = wrapped(answer(learned, unit), width, 0, 0)
-    if learned.curve is not None:
-        table = render_curve(_unwarned(learned.curve), unit=unit)
-        lines += ["", *(_response_table(learned.curve, unit) if learned.basis == "response" else table.splitlines())]
-    for head, items in (
-        ("Resources", [resource(one, unit) for one in learned.demands]),
-        ("Apart from the load", [apart(one) for one in learned.apart]),
-        ("With time", [growing(one) for one in learned.growing]),
-        ("Changes", [change(one) for one in learned.regimes]),
-        ("Data", data(learned)),
-        ("Mind", [words.sentence(one) for one in (*_warnings(learned), *learned.notes)]),
-    ):
-        if items:
-            lines += ["", f"{head}:", *(line for item in items for line in wrapped(f"- {item}", width))]
-    return "\n".join(lines)
+    unit, curve = unit or learned.axis.replace("_", " "), learned.curve
+    response, warnings = learned.basis == "response", () if curve is None else curve.warnings
+    shown = () if curve is None else (levels(curve, unit, response=response),)
+    if curve is not None and not response:
+        shown += (doc.listed("The curve", facts(curve, unit)),)
+    sections = (
+        *shown,
+        doc.listed("Resources", (resource(one, unit) for one in learned.demands)),
+        doc.listed("Apart from the load", map(apart, learned.apart)),
+        doc.listed("With time", map(growing, learned.growing)),
+        doc.listed("Changes", map(change, learned.regimes)),
+        doc.listed("Data", data(learned)),
+        doc.listed("Mind", map(words.sentence, (*warnings, *learned.notes))),
+    )
+    return terminal.render(doc.Document("Production data", (answer(learned, unit),), sections), width)
 
 
 def answer(learned: Learned, unit: str) -> str:
@@ -270,28 +265,3 @@ def _interval(found: LoadInterval, unit: str) -> str:
     if math.isfinite(found.high):
         return words.load_interval(found, unit)
     return f"{rounding.plain(found.load)} {unit} ({rounding.plain(found.low)} or more)"
-
-
-def _unwarned(curve: Curve) -> Curve:
-    return replace(curve, warnings=())
-
-
-def _warnings(learned: Learned) -> tuple[str, ...]:
-    return () if learned.curve is None else learned.curve.warnings
-
-
-def _response_table(curve: Curve, unit: str) -> list[str]:
-    """Response times in the place of throughputs, which are their reciprocals."""
-    slowest = max(1 / point.throughput for point in curve.points if point.throughput > 0)
-    rows = []
-    for point in curve.points:
-        if not point.throughput > 0:
-            continue
-        ends = [1000 / end if end > 0 else math.inf for end in (point.throughput_high, point.throughput_low)]
-        value, low, high = rounding.with_interval(1000 / point.throughput, *ends)
-        rows.append((rounding.plain(point.load), f"{value} ms ({low} to {high})", _bar(1 / point.throughput / slowest)))
-    return columns([(unit, "response time", ""), *rows], "><<")
-
-
-def _bar(share: float) -> str:
-    return "#" * max(0, round(BAR_WIDTH * share))

@@ -9,24 +9,42 @@ from loadframe.reporting import document as doc
 from loadframe.reporting.layout import columns, wrapped
 
 WIDTH = 100
+SCREEN = 25
+"""Lines of a short form."""
 
 
-def render(document: doc.Document, width: int = WIDTH) -> str:
-    """The answer first, then what stands beside it, then the sections."""
-    asides = [
-        line
-        for aside in document.asides
-        if aside.only != "page"
-        for line in wrapped(f"{doc.plain(aside.heading)}: {' '.join(map(doc.plain, aside.lines))}", width, 0, 2)
-    ]
-    parts = [[line for text in document.answer for line in wrapped(text, width, 0, 0)], asides]
-    parts += [
-        [f"{section.heading}:", *blocks(section.blocks, width)]
-        for section in document.shown
-        if section.only != "page" and next(blocks(section.blocks, width), None)
-    ]
-    parts += [[f"Report: {document.report}"]] if document.report else []
+def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
+    """The answer first, then what stands beside it, then the sections. more: where they are; in their place, on a
+    screen that has what there is room for."""
+    first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
+    asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
+    if more:
+        last = wrapped(f"More: {more}", width, 0, 2)
+        parts = [first, [*_fitting(asides, SCREEN - len(first) - 1 - len(last)), *last]]
+    else:
+        parts = [first, [line for aside in asides for line in aside]]
+        parts += [
+            [f"{section.heading}:", *blocks(section.blocks, width)]
+            for section in document.shown
+            if section.only != "page" and next(blocks(section.blocks, width), None)
+        ]
+        parts += [[f"Report: {document.report}"]] if document.report else []
     return "\n\n".join("\n".join(part) for part in parts if part).replace("\u00a0", " ")
+
+
+def _aside(aside: doc.Aside, width: int) -> list[str]:
+    heading, lines = doc.plain(aside.heading), list(map(doc.plain, aside.lines))
+    if len(lines) == 1:
+        return wrapped(f"{heading}: {lines[0]}", width, 0, 2)
+    return [*wrapped(f"{heading}:", width, 0, 2), *(piece for line in lines for piece in wrapped(line, width))]
+
+
+def _fitting(parts: Iterable[list[str]], room: int) -> Iterator[str]:
+    """Those that fit whole, the first ones first."""
+    for part in parts:
+        if len(part) <= room:
+            yield from part
+            room -= len(part)
 
 
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:

@@ -1,0 +1,75 @@
+"""A curve as a document: its shape, a table with a bar for each level, and how its run went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, RunQuality
+from loadframe.reporting import compared_answers, rounding, terminal, words
+from loadframe.reporting import document as doc
+
+BAR_WIDTH = 30
+
+
+def render_curve(
+    curve: Curve,
+    *,
+    unit: str = "",
+    quality: RunQuality | None = None,
+    work: str = WORK,
+    answers: Sequence[AnswersCompared] = (),
+) -> str:
+    """As text. unit: what the load axis counts; the axis' own name where it is left out. work: what throughput counts.
+    answers: of its target, beside programs that tell the same."""
+    unit = unit or curve.axis.replace("_", " ")
+    sections = (
+        levels(curve, unit, work),
+        doc.listed("Its answers", compared_answers.sentences(answers)),
+        doc.listed("Mind", map(words.sentence, curve.warnings)),
+        doc.quality(quality, ()),
+    )
+    return terminal.render(doc.Document("Curve", facts(curve, unit, work), sections))
+
+
+def facts(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
+    """Its shape, and what is known of it, in sentences."""
+    return (f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work))
+
+
+def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times in the place of
+    throughputs, which are their reciprocals."""
+    points = sorted(curve.points, key=lambda point: point.load)
+    if response:
+        points = [point for point in points if point.throughput > 0]
+    heights = [_height(point, response) for point in points]
+    top = max(heights, default=0.0) or 1.0
+    rows = tuple(
+        (
+            rounding.exact(point.load) if float(point.load).is_integer() else rounding.plain(point.load),
+            _value(point, work, response),
+            words.milliseconds(point.latency_p95_ms),
+            "#" * max(0, round(BAR_WIDTH * height / top)),
+        )
+        for point, height in zip(points, heights, strict=True)
+    )
+    p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
+    heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
+    return doc.Section("Every level", "levels", (doc.Table(heads, rows),) if rows else ())
+
+
+def _height(point: CurvePoint, response: bool) -> float:
+    if not math.isfinite(point.throughput):
+        return 0.0
+    return 1 / point.throughput if response else point.throughput
+
+
+def _value(point: CurvePoint, work: str, response: bool) -> str:
+    if not math.isfinite(point.throughput):
+        return "not measured"
+    if not response:
+        return words.point_throughput(point, work)
+    ends = [1000 / end if end > 0 else math.inf for end in (point.throughput_high, point.throughput_low)]
+    value, low, high = rounding.with_interval(1000 / point.throughput, *ends)
+    return f"{value} ms ({low} to {high})"
