@@ -177,7 +177,7 @@ def test_the_mean_decides_for_times_and_a_worse_tail_is_told(here: Callable[...,
     assert rows["p99.9"]["verdict"] is None and "10000" in rows["p99.9"]["because"]
     text = here(*latencies).stdout
     assert "times the mean of the values" in text
-    assert "- p99: worse, 5." in text
+    assert "  p99: worse, 5." in text
 
 
 def test_the_user_may_name_another_quantity(here: Callable[..., Result], latencies: list[str]) -> None:

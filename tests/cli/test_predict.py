@@ -81,7 +81,7 @@ def test_a_backtest_is_scored_and_remembered(here: Command, points: str) -> None
     assert all(score["inside"] for score in found["scored"])
     assert found["calibration"]["count"] == 4
     text = here(points, "--up-to", "8").stdout
-    assert "inside the interval" in text
+    assert "inside its interval at 3 of the 3 loads" in " ".join(text.split())
     words = " ".join(text.split())
     assert "held in 4 of 4 forecasts" in words  # the same measurements, forecast again: each counts once
 

@@ -11,7 +11,8 @@ from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
 from loadframe.model import Step
 from loadframe.model.fleet import FleetLink
 from loadframe.model.fleet_step import FleetLimit, FleetStep, LinkUse
-from loadframe.reporting.fleet_report import fleet_limits_json, fleet_limits_lines, fleet_limits_sentences
+from loadframe.reporting import terminal
+from loadframe.reporting.fleet_report import fleet_limits, fleet_limits_json, fleet_limits_sentences
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 
@@ -100,7 +101,7 @@ def test_what_is_said_of_them_names_the_host(run: RunFolder) -> None:
     carry(run, {"a": 10e6, "b": 10e6})
     found = limits_of_fleet(run)
     assert fleet_limits_sentences(found) == ["Host north: the CPUs, 4 cores of 4 cores (100 %)."]
-    lines = fleet_limits_lines(found)
+    lines = list(terminal.blocks(fleet_limits(found).blocks, 200))
     assert "north" in lines[1] and "the CPUs" in lines[1], "the fullest first"
     assert any("the link to a" in line for line in lines)
 
@@ -124,7 +125,7 @@ def test_other_traffic_on_a_link_is_a_row_and_a_finding_with_its_place(
     (finding,) = others_found(found)
     assert finding.title == "Traffic that is not of the load takes the link from north to a" and finding.host == "a"
     assert finding.evidence[0].value == 1.3e6, "what is unsure is not held against it"
-    text = "\n".join(fleet_limits_lines(found))
+    text = "\n".join(terminal.blocks(fleet_limits(found).blocks, 200))
     assert "other traffic on the link to a" in text and "1.43 MiB/s +- 195 KiB/s" in text
     assert fleet_limits_json(found)[-1]["unseen"] == ""
 
@@ -134,8 +135,8 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
     used(run, make_step, {"a": LinkUse(why_not="the load does not leave the machine"), "b": LinkUse(1e6, 9e6, 1e5)})
     found = limits_of_fleet(run)
     assert not list(others_found(found))
-    lines = fleet_limits_lines(found)
-    assert "Host north: other traffic on the link to a cannot be seen: the load does not leave the machine." in lines
+    lines = list(terminal.blocks(fleet_limits(found).blocks, 200))
+    assert "  Host north: other traffic on the link to a cannot be seen: the load does not leave the machine." in lines
     assert any("to b cannot be seen: what the link carries by itself is not known" in line for line in lines)
     unseen = [each for each in fleet_limits_json(found) if each["unseen"]]
     assert [each["use"] for each in unseen] == [None, None], "it is not nothing"
@@ -143,4 +144,4 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
 
 def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:
     assert limits_of_fleet(RunFolder.create(tmp_path, "alone")) == ()
-    assert fleet_limits_lines(()) == [] and fleet_limits_sentences(()) == []
+    assert fleet_limits(()).blocks == () and fleet_limits_sentences(()) == []

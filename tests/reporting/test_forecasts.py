@@ -35,7 +35,7 @@ def told(found: Forecast) -> str:
 def test_the_headline_and_the_resource_give_one_figure(use: float) -> None:
     said = told(forecast(seen(use), [300.0, 400.0]))
     headline = re.search(r"cpu saturates first, at (.*?); that allows", said)
-    line = re.search(r"cpu: .*? saturates at (.*?\))", said)
+    line = re.search(r"Saturates at cpu .*? ms (.*?\))", said)
     assert headline is not None and line is not None
     assert headline[1] == line[1]
 
@@ -67,7 +67,7 @@ def test_what_was_seen_is_not_rounded_away() -> None:
     found = Forecast("x", "rate", "rate", (51.0, 204.0), capacity=capacity, saturation=(cpu,), at_least=204.0)
     said = told(found)
     assert "at 310 requests/s (204 to 950); that allows 204 requests/s (204 to 610)" in said
-    assert "saturates at 310 requests/s (204 to 950)" in said
+    assert "3 ms 310 requests/s (204 to 950)" in said
 
 
 @pytest.mark.parametrize("use", [0.15, 0.3, 0.5, 0.7])

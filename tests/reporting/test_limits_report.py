@@ -67,23 +67,23 @@ def now() -> LedgerNow:
 
 def test_what_is_urgent_comes_first_with_its_cost_and_its_date(now: LedgerNow) -> None:
     text = render_limits(now)
-    lines = text.splitlines()
+    lines, said = text.splitlines(), " ".join(text.split())
     assert lines[0] == "Limits of MariaDB 1 (pid 7), read 21 times within 20 s"
-    assert lines[2] == "reached   cache: 64 of 64 (12,000 asked for) (100 %), when full: silent"
-    assert "120/s" in lines[3]
-    assert "runs out  files: 245 of 1,024 (24 %), when full: errors; full in 80 s (75 s to 86 s)" in lines
-    rows = [line for line in lines if line.startswith(("ports ", "kernel ", "group "))]
-    assert rows and all("when full: " in row for row in rows)
-    assert text.index("reached   cache") < text.index("runs out  files") < text.index("ports")
+    assert lines[3].startswith("  - reached: cache: 64 of 64 (12,000 asked for) (100 %), when full: silent; the thing")
+    assert "; 120/s " in said[: said.index("runs out: files")]
+    assert "- runs out: files: 245 of 1,024 (24 %), when full: errors; full in 80 s (75 s to 86 s); the thing" in said
+    rows = [line for line in lines if line.startswith(("  ports ", "  kernel ", "  group "))]
+    assert len(rows) == 2 and all(row.endswith("silent") for row in rows)
+    assert text.index("reached: cache") < text.index("runs out: files") < text.index("ports")
 
 
 def test_what_is_full_and_costs_nothing_says_so() -> None:
     warm = limit("pool", 64, 64, "reached", harm=0.0)
-    lines = render_limits(LedgerNow("a server", 1.0, 2, (warm, CACHE), ())).splitlines()
-    assert lines[2] == "full      pool: 64 of 64 (100 %), costs nothing"
+    text = render_limits(LedgerNow("a server", 1.0, 2, (warm, CACHE), ()))
+    assert "- full: pool: 64 of 64 (100 %), costs nothing; " in text
     assert ledger_json(LedgerNow("a server", 1.0, 2, (warm,), ()))["limits"][0]["status"] == "reached"
     for costly in (limit("loud", 64, 64, "reached", harm=0.0, loud=True), limit("unread", 64, 64, "reached")):
-        assert render_limits(LedgerNow("a server", 1.0, 2, (costly,), ())).splitlines()[2].startswith("reached   ")
+        assert "- reached: " in render_limits(LedgerNow("a server", 1.0, 2, (costly,), ()))
 
 
 def test_chains_are_shown_once_from_their_head(now: LedgerNow) -> None:

@@ -23,9 +23,9 @@ from loadframe.model import (
 )
 from loadframe.reporting import answers, change_words
 from loadframe.reporting.case_study import render_page, render_text
-from loadframe.reporting.next_step import next_step
 from loadframe.reporting.comparison_report import render_comparison
 from loadframe.reporting.curve_report import render_curve
+from loadframe.reporting.next_step import next_step
 
 
 def test_the_answer_is_the_first_line(investigation: Investigation) -> None:
@@ -114,10 +114,10 @@ def test_it_carries_what_a_reader_needs(farm: Investigation) -> None:
 def test_a_curve_alone_shows_every_level_with_a_bar(farm: Investigation) -> None:
     text = render_curve(farm.rounds[0].curve)
     lines = text.splitlines()
-    bars = {line.split()[0]: line.count("#") for line in lines[1:10]}
+    bars = {line.split()[0]: line.count("#") for line in lines if "#" in line}
     assert list(bars) == ["5", "10", "12", "15", "20", "40", "80", "160", "320"]
-    assert bars["5"] == 40
-    assert bars["20"] == 14
+    assert bars["5"] == 30
+    assert bars["20"] == 10
     assert "Throughput falls to 35 % between 12 and 20 active jobs." in text
     assert "Knee: 13 active jobs (12 to 14)." in text
 

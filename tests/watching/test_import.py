@@ -208,7 +208,8 @@ def imported(limit: dict[str, object], highest_load: float, bend: LoadInterval |
         ImportedWatch(
             folder="w", name="month.csv", load="jobs", rows=9, from_s=0.0, to_s=60.0, model={"limits": [limit]},
             has_response=True, bend=bend, highest_load=highest_load, highest_use={"pool": 0.5}, titles={},
-        )
+        ),
+        width=500,
     )  # fmt: skip
 
 
@@ -237,5 +238,5 @@ def test_a_backup_of_each_night_does_not_move_the_load_at_which_a_limit_is_full(
     found = learn_from([str(file)], mapping_of(("load=jobs", "backups=disk"), ()))
     (limit,) = found.model["limits"]
     assert limit["at_load"]["low"] < 326 < limit["at_load"]["high"] < 360
-    said = render_import(found)
+    said = render_import(found, width=500)
     assert "backups was 93 % used on 13 of 13 days, between 02:00 and 02:40 UTC" in said

@@ -12,7 +12,8 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
 from loadframe.cli.fleet import OverFleet, bench_of
 from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
-from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits_json, fleet_limits_lines
+from loadframe.reporting import document as doc
+from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
 
 
 def measure(
@@ -39,17 +40,15 @@ def measure(
                 shape["fleet_limits"] = fleet_limits_json(found.fleet_limits)
             emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
         else:
-            unit, work = found.axis_unit, found.work_unit
-            answer(
-                loadframe.render_curve(found.curve, unit=unit, work=work, quality=found.quality, answers=found.answers),
-                run=found.run,
+            more = (
+                doc.listed("Drivers", () if found.drivers is None else (drivers_sentence(found.drivers),)),
+                fleet_limits(found.fleet_limits),
+                doc.listed("Silently clamped", found.clamped),
+                doc.listed("Recording", found.warnings),
             )
-            if found.drivers is not None:
-                answer(drivers_sentence(found.drivers))
-            for line in fleet_limits_lines(found.fleet_limits):
-                answer(line)
-            for each in found.clamped:
-                answer(f"Silently clamped: {each}.")
-            for warning in found.warnings:
-                answer(warning)
+            unit, work, quality, answers = found.axis_unit, found.work_unit, found.quality, found.answers
+            text = loadframe.render_curve(
+                found.curve, unit=unit, work=work, quality=quality, answers=answers, more=more
+            )
+            answer(text, run=found.run)
             answer(f"Run folder: {found.run}")

@@ -61,7 +61,7 @@ def _asides(found: Capacity) -> Iterator[doc.Aside]:
 
 def _levels(found: Capacity) -> Iterator[doc.Block]:
     columns = (
-        doc.Column(unit(found)[:1].upper() + unit(found)[1:], "Load", ">"),
+        doc.Column(words.capital(unit(found)), "Load", ">"),
         doc.Column("Trials that met", "Met", ">"),
         "The level",
         doc.Column("Wrong with a probability of", "Wrong with", ">"),

@@ -5,28 +5,27 @@ What is shown where is decided here; the sentences are those of *words.py and an
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from loadframe.diagnosis.bend import bend_of
 from loadframe.errors import RunError
 from loadframe.formats.named_files import write_whole
-from loadframe.metrics import is_known
-from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, Change, Finding, Forecast, Investigation, Limit, Round, RuledOut, Trial
+from loadframe.model import Alternative, Change, Finding, Investigation, RuledOut, Trial
 from loadframe.reporting import (
     alternatives,
     answers,
     change_words,
     charts,
     compared_answers,
+    curve_report,
+    every_step,
     facts,
     finding_words,
     forecasts,
     html,
     latencies,
+    limits_report,
     names,
     quality_words,
     reaching,
@@ -44,21 +43,7 @@ from loadframe.reporting.next_step import next_step
 from loadframe.units import show_metric
 
 Charts = Mapping[str, charts.Chart]
-
-STEP_COLUMNS = {
-    "step": "step",
-    "level": "{unit}",
-    "block": "block",
-    "throughput": "{work}/s",
-    "latency_p95_ms": "p95 in ms",
-    "latency_p999_ms": "p99.9 in ms",
-    "errors": "errors",
-}
 CURVES = ("The curve", "Before and after")
-P999 = "latency_p999_ms"
-COUNTED = frozenset({"step", "level", "block", "errors"})
-"""Columns that were set or counted, not measured: shown as they are."""
-STEPS = doc.Span("steps.jsonl", to="steps.jsonl")
 
 
 def render_text(inv: Investigation, *, width: int = terminal.WIDTH, details: bool = False) -> str:
@@ -117,11 +102,11 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
             doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
             doc.Section("Known remedies that were not tried", "untried", (*_untried(inv),)),
-            doc.Section("Which limit is reached next", "next", (*_limits(inv),), "Limits"),
+            doc.Section("Which limit is reached next", "next", (*limits_report.of_run(inv),), "Limits"),
             doc.quality(inv.quality, warnings),
             doc.Section("Settings to copy", "settings", (*_settings(inv),), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
-            doc.Section("Every step", "data", (*_steps(inv),), "Every step", "page"),
+            doc.Section("Every step", "data", (*every_step.blocks(inv),), "Every step", "page"),
         ),
         about=doc.About(inv.run, inv.study, inv.host),
         figures=(*_figures(charts_, first, "proof", "gains"),),
@@ -156,8 +141,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
     copied = [one for one in inv.variants if one.to_copy]
     heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
-    lines = tuple(line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
-    yield doc.Aside("To copy", lines, only="screen")
+    settings = (line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
+    yield doc.Aside("To copy", tuple(settings), only="screen")
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")
@@ -181,22 +166,10 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             continue
         limit, curve = facts.bending_limit(inv, state), facts.curve_of(inv, state)
         text = words.state_sentence(state, unit, work, limit, curve)
-        yield doc.Aside(label, (doc.Span(text, to=_steps_at(shown[0], state.peak.load)),), label.lower())
+        yield doc.Aside(label, (doc.Span(text, to=every_step.address(shown[0], state.peak.load)),), label.lower())
     foretold = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
     yield doc.Aside("Forecast", tuple(foretold), only="screen")
     yield doc.Aside("Quality", tuple(map(words.sentence, quality_words.sentences(inv.quality)[:3])), only="screen")
-
-
-def _steps_at(round_: Round, level: float | None = None) -> str:
-    """The address of the steps of a round, or of those at a level; "" where they are not shown."""
-    if not round_.footprint:
-        return ""
-    return f"#data-{round_.number}{'' if level is None else f'-{_anchor(level)}'}"
-
-
-def _anchor(level: float) -> str:
-    """A level as part of an anchor's name."""
-    return f"{level:g}".replace(".", "_").replace("+", "")
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------
@@ -217,43 +190,7 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         yield from _figures(drawn, "stalls")
     elif silence := quality_words.silence_sentence(inv):
         yield doc.Prose(silence)
-    yield from (_curve(inv, round_) for round_ in inv.rounds)
-
-
-def _curve(inv: Investigation, round_: Round) -> doc.Group:
-    unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
-    first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
-    state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
-    rows = tuple(
-        (
-            doc.Span(rounding.exact(point.load), to=_steps_at(round_, point.load)),
-            rounding.plain(point.throughput),
-            _between(point.throughput_low, point.throughput_high),
-            words.milliseconds(point.latency_p95_ms),
-            str(point.steps or ""),
-        )
-        for point in curve.points
-    )
-    heads = (_capital(unit), f"{_capital(work)} per second", "95 % interval", "p95 latency", "Steps")
-    told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
-    warnings = " ".join(words.sentence(text) for text in (*told, *curve.warnings))
-    return doc.Group(
-        (
-            doc.Table(doc.numbers(*heads), rows, "figures"),
-            doc.Prose(warnings),
-            doc.Prose((f"Treatment {round_.treatment} in ", STEPS, "."), "note"),
-        ),
-        "open" if first else "",
-        summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
-    )
-
-
-def _between(low: float, high: float) -> str:
-    return f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else ""
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    yield from (curve_report.of_round(inv, round_) for round_ in inv.rounds)
 
 
 # --- side by side, restarts, forecast ---------------------------------------------------------------------------------
@@ -269,7 +206,7 @@ def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Char
             (doc.Span(load, to=to), ratio, between, told)
             for load, ratio, between, told in alternatives.level_rows(verdicts)
         )
-        heads = (_capital(unit), doc.Column(f"{one.name} / {target}", "Ratio"), "95 % interval", "")
+        heads = (words.capital(unit), doc.Column(f"{one.name} / {target}", "Ratio"), "95 % interval", "")
         if rows:
             blocks.append(doc.Group((doc.Table(heads, rows),), heading=title))
     if one.witnesses:
@@ -297,21 +234,9 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     unit, work, found = words.axis_unit(inv), words.work_unit(inv), inv.forecast
     yield doc.Prose(" ".join(forecasts.outcome(found, unit, work)))
     yield from _figures(drawn, "forecast")
-    yield from forecast_tables(found, unit, work)
+    yield from forecasts.tables(found, unit, work)
     if found.notes:
         yield doc.Items(found.notes)
-
-
-def forecast_tables(found: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
-    """What each load will give, beside what came of it; and where each resource saturates."""
-    if found.at:
-        value, came = doc.Column(f"Forecast, {work}/s", "Forecast"), doc.Column("", "Outcome")
-        heads = (_capital(unit), value, "90 % interval", "Measured", came)
-        yield doc.Table(heads, tuple(forecasts.score_rows(found)))
-    if found.saturation:
-        saturates = forecasts.saturation_rows(found, unit)
-        rows = tuple((doc.Span(name, "code"), used, demand, at) for name, used, demand, at in saturates)
-        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), rows)
 
 
 # --- causes -----------------------------------------------------------------------------------------------------------
@@ -333,7 +258,7 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
     yield from pictures
     rows: list[doc.Cells] = []
     for piece in finding.evidence:
-        steps = _steps_at(round_)
+        steps = every_step.address(round_)
         window = finding_words.evidence_window(piece, unit) or ("all steps" if steps else "")
         source = (doc.Span(piece.source, "below"),) if piece.source else ()
         rows.append(
@@ -401,21 +326,21 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
             )
             for row in trial.levels
         )
-        heads = (_capital(unit), f"Before, {work}/s", f"After, {work}/s", "Ratio")
+        heads = (words.capital(unit), f"Before, {work}/s", f"After, {work}/s", "Ratio")
         yield doc.Table(doc.numbers(*heads), rows, "figures")
     if trial.operations:
         times = tuple(
             (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
             for row in trial.operations
         )
-        load, before, after = doc.numbers(_capital(unit), "Mean time before", "Mean time after")
+        load, before, after = doc.numbers(words.capital(unit), "Mean time before", "Mean time after")
         yield doc.Table((load, "Kind of request", before, after), times, "figures")
     if price := change_words.price_sentences(trial.remedy.price):
         yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
     if trial.told.method:
         method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
         of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
-        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, STEPS, "."), "note")
+        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, every_step.FILE, "."), "note")
     if trial.remedy.source:
         yield doc.Prose(f"Source of the remedy: {words.strip(trial.remedy.source)}.", "note")
 
@@ -505,100 +430,10 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
     level = resource_table.level(inv)
-    to = _steps_at(inv.rounds[0], level) if level is not None else ""
-
-    def cell(one: resource_table.Cell) -> doc.Words:
-        if not one.metric:
-            return doc.Span(one.text, "note")
-        return doc.Span(one.text, "high" if one.high else "", to), doc.Span(one.what, "below")
-
-    if lines := resource_table.table(inv):
-        heads = ("Resource", *resource_table.COLUMNS)
-        table = doc.Table(heads, tuple((line.name, *map(cell, line.cells)) for line in lines), "stack resources")
+    to = every_step.address(inv.rounds[0], level) if level is not None else ""
+    if rows := resource_table.table(inv, to):
+        table = doc.Table(("Resource", *resource_table.COLUMNS), rows, "stack resources")
         note = doc.Prose(resource_table.heading(inv), "note")
         yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
     if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
         yield doc.Group(pair, "pair")
-
-
-def _limits(inv: Investigation) -> Iterator[doc.Block]:
-    limits = facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else ()
-    if limits:
-        heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
-        yield doc.Table(heads, tuple(_limit(inv, limit) for limit in limits))
-
-
-def _limit(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = words.axis_unit(inv), names.chain(inv, limit)
-    about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
-    ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
-    if limit.configured is not None and limit.configured != limit.effective:
-        configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
-        ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
-    full = facts.fullness(limit)
-    share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
-    use = doc.Span(words.limit_number(limit.use, limit), to=_steps_at(inv.rounds[-1]))
-    when: doc.Words = doc.Span("does not grow with load", "note")
-    if limit.exhausted_at:
-        within = (doc.Span("within the tested levels", "below"),) if facts.within_levels(inv, limit) else ()
-        when = (words.load_interval(limit.exhausted_at, unit), *within)
-    cells: doc.Cells = (
-        (doc.Span(names.limit(limit), "b", title=limit.id), doc.Span("".join(about), "below")),
-        tuple(ceiling),
-        (use, doc.Span(share, "note")) if share else use,
-        words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
-        "errors" if limit.loud else "silently slow",
-        when,
-    )
-    return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
-
-
-# --- every step -------------------------------------------------------------------------------------------------------
-
-
-def _steps(inv: Investigation) -> Iterator[doc.Block]:
-    """Every step of each round: its number, level, block, throughput, p95 and p99.9 latency, errors, and every metric
-    that is not zero throughout."""
-    shown = [(one, str(one.number), _state_title(inv, one)) for one in inv.rounds]
-    shown += [
-        (one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
-        for number, one in enumerate(inv.alternatives, start=1)
-    ]
-    tables = [(_steps_table(inv, round_, anchor), title) for round_, anchor, title in shown if round_.footprint]
-    for table, title in tables:
-        yield doc.Group((table,), summary=f"{title}, {len(table.rows)} steps")
-    if tables:
-        raw = (STEPS, ", ", doc.Span("metrics.parquet", to="metrics.parquet"), ".")
-        yield doc.Prose(
-            ("Metrics that are zero in every step are omitted here; the run folder has them all: ", *raw), "note"
-        )
-
-
-def _state_title(inv: Investigation, one: Round) -> str:
-    """ "Before (state A)": what the steps of a round are of, and the letter that they have in the files."""
-    return f"{_capital(facts.label_of(inv, one) or f'round {one.number}')} (state {one.treatment})"
-
-
-def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
-    metrics = facts.footprint_metrics(round_.footprint)
-    rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
-    own = [name for name in STEP_COLUMNS if name != P999 or any(P999 in row for row in rows)]
-    units = {"work": words.work_unit(inv), "unit": words.axis_unit(inv)}
-    heads = [doc.Column(STEP_COLUMNS[name].format(**units), side=">") for name in own]
-    heads += [doc.Column(name, side=">", title=metric_of(name).what if is_known(name) else "") for name in metrics]
-    anchored: set[float] = set()
-    lines = []
-    for row in rows:
-        level = row.get("level", 0.0)
-        cells = [_step_cell(name, row) for name in own]
-        cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
-        lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
-        anchored.add(level)
-    return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
-
-
-def _step_cell(name: str, row: Mapping[str, float]) -> str:
-    """A step's own number; empty where the row does not have it."""
-    if not math.isfinite(row.get(name, math.nan)):
-        return ""
-    return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])

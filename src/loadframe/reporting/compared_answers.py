@@ -29,30 +29,6 @@ def warnings(compared: Sequence[AnswersCompared]) -> list[str]:
     return [sentence(one) for one in compared if not one.equal]
 
 
-def table(compared: Sequence[AnswersCompared]) -> list[dict[str, object]]:
-    """For the JSON."""
-    return [
-        {
-            "of": one.of,
-            "load": one.load,
-            "beside": one.beside,
-            "equal": one.equal,
-            "missing": one.missing or None,
-            "answers": [
-                {
-                    "answer": each.answer,
-                    "target": each.target,
-                    "other": each.other,
-                    "equal": each.equal,
-                    "differences": list(each.differences),
-                }
-                for each in one.answers
-            ],
-        }
-        for one in compared
-    ]
-
-
 def _difference(one: AnswerCompared, beside: str) -> str:
     some = f" ({one.differences[0]})" if one.differences else ""
     return f"{one.answer}: the target says {one.target:,}, {beside} {one.other:,}{some}"

@@ -3,6 +3,8 @@ it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from loadframe.model import Comparison, Quantity
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, verdict_words, words
@@ -12,7 +14,7 @@ def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
     """As text."""
     verdict, sessions = found.verdict, found.verdict.sessions
     levels = [verdict_words.level_ratio(level, found.axis_unit, found.work_unit) for level in found.levels]
-    parts = (
+    parts: tuple[tuple[str, Iterable[str]], ...] = (
         ("Levels", levels if len(levels) > 1 else ()),
         ("Also", map(_quantity, found.quantities)),
         ("Allowed", [verdict_words.margin_sentence(found.margin)] if found.margin else ()),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, RunQuality
-from loadframe.reporting import compared_answers, rounding, terminal, words
+from loadframe.diagnosis.bend import bend_of
+from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, Investigation, Round, RunQuality
+from loadframe.reporting import compared_answers, every_step, facts, rounding, terminal, words
 from loadframe.reporting import document as doc
 
 BAR_WIDTH = 30
@@ -19,20 +20,22 @@ def render_curve(
     quality: RunQuality | None = None,
     work: str = WORK,
     answers: Sequence[AnswersCompared] = (),
+    more: Sequence[doc.Section] = (),
 ) -> str:
     """As text. unit: what the load axis counts; the axis' own name where it is left out. work: what throughput counts.
-    answers: of its target, beside programs that tell the same."""
+    answers: of its target, beside programs that tell the same. more: what else its run says."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
         doc.listed("Its answers", compared_answers.sentences(answers)),
         doc.listed("Mind", map(words.sentence, curve.warnings)),
         doc.quality(quality, ()),
+        *more,
     )
-    return terminal.render(doc.Document("Curve", facts(curve, unit, work), sections))
+    return terminal.render(doc.Document("Curve", sentences(curve, unit, work), sections))
 
 
-def facts(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
+def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
     """Its shape, and what is known of it, in sentences."""
     return (f"Throughput {words.curve_phrase(curve, unit)}.", *words.curve_facts(curve, unit, work=work))
 
@@ -73,3 +76,37 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
     ends = [1000 / end if end > 0 else math.inf for end in (point.throughput_high, point.throughput_low)]
     value, low, high = rounding.with_interval(1000 / point.throughput, *ends)
     return f"{value} ms ({low} to {high})"
+
+
+def of_round(inv: Investigation, round_: Round) -> doc.Group:
+    """The curve of a round, with the addresses of its steps."""
+    unit, work, curve = words.axis_unit(inv), words.work_unit(inv), round_.curve
+    first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
+    state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
+    rows = tuple(
+        (
+            doc.Span(rounding.exact(point.load), to=every_step.address(round_, point.load)),
+            rounding.plain(point.throughput),
+            _between(point),
+            words.milliseconds(point.latency_p95_ms),
+            str(point.steps or ""),
+        )
+        for point in curve.points
+    )
+    heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
+    told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
+    warnings = " ".join(words.sentence(text) for text in (*told, *curve.warnings))
+    return doc.Group(
+        (
+            doc.Table(doc.numbers(*heads), rows, "figures"),
+            doc.Prose(warnings),
+            doc.Prose((f"Treatment {round_.treatment} in ", every_step.FILE, "."), "note"),
+        ),
+        "open" if first else "",
+        summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
+    )
+
+
+def _between(point: CurvePoint) -> str:
+    low, high = point.throughput_low, point.throughput_high
+    return f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else ""

@@ -11,7 +11,6 @@ from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import terminal, verdict_words
-from loadframe.reporting.layout import columns
 from loadframe.units import show
 
 
@@ -22,18 +21,18 @@ def fleet_json(found: FleetCheck) -> dict[str, Any]:
 
 def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
     """The answer first, then what speaks against it, then the hosts and their links."""
-    problems = tuple(
+    problems = (
         f"{'Refused' if one.refuses else 'Mind'}: {one.about}: {one.fact}. {one.remedy}".rstrip()
         for one in found.problems
     )
-    missing = tuple(f"{host.name}: {', '.join(host.missing)}" for host in found.hosts if host.missing)
+    missing = (f"{host.name}: {', '.join(host.missing)}" for host in found.hosts if host.missing)
     links: tuple[doc.Block, ...] = (doc.Table(LINK_HEAD, tuple(map(_link, found.links))),) if found.links else ()
     if any(max(link.there_cpu, link.back_cpu) > ENCRYPTS for link in found.links):
         links += (doc.Prose("* encryption used nearly a whole CPU: the link carries at least that"),)
     sections = (
-        doc.Section("What speaks against it", "problems", (doc.Items(problems),) if problems else ()),
+        doc.listed("What speaks against it", problems),
         doc.Section("Hosts", "hosts", (doc.Table(HEAD, tuple(map(_host, found.hosts))),)),
-        doc.Section(NOT_THERE, "missing", (doc.Items(missing),) if missing else ()),
+        doc.listed(NOT_THERE, missing),
         doc.Section("Links, one encrypted connection each, one after another", "links", links),
     )
     return terminal.render(doc.Document("Fleet", (_answer(found),), sections), width)
@@ -78,15 +77,15 @@ def fleet_limits_json(found: Sequence[FleetLimit]) -> list[dict[str, Any]]:
     ]
 
 
-def fleet_limits_lines(found: Sequence[FleetLimit]) -> list[str]:
-    """A table: each limit of each host, the fullest first; none without a fleet."""
-    if not found:
-        return []
-    told = columns([LIMITS_HEAD, *map(_limit, _ranked(found))], LIMITS_SIDES)
-    return [
-        *told,
-        *(f"Host {each.host}: {each.limit.title} cannot be seen: {each.unseen}." for each in found if each.unseen),
-    ]
+def fleet_limits(found: Sequence[FleetLimit]) -> doc.Section:
+    """Each limit of each host, the fullest first."""
+    table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(found))))
+    unseen = tuple(
+        doc.Prose(f"Host {each.host}: {each.limit.title} cannot be seen: {each.unseen}.")
+        for each in found
+        if each.unseen
+    )
+    return doc.Section("Limits of the hosts", "hosts", (table, *unseen) if found else ())
 
 
 def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
@@ -104,8 +103,7 @@ def _ranked(found: Sequence[FleetLimit]) -> list[FleetLimit]:
     return sorted((each for each in found if not each.unseen), key=lambda each: -each.limit.use / each.limit.ceiling)
 
 
-LIMITS_HEAD = ("host", "limit", "use", "of", "share", "runs out at")
-LIMITS_SIDES = "<<>>>>"
+LIMITS_HEAD: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
 
 
 def _limit(one: FleetLimit) -> tuple[str, ...]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, ResourceForecast, Scored
 from loadframe.progress import counted
-from loadframe.reporting import rounding, words
-from loadframe.reporting.layout import columns
+from loadframe.reporting import document as doc
+from loadframe.reporting import rounding, terminal, words
 
 MOST_LIMITS = 5
 
@@ -19,27 +18,19 @@ def render_forecast(
     *,
     unit: str = "",
     calibration: Calibration | None = None,
-    width: int = 100,
+    width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
     """What saturates first and what each load will give; or why that cannot be told. unit, work: what the axis
     and throughput count."""
     unit = unit or forecast.axis.replace("_", " ")
-    lines = (
-        [_answer(forecast, unit, work), ""] if forecast.refused is None else [f"No forecast. {forecast.refused}", ""]
+    sections = (
+        doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
+        doc.listed("Limits", _limits(forecast, unit)),
+        doc.listed("Mind", forecast.notes),
+        doc.listed("Earlier forecasts", () if calibration is None else (_calibration(calibration),)),
     )
-    lines += _table(forecast, unit, work)
-    lines += _listed("Resources", [_resource(one, unit, _top(forecast)) for one in forecast.saturation])
-    lines += _listed("Limits", _limits(forecast, unit))
-    lines += _listed("Scored", [_scored(one, unit) for one in forecast.scored])
-    lines += _listed("Mind", forecast.notes)
-    lines += [_calibration(calibration)] if calibration is not None else []
-    wrapped = [
-        piece
-        for line in lines
-        for piece in textwrap.wrap(line, width, subsequent_indent=_hang(line), break_on_hyphens=False) or [""]
-    ]
-    return "\n".join(wrapped).rstrip()
+    return terminal.render(doc.Document("Forecast", tuple(outcome(forecast, unit, work)), sections), width)
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
@@ -65,38 +56,38 @@ def _reached(forecast: Forecast, found: Reached, unit: str, work: str) -> str:
     return f"Measured: {at}{used}; saturated at {rounded} {unit}, {inside} the interval."
 
 
-def saturation_rows(forecast: Forecast, unit: str) -> list[tuple[str, str, str, str]]:
-    """Resource, use at the highest load measured before, demand of a request, the load at which it saturates."""
-    top = rounding.exact(forecast.measured[-1]) if forecast.measured else ""
-    return [
+def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
+    """What each load will give, beside what came of it; and where each resource saturates."""
+    slow, came = any(point.latency_p95_ms for point in forecast.at), {one.load: one for one in forecast.scored}
+    load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
+    outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
+    heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
+    rows = []
+    for point in forecast.at:
+        latency = [_latency(point.latency_p95_ms) if point.latency_p95_ms else ""] * slow
+        cells = (rounding.exact(point.load), *_interval(point.throughput), *latency)
+        rows.append((*cells, *(_scored(came.get(point.load)) if came else ())))
+    if rows:
+        yield doc.Table(heads, tuple(rows))
+    top = rounding.exact(_top(forecast)) if forecast.measured else ""
+    saturates = tuple(
         (
-            one.resource,
-            f"{rounding.percent(one.utilization)} at {top}",
+            doc.Span(one.resource, "code"),
+            f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}",
             f"{rounding.plain(1000 * one.demand_s)} ms",
             _where(one, unit, _top(forecast)),
         )
         for one in forecast.saturation
-    ]
+    )
+    if saturates:
+        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), saturates)
 
 
-def score_rows(forecast: Forecast) -> list[tuple[str, str, str, str, str]]:
-    """Load, forecast, its interval, measured, inside or outside."""
-    actual = {one.load: one for one in forecast.scored}
-    rows = []
-    for point in forecast.at:
-        value, between = _interval(point.throughput)
-        one = actual.get(point.load)
-        measured = rounding.plain(one.actual) if one else ""
-        rows.append((rounding.exact(point.load), value, between, measured, _inside(one)))
-    return rows
-
-
-def _inside(one: Scored | None) -> str:
-    return "" if one is None else "inside" if one.inside else "outside"
-
-
-def _hang(line: str) -> str:
-    return "    " if line.startswith("  - ") else ""
+def _scored(one: Scored | None) -> tuple[str, str, str]:
+    if one is None:
+        return "", "", ""
+    off = f"{100 * (one.predicted / one.actual - 1):+.1f} %" if one.actual > 0 else "nothing was done"
+    return rounding.plain(one.actual), "inside" if one.inside else "outside", off
 
 
 def _answer(forecast: Forecast, unit: str, work: str) -> str:
@@ -127,21 +118,6 @@ def _measured(loads: Sequence[float], unit: str) -> str:
     if len(loads) <= 4:
         return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
     return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
-
-
-def _table(forecast: Forecast, unit: str, work: str) -> list[str]:
-    rows = [
-        (
-            rounding.exact(point.load),
-            _throughput(point.throughput, work),
-            _latency(point.latency_p95_ms) if point.latency_p95_ms else "",
-        )
-        for point in forecast.at
-    ]
-    if not rows:
-        return []
-    head = (unit, "throughput", "p95" if any(row[2] for row in rows) else "")
-    return [*columns([head, *rows], "><<"), ""]
 
 
 def _throughput(estimate: Estimate, work: str, seen: float = 0.0) -> str:
@@ -178,17 +154,6 @@ def _no_less(text: str, value: float, seen: float) -> str:
     return rounding.exact(value) if value.is_integer() else rounding.plain(value)
 
 
-def _listed(head: str, items: Sequence[str]) -> list[str]:
-    return [f"{head}:", *(f"  - {item}" for item in items), ""] if items else []
-
-
-def _resource(one: ResourceForecast, unit: str, seen: float) -> str:
-    servers = f" of {one.servers:g}" if one.servers != 1 else ""
-    demand = f"{rounding.plain(1000 * one.demand_s)} ms per request"
-    used = f"{rounding.percent(one.utilization)}{servers} used"
-    return f"{one.resource}: {used}, {demand}; saturates at {_where(one, unit, seen)}"
-
-
 def _where(one: ResourceForecast, unit: str, seen: float) -> str:
     if one.at_load is None:
         return "not visible"
@@ -204,15 +169,6 @@ def _limits(forecast: Forecast, unit: str) -> list[str]:
     ]
     more = len(found) - MOST_LIMITS
     return [*found[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else [])]
-
-
-def _scored(one: Scored, unit: str) -> str:
-    off = f"{100 * (one.predicted / one.actual - 1):+.1f} %" if one.actual > 0 else "nothing was done"
-    inside = "inside" if one.inside else "outside"
-    return (
-        f"at {words.load(one.load, unit)}: {rounding.plain(one.predicted)} forecast, {rounding.plain(one.actual)} "
-        f"measured ({off}), {inside} the interval"
-    )
 
 
 def _calibration(found: Calibration) -> str:

@@ -18,11 +18,10 @@ def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
     heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if found.scored else ()))
     table = doc.Table(heads, tuple(_row(point, found.scored) for point in found.at))
-    refused = tuple(f"{one.entries:,.0f}: {one.because}" for one in found.not_at)
     sections = (
         doc.Section("Forecast", "forecast", (table,) if found.at else ()),
-        doc.Section("Not forecast", "not-forecast", (doc.Items(refused),) if refused else ()),
-        doc.Section("Mind", "notes", (doc.Items(tuple(found.notes)),) if found.notes else ()),
+        doc.listed("Not forecast", (f"{one.entries:,.0f}: {one.because}" for one in found.not_at)),
+        doc.listed("Mind", found.notes),
     )
     return terminal.render(doc.Document("Growth", tuple(sentences(found)), sections), width)
 

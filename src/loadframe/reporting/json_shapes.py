@@ -13,6 +13,7 @@ from typing import Any
 
 from loadframe.analysis.following import Followed, Following
 from loadframe.model import (
+    AnswerCompared,
     AnswersCompared,
     Calibration,
     Capacity,
@@ -38,7 +39,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import answers, compared_answers, ladder_report, limits_report, reaching, stages, tuning_report
+from loadframe.reporting import answers, ladder_report, limits_report, reaching, stages, tuning_report
 
 Json = dict[str, Any]
 
@@ -49,7 +50,7 @@ def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequ
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
     the whole run, with the recorder's own cost. answers: of its target, beside programs that tell the same."""
     more: Json = {} if quality is None else {"conduct": quality}
-    return _object({**_curve(curve), **more, **({"answers": compared_answers.table(answers)} if answers else {})})
+    return _object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def learned_json(learned: Learned) -> Json:
@@ -106,7 +107,7 @@ def investigation_json(inv: Investigation) -> Json:
         "stages": stages.table(inv),
         "enough": stages.enough(inv),
         "more": stages.more(inv),
-        "answers": compared_answers.table(inv.answers),
+        "answers": inv.answers,
     }
     return _object({"schema": "loadframe.investigation/1", **_fields(inv), **more})
 
@@ -245,6 +246,8 @@ def _profile(profile: Profile) -> Json:
 
 
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
+    AnswerCompared: lambda one: {**_fields(one), "equal": one.equal},
+    AnswersCompared: lambda one: {**_fields(one), "equal": one.equal, "missing": one.missing or None},
     Cliff: _cliff,
     Control: _bare_verdict,
     Curve: _curve,

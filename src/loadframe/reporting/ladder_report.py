@@ -118,9 +118,7 @@ def _threads(found: Ladder) -> Iterator[doc.Block]:
     if not uses:
         return
     yield from map(doc.Prose, ladder_use.sentences(found))
-    yield doc.Table(
-        tuple(doc.Column(name[0].upper() + name[1:]) for name in ladder_use.HEAD), tuple(map(ladder_use.row, uses))
-    )
+    yield doc.Table(ladder_use.HEAD, tuple(map(ladder_use.row, uses)))
     at = " at the highest level" if len(found.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "

@@ -12,7 +12,7 @@ FULL = 0.9
 """Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 """Of the machine's CPUs: what other programs use below is not told."""
-HEAD = ("state", "throughput", "busiest thread of each", "threads by kind, average", "CPUs used", "machine")
+HEAD = ("State", "Throughput", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
 
 
 def states(found: Ladder) -> tuple[StateUse, ...]:

@@ -1,19 +1,16 @@
-"""The ledger now, as text and as JSON."""
+"""The ledger now, as a document, and the limits of a run as a part of one."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import LedgerNow, Limit, LoadInterval
+from loadframe.model import Investigation, LedgerNow, Limit, LoadInterval
 from loadframe.progress import counted
-from loadframe.reporting import rounding
-from loadframe.reporting.layout import columns, wrapped
+from loadframe.reporting import document as doc
+from loadframe.reporting import every_step, facts, names, rounding, terminal, words
 from loadframe.units import show, show_metric
-
-STATUS_WIDTH = 9
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
@@ -21,23 +18,19 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
-    lines = [
-        f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}",
-        "",
-    ]
-    for limit in urgent:
-        lines += _urgent(limit, width)
-    if not urgent:
-        lines.append("None is reached or near.")
-    lines += ["", *_table(rest)] if rest else []
-    lines += _section(
-        "Chains: each is capped by the next", [_chain(chain, now.limits) for chain in chains(now.limits)], width
+    read = f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}"
+    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), tuple(map(_row, rest)))
+    sections = (
+        doc.listed("Reached, or runs out", map(_urgent, urgent)),
+        doc.Section("Others", "others", (table,) if rest else ()),
+        doc.listed("Chains: each is capped by the next", (_chain(chain, now.limits) for chain in chains(now.limits))),
+        doc.listed("Silently clamped", now.clamped),
+        doc.listed("Without a ceiling here", [", ".join(unlimited)] if unlimited else ()),
+        doc.listed("Not read", _reasons(now)),
+        doc.listed("Mind", now.warnings),
     )
-    lines += _section("Silently clamped", list(now.clamped), width)
-    lines += _section("Without a ceiling here", [", ".join(unlimited)] if unlimited else [], width)
-    lines += _section("Not read", _reasons(now), width)
-    lines += _section("Mind", list(now.warnings), width)
-    return "\n".join(lines)
+    answer = (read,) if urgent else (read, "None is reached or near.")
+    return terminal.render(doc.Document("Limits", answer, sections), width)
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
@@ -63,34 +56,64 @@ def _linked(head: str, known: dict[str, Limit]) -> tuple[str, ...]:
     return tuple(order)
 
 
+def of_run(inv: Investigation) -> Iterator[doc.Block]:
+    """The limits of the last round, with the loads at which they run out."""
+    limits = facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else ()
+    if limits:
+        heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
+        yield doc.Table(heads, tuple(_of_run(inv, limit) for limit in limits))
+
+
+def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
+    unit, chain = words.axis_unit(inv), names.chain(inv, limit)
+    about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
+    ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
+    if limit.configured is not None and limit.configured != limit.effective:
+        configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
+        ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
+    full = facts.fullness(limit)
+    share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
+    use = doc.Span(words.limit_number(limit.use, limit), to=every_step.address(inv.rounds[-1]))
+    when: doc.Words = doc.Span("does not grow with load", "note")
+    if limit.exhausted_at:
+        within = (doc.Span("within the tested levels", "below"),) if facts.within_levels(inv, limit) else ()
+        when = (words.load_interval(limit.exhausted_at, unit), *within)
+    cells: doc.Cells = (
+        (doc.Span(names.limit(limit), "b", title=limit.id), doc.Span("".join(about), "below")),
+        tuple(ceiling),
+        (use, doc.Span(share, "note")) if share else use,
+        words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
+        "errors" if limit.loud else "silently slow",
+        when,
+    )
+    return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
+
+
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-def _urgent(limit: Limit, width: int) -> list[str]:
-    head = f"{_status(limit):<{STATUS_WIDTH}} {limit.id}: {_amount(limit)}{_share(limit)}{_effect(limit)}"
-    when = f"; {_when(limit.exhausted_at)}" if limit.exhausted_at is not None and limit.status != "reached" else ""
-    lines = textwrap.wrap(head + when, width, subsequent_indent=" " * (STATUS_WIDTH + 1))
-    detail = limit.title + (f"; {_harm(limit)}" if limit.harm is not None else "")
-    indent = " " * (STATUS_WIDTH + 1)
-    return [*lines, *textwrap.wrap(detail, width, initial_indent=indent, subsequent_indent=indent)]
-
-
-def _status(limit: Limit) -> str:
+def _urgent(limit: Limit) -> str:
+    """ "reached: cache: 64 of 64 (100 %), when full: silent; the table cache; 120/s tables opened"."""
+    status = "full" if limit.costs_nothing else limit.status if limit.status in ("reached", "near") else "runs out"
+    share = "" if limit.unit == "share" else f" ({_percent(limit)}), when full: {_when_full(limit)}"
     if limit.costs_nothing:
-        return "full"
-    return limit.status if limit.status in ("reached", "near") else "runs out"
+        share = f"{share.partition(',')[0]}, costs nothing"
+    told = [f"{status}: {limit.id}: {_amount(limit)}{share}"]
+    if limit.exhausted_at is not None and limit.status != "reached":
+        told.append(_when(limit.exhausted_at))
+    if limit.harm is not None:
+        metric = limit.thrash_metric
+        return "; ".join([*told, limit.title, f"{show_metric(metric, limit.harm)} {metric_of(metric).what}"])
+    return "; ".join([*told, limit.title])
 
 
-def _effect(limit: Limit) -> str:
-    if limit.costs_nothing:
-        return ", costs nothing"
-    if limit.unit == "share":
-        return ""
-    return f", {_when_full(limit)}"
+def _row(limit: Limit) -> doc.Row:
+    amount = "" if limit.unit == "share" else _amount(limit)
+    return doc.Row((limit.id, _percent(limit), amount, _when_full(limit)))
 
 
 def _when_full(limit: Limit) -> str:
-    return f"when full: {'errors' if limit.loud else 'silent'}"
+    return "errors" if limit.loud else "silent"
 
 
 def _amount(limit: Limit) -> str:
@@ -103,19 +126,9 @@ def _amount(limit: Limit) -> str:
     return f"{show(limit.use, limit.unit)} of {show(limit.ceiling, limit.unit)}{asked}"
 
 
-def _share(limit: Limit) -> str:
-    return "" if limit.unit == "share" else f" ({_percent(limit)})"
-
-
 def _percent(limit: Limit) -> str:
     share = limit.use / limit.ceiling
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
-
-
-def _harm(limit: Limit) -> str:
-    metric = limit.thrash_metric
-    what = metric_of(metric).what
-    return f"{show_metric(metric, limit.harm or 0.0)} {what}"
 
 
 def _when(interval: LoadInterval) -> str:
@@ -123,26 +136,6 @@ def _when(interval: LoadInterval) -> str:
         return "at its ceiling in the last reading"
     low, high = rounding.seconds(interval.low), rounding.seconds(interval.high)
     return f"full in {rounding.seconds(interval.load)} ({low} to {high})"
-
-
-def _table(limits: Sequence[Limit]) -> list[str]:
-    """One line each: id, share of the ceiling, use and ceiling, what happens."""
-    rows = [
-        (
-            one.id,
-            _percent(one),
-            "" if one.unit == "share" else _amount(one),
-            _when_full(one),
-        )
-        for one in limits
-    ]
-    return columns(rows, "<><<")
-
-
-def _section(head: str, items: Sequence[str], width: int) -> list[str]:
-    if not items:
-        return []
-    return ["", f"{head}:", *(line for item in items for line in wrapped(item, width))]
 
 
 def _chain(chain: Sequence[str], limits: Sequence[Limit]) -> str:

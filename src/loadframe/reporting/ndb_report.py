@@ -1,11 +1,13 @@
-"""A config.ini of MySQL Cluster, as text and as JSON."""
+"""A config.ini of MySQL Cluster, as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbStart, NdbThreads, cpu_list
-from loadframe.reporting.layout import wrapped
+from loadframe.progress import counted
+from loadframe.reporting import document as doc
+from loadframe.reporting import terminal
 from loadframe.units import show
 
 NEEDED = ("ndb_mgmd", "ndbmtd", "ndb_mgm")
@@ -15,36 +17,30 @@ HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a 
 
 def render_ndb(report: NdbReport, *, width: int = 110) -> str:
     """What the file makes, what is wrong with it, the worst first, and what was not looked at."""
-    nodes = (
-        _count(len(report.data_nodes), "data node"),
-        _count(report.management_nodes, "management server"),
-        _count(report.api_slots, "API slot"),
+    counts = (
+        counted(len(report.data_nodes), "data node"),
+        counted(report.management_nodes, "management server"),
+        counted(report.api_slots, "API slot"),
     )
-    lines = [f"{report.file}: {', '.join(nodes)}", *(line for node in report.data_nodes for line in _node(node, width))]
-    lines += [f"  {server.file}: {_count(server.connections, 'connection')}" for server in report.servers]
-    for severity, head in HEADS.items():
-        found = [one for one in report.findings if one.severity == severity]
-        if found:
-            lines += ["", f"{head}:", *(line for one in found for line in _finding(one, report.file, width))]
-    if not report.findings:
-        lines += ["", "No rule is broken."]
-    if report.start is not None:
-        lines += ["", *_start(report.start, width)]
-    if unchecked := [line for words in _unchecked(report) for line in wrapped(words, width)]:
-        lines += ["", "Not checked:", *unchecked]
-    return "\n".join(lines)
+    answer = [f"{report.file}: {', '.join(counts)}", *([] if report.findings else ["No rule is broken."])]
+    servers = (f"{server.file}: {counted(server.connections, 'connection')}" for server in report.servers)
+    sections = (
+        doc.listed("Nodes", (*map(_node, report.data_nodes), *servers)),
+        *(
+            doc.listed(head, (_finding(one, report.file) for one in report.findings if one.severity == severity))
+            for severity, head in HEADS.items()
+        ),
+        *(() if report.start is None else (_start(report.start),)),
+        doc.listed("Not checked", _unchecked(report)),
+    )
+    return terminal.render(doc.Document("MySQL Cluster", tuple(answer), sections), width)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _node(node: NdbDataNode, width: int) -> Iterator[str]:
+def _node(node: NdbDataNode) -> str:
     sizes = f"at least {show(node.memory_bytes, 'bytes')} of memory, {show(node.redo_bytes, 'bytes')} of redo log"
-    yield f"  data node {node.node_id} on {node.host} (line {node.line}): {sizes}"
-    groups = [group for group in node.threads or () if group.count]
-    if groups:
-        yield from wrapped(f"threads: {'; '.join(_threads(group) for group in groups)}", width, indent=4)
+    threads = "; ".join(_threads(group) for group in node.threads or () if group.count)
+    place = f"data node {node.node_id} on {node.host} (line {node.line})"
+    return f"{place}: {sizes}{f'; threads: {threads}' if threads else ''}"
 
 
 def _threads(group: NdbThreads) -> str:
@@ -54,25 +50,26 @@ def _threads(group: NdbThreads) -> str:
     return f"{name} on CPU {cpu_list(group.cpus)}{' together' if group.shared and group.count > 1 else ''}"
 
 
-def _finding(one: NdbFinding, file: str, width: int) -> Iterator[str]:
+def _finding(one: NdbFinding, file: str) -> str:
     place = [one.file] if one.file != file else []
     place += [f"line {one.line}"] if one.line is not None else []
-    yield from wrapped(f"{', '.join(place)}: {one.fact}" if place else one.fact, width)
-    yield from wrapped(f"{one.remedy} [{one.source}]", width, indent=4)
+    where = f"{', '.join(place)}: " if place else ""
+    return f"{where}{one.fact}. {one.remedy} [{one.source}]"
 
 
-def _start(start: NdbStart, width: int) -> Iterator[str]:
+def _start(start: NdbStart) -> doc.Section:
+    nodes = tuple(
+        f"data node {node.node_id}: {show(node.memory_bytes, 'bytes')} of memory once it was started; "
+        f"threads: {'; '.join(map(_threads, node.threads))}"
+        for node in start.nodes
+    )
+    told: tuple[doc.Block, ...] = (doc.Items(nodes),)
     if start.seconds is None:
-        yield f"{start.version} does not start with it:"
-        yield from wrapped(start.refused, width)
-        yield from (f"    {line}" for line in start.words.splitlines())
+        head, told = "does not start with it", (doc.Prose(start.refused), doc.Settings(tuple(start.words.splitlines())))
     else:
-        yield f"{start.version} starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
-    for node in start.nodes:
-        yield f"  data node {node.node_id}: {show(node.memory_bytes, 'bytes')} of memory once it was started"
-        yield from wrapped(f"threads: {'; '.join(_threads(group) for group in node.threads)}", width, indent=4)
-    if start.left_out:
-        yield from wrapped(f"Left out: {', '.join(start.left_out)}", width)
+        head = f"starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
+    left_out = doc.Prose(f"Left out: {', '.join(start.left_out)}" if start.left_out else "")
+    return doc.Section(f"{start.version} {head}", "start", (*told, left_out))
 
 
 def _unchecked(report: NdbReport) -> Iterator[str]:

@@ -19,7 +19,7 @@ from loadframe.model import (
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
-from loadframe.reporting.curve_report import facts, levels
+from loadframe.reporting.curve_report import levels, sentences
 
 SINCE_1970 = 1e8
 """Times from here on are seconds since 1970; smaller ones count from the start."""
@@ -42,9 +42,9 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
     """What production data say. unit: what the load counts; the axis' own name where it is left out."""
     unit, curve = unit or learned.axis.replace("_", " "), learned.curve
     response, warnings = learned.basis == "response", () if curve is None else curve.warnings
-    shown = () if curve is None else (levels(curve, unit, response=response),)
+    shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
     if curve is not None and not response:
-        shown += (doc.listed("The curve", facts(curve, unit)),)
+        shown += (doc.listed("The curve", sentences(curve, unit)),)
     sections = (
         *shown,
         doc.listed("Resources", (resource(one, unit) for one in learned.demands)),
@@ -59,7 +59,7 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 
 def answer(learned: Learned, unit: str) -> str:
     """Where it bends, or that the load never came near; and which resource would be full first."""
-    first, curve, top = _first_full(learned.demands), learned.curve, _load(learned.highest_load, unit)
+    first, curve, top = _first_full(learned.demands), learned.curve, words.load(learned.highest_load, unit)
     said = []
     if curve is not None and curve.gradual is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}.")
@@ -85,7 +85,7 @@ def answer(learned: Learned, unit: str) -> str:
         most = max(learned.demands, key=lambda one: one.highest_use)
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
         how = f"; its use {FLATTENS}" if most.flattens else ""
-        said.append(f"No resource is seen to run out; {use} at {_load(most.highest_load, unit)}{how}.")
+        said.append(f"No resource is seen to run out; {use} at {words.load(most.highest_load, unit)}{how}.")
     return " ".join(said)
 
 
@@ -98,13 +98,13 @@ def _flattening(demands: Sequence[ObservedDemand], first: ObservedDemand) -> lis
 def _full(one: ObservedDemand, at: LoadInterval, unit: str) -> str:
     if one.highest_use >= SEEN_FULL:
         return f"{one.resource} is full from {_interval(at, unit)} on."
-    use = f"{rounding.percent(one.highest_use)} used at {_load(one.highest_load, unit)}"
+    use = f"{rounding.percent(one.highest_use)} used at {words.load(one.highest_load, unit)}"
     return f"{one.resource} would be full first: {use}, 100 % at {_interval(at, unit)}."
 
 
 def resource(one: ObservedDemand, unit: str) -> str:
     """One line of a resource: use, demand, where it would be full."""
-    parts = [f"{one.resource}: {rounding.percent(one.highest_use)} used at {_load(one.highest_load, unit)}"]
+    parts = [f"{one.resource}: {rounding.percent(one.highest_use)} used at {words.load(one.highest_load, unit)}"]
     if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
         ends = [1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s)]
         value, low, high = rounding.with_interval(*ends)
@@ -255,10 +255,6 @@ def moment(at_s: float) -> str:
 def _first_full(demands: Sequence[ObservedDemand]) -> ObservedDemand | None:
     known = [one for one in demands if one.full_at is not None]
     return min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
-
-
-def _load(value: float, unit: str) -> str:
-    return words.load(value, unit)
 
 
 def _interval(found: LoadInterval, unit: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.model import Investigation
+from loadframe.reporting import document as doc
 from loadframe.reporting import facts, finding_words, plots, waits, words
 from loadframe.units import show_metric
 
@@ -70,26 +71,6 @@ COLUMNS = ("Use", "Saturation", "Errors")
 NOT_COUNTED = "not counted"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What is shown of one quantity. text: the values in each state; what: the metric in words, "" where none was
-    measured; metric: its name; high: whether it is worth a word; zero: whether it is 0 in each state."""
-
-    text: str
-    what: str = ""
-    metric: str = ""
-    high: bool = False
-    zero: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A resource with a cell for each of COLUMNS."""
-
-    name: str
-    cells: tuple[Cell, ...]
-
-
 def metrics() -> frozenset[str]:
     """What the page shows of every run, where it was measured, besides what its evidence names."""
     of_resources = (name for one in RESOURCES for name in (*one.use, *one.saturation, *one.errors))
@@ -113,20 +94,18 @@ def heading(inv: Investigation) -> str:
     return f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
 
 
-def table(inv: Investigation) -> tuple[Line, ...]:
-    """The resources of which anything was measured and is not zero, at the highest level."""
+def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
+    """The resources of which anything was measured and is not zero, at the highest level. to: where its steps are."""
     at = level(inv)
     if at is None:
         return ()
     states = [_means(each, at) for each in plots.measured_ends(inv)]
-    lines = [
-        Line(
-            one.name,
-            (_cell(one.use, states, one.high), _cell(one.saturation, states), _cell(one.errors, states)),
-        )
-        for one in RESOURCES
-    ]
-    return tuple(line for line in lines if not all(cell.zero for cell in line.cells))
+    rows: list[doc.Cells] = []
+    for one in RESOURCES:
+        quantities = ((one.use, one.high), (one.saturation, math.inf), (one.errors, math.inf))
+        if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
+            rows.append((one.name, *(_cell(names, states, high, to) for names, high in quantities)))
+    return tuple(rows)
 
 
 def _means(each: facts.Series, at: float) -> Mapping[str, float]:
@@ -137,16 +116,19 @@ def _means(each: facts.Series, at: float) -> Mapping[str, float]:
     }
 
 
-def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float = math.inf) -> Cell:
-    for name in names:
-        values = [found.get(name) for found in states]
-        if all(value is None for value in values):
-            continue
-        shown = [_shown(name, value) if value is not None else "not measured" for value in values]
-        loud = any(value is not None and value >= high for value in values) and name == names[0]
+def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """The first that any state measured, or none."""
+    return tuple(name for name in names if any(name in state for state in states))[:1]
+
+
+def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float, to: str) -> doc.Words:
+    """The values in each state, and the metric in words; high where a value is worth a word."""
+    for name in _first(names, states):
+        shown = [_shown(name, state[name]) if name in state else "not measured" for state in states]
+        loud = name == names[0] and any(state.get(name, 0.0) >= high for state in states)
         what = words.sentence(finding_words.metric_words(name))[:-1]
-        return Cell(" \u2192 ".join(shown), what, name, loud, not any(values))
-    return Cell(NOT_COUNTED)
+        return doc.Span(" \u2192 ".join(shown), "high" if loud else "", to), doc.Span(what, "below")
+    return doc.Span(NOT_COUNTED, "note")
 
 
 def _shown(name: str, value: float) -> str:

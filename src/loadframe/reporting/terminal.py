@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
-from loadframe.reporting.layout import columns, wrapped
 
 WIDTH = 100
 SCREEN = 25
@@ -92,7 +92,7 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
     heads = [table.columns[number].label or table.columns[number].head for number in kept]
     rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
     told = rows[: table.most or None]
-    lines = columns([heads, *told], "".join(table.columns[number].side for number in kept))
+    lines = _columns([heads, *told], "".join(table.columns[number].side for number in kept))
     if max(map(len, lines)) <= width - 2:
         yield from (f"  {line}" for line in lines)
     else:
@@ -101,3 +101,20 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
     if len(rows) > len(told):
         yield f"  and {len(rows) - len(told)} more, on the page"
+
+
+def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """A line for each row. sides: of each column, "<" or ">", where its cells begin or end."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def wrapped(text: str, width: int, indent: int = 2, hang: int = 2) -> list[str]:
+    """A text in lines of this width, the first one indented, the others by `hang` more; words stay whole."""
+    first, others = " " * indent, " " * (indent + hang)
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )

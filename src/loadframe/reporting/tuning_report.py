@@ -125,7 +125,7 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     gain = words.sentence(verdict_words.gain_sentence(proof.told, found.axis_unit))
     yield doc.Prose(" ".join(text for text in (gain, deciding_sentence(found), in_blocks) if text))
     work = f"{found.study.work_unit}/s" if found.study else "per second"
-    heads = (found.axis_unit[:1].upper() + found.axis_unit[1:], f"As given, {work}", f"With the best, {work}", "Ratio")
+    heads = (words.capital(found.axis_unit), f"As given, {work}", f"With the best, {work}", "Ratio")
     rows = (
         doc.Row((rounding.exact(row.load), *map(rounding.plain, (row.before, row.after, row.ratio))))
         for row in proof.levels

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from loadframe.analysis.saturation_of_rows import BENT
@@ -11,6 +12,8 @@ from loadframe.formats.said import words
 from loadframe.model import LoadInterval
 from loadframe.model.watch_import import ImportedWatch
 from loadframe.progress import counted
+from loadframe.reporting import document as doc
+from loadframe.reporting import terminal
 from loadframe.reporting.rounding import plain
 from loadframe.reporting.words import load, load_interval
 
@@ -20,41 +23,35 @@ _LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
 
 def import_json(found: ImportedWatch) -> dict[str, Any]:
     """JSON-ready. `model` as a line `model` of a day file; times are wall clock."""
-    bend = found.bend
-    return {
-        "schema": SCHEMA, "folder": found.folder, "name": found.name, "load": found.load, "rows": found.rows,
-        "from_s": found.from_s, "to_s": found.to_s, "highest_load": found.highest_load,
-        "highest_use": dict(found.highest_use), "model": dict(found.model),
-        "bend": None if bend is None else {"load": bend.load, "low": bend.low, "high": bend.high},
-        "notes": list(found.notes),
-    }  # fmt: skip
+    fields = asdict(found)
+    del fields["has_response"], fields["titles"]
+    return {"schema": SCHEMA, **fields}
 
 
-def render_import(found: ImportedWatch) -> str:
+def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     """The same in words."""
-    return "\n".join(_lines(found))
-
-
-def _lines(found: ImportedWatch) -> Iterator[str]:
     unit = words(found.load, 100)
     highest = "no load" if found.highest_load is None else f"{unit} up to {plain(found.highest_load)}"
     span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
-    yield f"{words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"
-    told = set()
-    for limit in found.model["limits"]:
-        told.add(limit["id"])
-        yield f"  {_title(found, limit['id'])}: full at {_range(limit['at_load'], unit)}{_when(found, limit)}"
-    for name in sorted(found.highest_use.keys() - told):
-        yield f"  {_title(found, name)}: nothing shows at which load it would be full"
+    answer = [f"{words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"]
     if found.bend is not None:
-        yield f"  From {load_interval(found.bend, unit)} on the response takes {_LONGER}"
+        answer.append(f"From {load_interval(found.bend, unit)} on the response takes {_LONGER}")
     elif found.has_response:
-        yield f"  No load is seen from which on the response takes {_LONGER}"
-    for note in found.notes:
-        yield f"  {words(note, 400)}"
-    if found.folder:
-        where = words(found.folder, 400)
-        yield f"Day files: {where}. `loadframe watch ... --folder` with this folder goes on from here."
+        answer.append(f"No load is seen from which on the response takes {_LONGER}")
+    full = {limit["id"]: limit for limit in found.model["limits"]}
+    limits = [
+        f"{_title(found, name)}: full at {_range(limit['at_load'], unit)}{_when(found, limit)}"
+        for name, limit in full.items()
+    ]
+    others = sorted(found.highest_use.keys() - full.keys())
+    limits += [f"{_title(found, name)}: nothing shows at which load it would be full" for name in others]
+    on = f"{words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
+    sections = (
+        doc.listed("Limits", limits),
+        doc.listed("Mind", (words(note, 400) for note in found.notes)),
+        doc.listed("Day files", (on,) if found.folder else ()),
+    )
+    return terminal.render(doc.Document("Watch", tuple(answer), sections), width)
 
 
 def _title(found: ImportedWatch, name: str) -> str:

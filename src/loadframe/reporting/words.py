@@ -264,6 +264,10 @@ def sentence(text: str) -> str:
     return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
 
 
+def capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def and_list(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
 
