@@ -256,7 +256,7 @@ def falls_at_8(found: Investigation) -> str:
     assert loadframe.conclude(loadframe.open_run(Path(found.run))).answer == found, "the same from the run folder"
     text = " ".join(loadframe.render_text(found).split())
     first, before, do = answers.lines(found)
-    assert text.startswith(first) and "Its log the pool is empty" in text
+    assert text.startswith(first) and "Its log: the pool is empty" in text
     assert before.startswith("Below that: ") and do.endswith("keep it below 8 connections.")
     assert "the pool is empty" in render_page(found)
     return first
