@@ -50,7 +50,7 @@ def test_a_ladder_that_was_ended_is_shown_as_far_as_it_went(
     loadframe: Command, start: Command, rungs: Path, number: int, code: int
 ) -> None:
     """All rungs are kept, and known from the beginning; what they give is not measured to the end."""
-    long = ["--set", "measure.blocks={min=2,max=2}", "--set", "measure.budget=10m", "--set", "load.levels=[1]"]
+    long = ["--set", "measure.blocks={min=20,max=20}", "--set", "measure.budget=10m", "--set", "load.levels=[1]"]
     running = start("ladder", str(rungs), "--keep-all", *long, steps=1)
     _, err = running.end(number)
     assert running.process.returncode == code, err

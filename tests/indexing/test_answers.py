@@ -18,7 +18,7 @@ from loadframe.indexing.following import Following
 from loadframe.indexing.readers import Records
 from loadframe.indexing.store import Store
 from loadframe.model import AnswersCompared
-from loadframe.reporting.compared_answers import sentence, table, warnings
+from loadframe.reporting.compared_answers import sentence, warnings
 from loadframe.workloads import metadata_answers
 
 
@@ -198,10 +198,8 @@ def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scann
     assert found.equal is False
     assert any("only find has d0/new" in one for one in metadata_answers.differing(found))
     assert "entries: the target says" in sentence(found) and warnings([found]) == [sentence(found)]
-    (told,) = table([found])
-    unequal = {each["answer"] for each in told["answers"] if not each["equal"]}
-    assert (told["equal"], told["load"]) == (False, 7)
-    assert unequal == {
+    assert found.load == 7
+    assert {each.answer for each in found.answers if not each.equal} == {
         "bytes on disk",
         "apparent bytes",
         "entries",
@@ -212,5 +210,5 @@ def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scann
 
 def test_answers_that_could_not_be_compared_are_neither_equal_nor_not() -> None:
     none = AnswersCompared("the tree", 7, "du and find", missing="du is not installed")
-    assert none.equal is None and table([none])[0]["equal"] is None
+    assert none.equal is None
     assert warnings([none]) == ["Not compared with du and find, of the tree: du is not installed."]
