@@ -422,6 +422,14 @@ some_rows = st.lists(
     ],
     servers=64.0,
 )
+@example(  # of "a" nothing was used at the loads before the highest
+    rows=[
+        *[Observation(8669.63, 305894.84, 0.9, None, {"b": 0.703, "a": 0.0})] * 4,
+        Observation(9093.37, 885827.24, 0.9, None, {"b": 0.882, "a": 0.162}),
+        Observation(2960.69, 597742.44, 35494.87, None, {"b": 0.703, "a": 0.0}),
+    ],
+    servers=64.0,
+)
 def test_any_observations_are_forecast_or_refused(rows: list[Observation], servers: float) -> None:
     found = forecast(Observations("x", tuple(rows), servers={"a": servers}), [5, 5000])
     if found.refused is not None:

@@ -113,7 +113,7 @@ def draw(
     low = float(loads.min())
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
-    guess = float((utilizations / throughputs).mean())
+    guess = float((utilizations / throughputs).mean()) or RESOLUTION / float(throughputs.max())  # it was never in use
     growths = [(-1, 0.0), *itertools.product(range(len(GROWTHS)), GROWTH_DEVIATIONS)]  # -1: none
     models = [
         _weigh(loads, throughputs, utilizations, scale, guess, shape, deviation, background, low, far)
