@@ -422,6 +422,13 @@ some_rows = st.lists(
     ],
     servers=64.0,
 )
+@example(  # rounding makes a covariance indefinite
+    rows=[
+        *[Observation(40.0, 40.0, 15825.44, None, {"a": 0.9639411941046816, "b": 0.7115636242371478})] * 3,
+        Observation(4462.748216947122, 770056.4737474665, None, None, {"b": 0.6764058613325908, "a": 5e-296}),
+    ],
+    servers=4.0,
+)
 @example(  # of "a" nothing was used at the loads before the highest
     rows=[
         *[Observation(8669.63, 305894.84, 0.9, None, {"b": 0.703, "a": 0.0})] * 4,

@@ -188,7 +188,17 @@ def _weigh(
     misfit = ((target - mean @ design.T) ** 2).sum(axis=1) / ERRORS**2 + ((mean - centre) ** 2).sum(axis=1)
     evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(loads) * np.log(ERRORS)
     evidence += error_prior() + np.log(_prior(shape, deviation, background))
-    return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * np.linalg.cholesky(covariance))
+    return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * _root(covariance))
+
+
+def _root(covariance: Floats) -> Floats:
+    """Roots of covariances, (E, p, p). Where windows differ ten-thousandfold, rounding makes some of them indefinite:
+    then the nearest ones without negative eigenvalues (Higham, Linear Algebra and its Applications 103, 1988)."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh((covariance + covariance.swapaxes(1, 2)) / 2)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
 def error_prior() -> Floats:
