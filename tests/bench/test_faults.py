@@ -23,7 +23,7 @@ def test_what_was_finished_is_kept_and_nothing_stays(fault: str, verb: str) -> N
         pytest.skip(judged.said)
     assert judged.wrong == [], judged.output
     assert judged.finished >= 1
-    assert judged.remedy
+    assert judged.remedy or judged.code == 0, "an answer names the fall of the target; an error says what to do"
 
 
 def test_every_verb_of_a_fault_is_touched_by_it() -> None:
