@@ -47,7 +47,7 @@ MOST_ALIKE = 0.9
 """A short series cannot tell more from a random walk."""
 
 WINDOW = 5.0
-"""Correlations are summed up to the first lag of at least so many autocorrelation times (Sokal 1997, "Monte Carlo
+"""The sum of correlations ends at the first lag of five autocorrelation times or more (Sokal 1997, "Monte Carlo
 Methods in Statistical Mechanics", 3)."""
 
 UNCORRELATED = 0.5
