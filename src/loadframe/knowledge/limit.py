@@ -1,8 +1,10 @@
-"""The form of a rule of the ledger."""
+"""The form of a rule of the ledger, and how its rows are read."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 LAYERS = ("server", "application")
@@ -51,3 +53,12 @@ class LimitRule:
     def use_at_this_moment(self) -> str:
         """The metric that the ledger now reads."""
         return self.use_now or self.use
+
+
+def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
+    """The rows of a TOML file of ours: a table for each, named by its id. words: filled in for `{word}`. TypeError for
+    a column that a rule does not have."""
+    text = file.read_text(encoding="utf-8")
+    tables = tomllib.loads(text.format_map(words) if words else text)
+    rows = ({**row, "chain": tuple(row.get("chain", ()))} for row in tables.values())
+    return tuple(LimitRule(id=name, **row) for name, row in zip(tables, rows, strict=True))
