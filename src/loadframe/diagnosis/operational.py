@@ -15,7 +15,7 @@ from loadframe.diagnosis import flushing, growing, peers
 from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
-from loadframe.diagnosis.service_signatures import HOT
+from loadframe.diagnosis.signatures import HOT
 from loadframe.diagnosis.sizes import RUNNING, SETTING, STATES, Size, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of

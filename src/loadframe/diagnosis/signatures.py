@@ -5,7 +5,8 @@ order is that of their ranks (`knowledge/signature.py`), from the hardware upwar
 one further down comes first. A cause may have several signatures under its one id: a server that tells what its
 connections wait for is a better witness than the machine.
 
-Here is what the machine shows of any target; what only a kind of server shows is in its `kinds/NAME/signatures.py`.
+What is seen of any target are rows of signatures.toml; what only a kind of server shows is in its
+`kinds/NAME/signatures.py`.
 """
 
 from __future__ import annotations
@@ -13,98 +14,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
-from loadframe.diagnosis.service_signatures import OF_SERVICES
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.knowledge.signature import (
-    CPU_BUSY,
-    DIRECT_RECLAIM,
-    DISK_BUSY,
-    DISK_IDLE,
-    OWN_CPU_BUSY,
-    OWN_PIPELINE,
-    Condition,
-    Rank,
-    Signature,
-)
+from loadframe.knowledge.signature import DISK_IDLE, OWN_CPU_BUSY, Condition, Rank, Signature, signature_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.model import DRIVER_BESIDE, OTHERS
 
-DRIVER_LIMITED = "driver.limited"
+DRIVER_LIMITED, SATURATED, HOT_THREAD = "driver.limited", "cpu.saturated", "cpu.hot_thread"
+GC_SAMPLED, GC_SAMPLED_CORES = "target.runtime.gc_sampled_share", "target.runtime.gc_sampled_cores"
+OF_ANY_TARGET = signature_rows(Path(__file__).with_suffix(".toml"))
+
+
+def _rows_of(cause: str) -> tuple[Signature, ...]:
+    return tuple(signature for signature in OF_ANY_TARGET if signature.id == cause)
+
+
+LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
 """Where the driver is the bottleneck, nothing that is seen at the target is its limit."""
-
-SATURATED = "cpu.saturated"
-
-LIMITED_DRIVER = Signature(
-    id=DRIVER_LIMITED,
-    rank=Rank.DRIVER,
-    title="the load driver is the bottleneck, not the target",
-    present=(Condition("driver.saturation", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),),
-    absent=(Condition("target.saturation", ">=", 0.9, "the target has no CPU time left either"), OWN_PIPELINE),
-    explanation="The driver has no CPU time left to send more requests; the target still has some.",
-    explains_falling=True,
-)
-
-
-DRIVER_BESIDE_TARGET = Signature(
-    id=DRIVER_BESIDE,
-    rank=Rank.CPU,
-    title="the load driver takes a large part of the CPUs that the target is short of",
-    present=(
-        Condition(
-            "driver.cpu.beside", ">=", 0.25, "without a quarter of its CPUs a target does three quarters of its work"
-        ),
-        Condition("target.cpus.busy", ">=", 0.9, "USE method: a resource at 90 % and above has queues"),
-        Condition(
-            "target.cpus.wait", ">=", 0.2, "a fifth of the time its threads could run and do not: it could use more"
-        ),
-    ),
-    absent=(
-        Condition("target.cage.cpu.throttled_share", ">=", 0.5, "the target's own quota keeps its threads waiting"),
-        OWN_PIPELINE,
-    ),
-    explanation="The curve is that of driver and target together: alone, the target would do more. Give the driver "
-    "CPUs of its own "
-    "(cage.cpus and cage.driver.cpus), or another machine; or use a driver that needs less CPU per request.",
-    explains=("cpu.saturated",),
-)
-
-
-STRANGERS = Condition("system.cpu.foreign", ">=", 0.2, "a fifth of the CPUs changes what two of them can do")
-STOLEN = Condition("system.cpu.steal", ">=", 0.1, "netdata: the warning level for stolen CPU time")
-
-PROGRAMS = Signature(
-    id=OTHERS,
-    rank=Rank.OTHERS,
-    title="others take the CPU",
-    present=(
-        STRANGERS,
-        Condition("workload.cpu_wait", ">=", 0.2, "a fifth of the requests' time: their threads could run and do not"),
-    ),
-    absent=(
-        Condition("target.saturation", ">=", 0.9, "it has the CPU time that its CPUs and its quota let it have"),
-        Condition("workload.cpus_busy", "<", 0.9, "USE method: CPUs that are idle a tenth of the time are free"),
-    ),
-    explanation="Processes outside the study run while its threads wait for a CPU. End them, or "
-    "measure when the machine is quiet: until then a cause of the target's own can be judged only where it costs "
-    "more than they take, or in steps that they left alone.",
-    explains_falling=True,
-)
-
-CROWDED: tuple[Signature, ...] = (
-    PROGRAMS,
-    Signature(
-        id=OTHERS,
-        rank=Rank.OTHERS,
-        title="others take the CPU",
-        present=(STOLEN,),
-        absent=(),
-        explanation="The hypervisor gives the CPU to other machines. Measure when these are quiet, or on CPUs of its "
-        "own: until then a cause of the target's own can be judged only where it costs more than they take, or in "
-        "steps that they left alone.",
-        explains_falling=True,
-    ),
-)
+DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
+CROWDED = _rows_of(OTHERS)
+PROGRAMS, *_ = CROWDED
+HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
+"""Of one CPU."""
 
 
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
@@ -166,154 +98,6 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 """What the cages allow: a limit set from outside is the deeper cause of whatever waits behind it."""
 
 
-def _saturated(*present: Condition) -> Signature:
-    """One of the ways in which full CPUs show themselves, where it is the study that fills them."""
-    return Signature(
-        id=SATURATED,
-        rank=Rank.CPU,
-        title="the CPUs are saturated",
-        present=present,
-        absent=(STRANGERS, STOLEN),
-        explanation="All CPUs are busy with the requested work.",
-    )
-
-
-_OF_ALL_KINDS: tuple[Signature, ...] = (
-    LIMITED_DRIVER,
-    *CROWDED,
-    *CAGE_SIGNATURES,
-    Signature(
-        id="memory.swap",
-        rank=Rank.MEMORY,
-        title="the machine swaps",
-        present=(Condition("system.paging.swap_in", ">=", 10.0, "USE method: any sustained swapping is saturation"),),
-        absent=(),
-        explanation="Memory is overcommitted, and pages move to the disk and back.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="memory.reclaim",
-        rank=Rank.MEMORY,
-        title="memory is reclaimed while requests wait",
-        present=(
-            DIRECT_RECLAIM,
-            Condition("system.pressure.memory.some", ">=", 0.1, "psi: some task waited for memory 10 % of the time"),
-        ),
-        absent=(Condition("system.paging.swap_in", ">=", 10.0, "that would be swapping"),),
-        explanation="Allocations stall until the kernel has freed pages.",
-        explains_falling=True,
-    ),
-    Signature(
-        id="memory.mmap_page_faults",
-        rank=Rank.MEMORY,
-        title="a mapped file is larger than memory, and requests wait for each page of it",
-        present=(
-            Condition(
-                "target.paging.major_faults", ">=", 1.0, "a request waits for the disk at least once", per_request=True
-            ),
-            Condition("target.cage.memory.refaults", ">=", 1.0, "what was dropped is wanted again", per_request=True),
-        ),
-        absent=(Condition("system.paging.swap_in", ">=", 10.0, "that would be swapping"),),
-        explanation="A page that is not in memory is read when it is touched, one after the other, and unmapped from "
-        "all CPUs to make room for the next; files that are read or sent are fetched many pages at a time.",
-        explains_falling=True,
-        explains=("cage.memory", "system.memory"),
-    ),
-    Signature(
-        id="disk.saturated",
-        rank=Rank.DISK,
-        title="the disk is saturated",
-        present=(
-            DISK_BUSY,
-            Condition("system.disk.queue", ">=", 1.0, "USE method: a queue is saturation"),
-            Condition(
-                "system.pressure.io.full", ">=", 0.3, "psi: nothing else ran 30 % of the time while I/O was waited for"
-            ),
-        ),
-        absent=(
-            DIRECT_RECLAIM,
-            Condition("system.disk.flushes_per_request", ">=", 0.5, "flushes, not the amount of data, are waited for"),
-        ),
-        explanation="Requests wait for a disk that has no idle time left.",
-    ),
-    Signature(
-        id="disk.fsync",
-        rank=Rank.DISK,
-        title="every commit waits for the disk",
-        present=(
-            Condition(
-                "system.disk.flushes_per_request", ">=", 0.5, "one cache flush for at most two requests: no grouping"
-            ),
-            Condition(
-                "target.cage.writes",
-                ">=",
-                0.5,
-                "what is flushed was written: others flush disks too",
-                per_request=True,
-            ),
-            Condition("system.pressure.io.some", ">=", 0.2, "psi: some task waited for I/O 20 % of the time"),
-        ),
-        absent=(
-            OWN_CPU_BUSY,
-            DIRECT_RECLAIM,
-            DISK_IDLE,
-            Condition(
-                "target.io.write_bytes",
-                "<",
-                512.0,
-                "/proc/PID/io: its processes write less than a sector, so what is flushed is of others",
-                per_request=True,
-            ),
-        ),
-        explanation="The disk must confirm each commit before the next can start, however few bytes it writes.",
-    ),
-    Signature(
-        id="lock.busy_errors",
-        rank=Rank.FAILURES,
-        title="requests give up waiting for a lock",
-        present=(
-            Condition("workload.errors", ">", 0.01, "more than one request in a hundred fails", per_request=True),
-        ),
-        absent=(),
-        explanation="Requests fail at once where they could wait for the lock.",
-        explains_falling=True,
-    ),
-    *OF_SERVICES,
-    DRIVER_BESIDE_TARGET,
-    _saturated(
-        CPU_BUSY,
-        Condition("system.pressure.cpu.some", ">=", 0.3, "psi: some task waited for a CPU 30 % of the time"),
-    ),
-    _saturated(
-        CPU_BUSY,
-        Condition(
-            "target.saturation",
-            ">=",
-            0.9,
-            "it has the CPUs; the queue of one that schedules by itself, as Go does, is not seen",
-        ),
-    ),
-    _saturated(
-        Condition("system.cpu.utilization", ">=", 0.95, "USE method: hardly any of their time is left"),
-        Condition("target.saturation", ">=", 0.75, "the target has them: driver and others have less than a quarter"),
-    ),
-    Signature(
-        id=SATURATED,
-        rank=Rank.CPU,
-        title="the CPUs that the target may use are saturated",
-        present=(
-            Condition(
-                "target.cpu.utilization", ">=", 0.9, "sched_getaffinity(2): of the CPUs that its processes may use"
-            ),
-        ),
-        absent=(Condition("target.cage.cpu.throttled_share", ">=", 0.2, "its own quota runs out"),),
-        explanation="The CPUs that the target may use are busy with the requested work, and other CPUs of the machine "
-        "are not for it (cage.cpus, taskset, a cpuset).",
-    ),
-)
-"""What the machine shows of any target."""
-
-
 def _beside_others(signature: Signature) -> Signature:
     """With what each kind of server shows where it is another cause."""
     found = tables("signatures", "RULED_OUT_BY", dict).values()
@@ -325,7 +109,7 @@ def _beside_others(signature: Signature) -> Signature:
 SIGNATURES: tuple[Signature, ...] = tuple(
     sorted(
         (
-            *map(_beside_others, _OF_ALL_KINDS),
+            *map(_beside_others, (*OF_ANY_TARGET, *CAGE_SIGNATURES)),
             *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
         ),
         key=lambda signature: (signature.failing_others, signature.rank),

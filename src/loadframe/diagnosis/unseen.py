@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from loadframe.diagnosis.service_signatures import GC_SAMPLED
+from loadframe.diagnosis.signatures import GC_SAMPLED
 from loadframe.model import Finding, RuledOut, Step
 
 COLLECTING = "runtime.garbage_collection"

@@ -11,7 +11,7 @@ from loadframe.analysis.collector_frames import Collecting, collecting
 from loadframe.analysis.proportion import wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
-from loadframe.diagnosis.service_signatures import GC_SAMPLED, GC_SAMPLED_CORES
+from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
 from loadframe.diagnosis.unseen import COLLECTING, TOLD_BY
 from loadframe.experiments.profiling import profile_at, stacks_of
 from loadframe.model import Finding, ProfiledStep, ProfileSource, Step

@@ -1,10 +1,14 @@
-"""The forms of a signature and of a trace, and the conditions that several signatures share."""
+"""The forms of a signature and of a trace, the conditions that several signatures share, and how rows are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 Comparison = Literal[">=", "<=", ">", "<"]
 
@@ -96,6 +100,17 @@ DIRECT_RECLAIM = Condition(
     "system.paging.direct_stalls", ">=", 10.0, "USE method: memory saturation is any direct reclaim"
 )
 
+SHARED: Mapping[str, Condition] = {
+    "cpu_busy": CPU_BUSY,
+    "own_cpu_busy": OWN_CPU_BUSY,
+    "disk_busy": DISK_BUSY,
+    "disk_idle": DISK_IDLE,
+    "own_pipeline": OWN_PIPELINE,
+    "direct_reclaim": DIRECT_RECLAIM,
+}
+"""By their names in the rows of a TOML file."""
+_CONDITION = re.compile(r"(\S+) (>=|<=|>|<) (\S+)( per request)? \| (.+)")
+
 Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
 """What must become of a trace where its cause was what held the throughput back: diagnosis/mechanism.py."""
 
@@ -111,3 +126,38 @@ class Trace:
     price: bool = True
     ceiling: str = ""
     most: float | None = None
+
+
+def signature_rows(file: Path) -> tuple[Signature, ...]:
+    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. TypeError for a column that a
+    signature does not have, ValueError for a condition that is none."""
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    named = {**SHARED}
+    named |= {name: _condition(text, {}) for name, text in document.get("conditions", {}).items()}
+    return tuple(row for table in document["signature"] for row in _ways(table, named))
+
+
+def _ways(table: Mapping[str, Any], named: Mapping[str, Condition]) -> Iterator[Signature]:
+    columns = {"absent": [], **table}
+    again = columns.pop("again", ())
+    signature = Signature(**_columns(columns, named))
+    yield signature
+    for changed in again:
+        yield replace(signature, **_columns(changed, named))
+
+
+def _columns(table: Mapping[str, Any], named: Mapping[str, Condition]) -> dict[str, Any]:
+    columns = dict(table)
+    columns |= {name: tuple(_condition(text, named) for text in columns[name])
+                for name in ("present", "absent") if name in columns}  # fmt: skip
+    columns |= {"explains": tuple(columns["explains"])} if "explains" in columns else {}
+    return columns | ({"rank": Rank[columns["rank"]]} if "rank" in columns else {})
+
+
+def _condition(text: str, named: Mapping[str, Condition]) -> Condition:
+    if text in named:
+        return named[text]
+    if (found := _CONDITION.fullmatch(text)) is None:
+        raise ValueError(f"{text!r} is no condition")
+    metric, comparison, threshold, per_request, source = found.groups()
+    return Condition(metric, cast(Comparison, comparison), float(threshold), source, per_request is not None)
