@@ -1,6 +1,6 @@
 """From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. Pure.
 
-A stack belongs to the class of the innermost of its frames that the table of frame_classes.py names; where none is
+A stack belongs to the class of the innermost of its frames that the table of frames.toml names; where none is
 named, to the kernel or to the program's own code, by its innermost frame. Demands follow the utilisation law D = U / X:
 CPU-seconds per second over requests per second.
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from loadframe.analysis.collector_frames import Collecting, collecting
+from loadframe.analysis.frame_classes import Collecting, collecting
 from loadframe.analysis.proportion import wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS

@@ -1,9 +1,12 @@
-"""The form of what is known of a program's functions: which class of work they do."""
+"""The form of what is known of a program's functions: which class of work they do; and how rows are read."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Scope = Literal["kernel", "user"]
@@ -38,3 +41,12 @@ class FrameRow:
     scope: Scope
     pattern: str
     source: str
+
+
+def frame_rows(file: Path) -> tuple[FrameRow, ...]:
+    """The [[frame]] tables of a TOML file of ours."""
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))["frame"]
+    return tuple(
+        FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
+        for row in tables
+    )
