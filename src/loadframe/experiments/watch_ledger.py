@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 from loadframe.knowledge.limit import LimitRule
+from loadframe.ledger.declared_rules import declared_rule
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
 from loadframe.ledger.rules import RULES
-from loadframe.metrics.exposed import OF, resolve, unit_of
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.snapshot import Place, Snapshot, Source, read, take
 
@@ -86,7 +87,8 @@ class Ledger:
     """declared: the limits that a study declares (name, use, ceiling, title, loud). kinds: as ledger.now takes them."""
 
     def __init__(self, declared: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> None:
-        self._declared, self._kinds = tuple(declared), frozenset(kinds)
+        self._declared = [SimpleNamespace(raises="", **limit) for limit in declared]
+        self._kinds = frozenset(kinds)
         rules = [rule for rule in RULES if not rule.pressure and not rule.id.startswith("cage.")]
         self._by_use: dict[str, list[LimitRule]] = {}
         for rule in rules:
@@ -96,7 +98,7 @@ class Ledger:
         self._place = Place()
         self.slow: dict[str, float] = {}
         self.titles = {rule.id: rule.title for rule in RULES}
-        self.titles |= {f"{OF}{one['name']}": one["title"] or one["name"].replace("_", " ") for one in declared}
+        self.titles |= {rule.id: rule.title for rule in self._stated(())}
 
     def quick(self, values: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
         """(use, harms): of every limit whose use these values tell, the share of its ceiling, and the rate of its harm
@@ -147,19 +149,5 @@ class Ledger:
             found = self._judged[names] = [_Judged.of(rule) for rule in rules]
         return found
 
-    def _stated(self, there: Mapping[str, float]) -> Iterator[LimitRule]:
-        for one in self._declared:
-            number = isinstance(one["ceiling"], int | float)
-            use = resolve(one["use"], there) or f"{OF}{one['use']}"
-            ceiling = "" if number else resolve(one["ceiling"], there) or f"{OF}{one['ceiling']}"
-            yield LimitRule(
-                id=f"{OF}{one['name']}",
-                title=self.titles[f"{OF}{one['name']}"],
-                use=use,
-                ceiling=ceiling,
-                most=float(one["ceiling"]) if number else None,
-                source="the study's [[target.limit]]",
-                unit=unit_of(use),
-                loud=bool(one["loud"]),
-                waits=True,
-            )
+    def _stated(self, there: Collection[str]) -> list[LimitRule]:
+        return [declared_rule(limit, there) for limit in self._declared]

@@ -1,17 +1,22 @@
 """What a watch reads every few seconds: a handful of files of the machine and of the service, and nothing that grows
-with the machine. Light: the lasting process imports it; the standard library alone.
+with the machine; what the files say is read as the recorder's windows read it. Light: the lasting process imports it.
 
 Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from loadframe.errors import RecordingError
+from loadframe.recording import procfs
+from loadframe.recording.process_metrics import open_files_limits
+from loadframe.recording.system_metrics import MEMINFO, PRESSURES
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -21,14 +26,7 @@ large one would make the kernel map new memory at each reading."""
 WHOLE = 3584
 """A file of which a reading gives fewer bytes than this has no more: of most in /proc the kernel gives a page at a time
 (fs/seq_file.c), but for a line that does not fit, and no line here is longer than 512 bytes."""
-PRESSURES = {
-    "cpu": {b"some": "system.pressure.cpu.some"},
-    "memory": {b"some": "system.pressure.memory.some", b"full": "system.pressure.memory.full"},
-    "io": {b"some": "system.pressure.io.some", b"full": "system.pressure.io.full"},
-}
-"""Files of /proc/pressure, and by the word that a line begins with the metric of its total."""
-STACKED = re.compile(rb"(loop|ram|dm-|md|zram|sr|fd)\d|.*\d+p\d+$|[shv]d[a-z]+\d+$|xvd[a-z]+\d+$")
-"""Devices that are no disks of their own: what they count is counted below them, too."""
+MEMORY = {"system.memory.limit", "system.memory.used"}
 MOST_THREADS = 32
 """Of a service, whose state is looked at in one sample: each costs 20 us. The next sample goes on with the others."""
 STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
@@ -101,29 +99,10 @@ class Machine:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._files = Held(root)
-        self._disk: dict[bytes, str] = {}
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what changes within seconds, which is its CPUs; what this kernel does not tell is left out."""
-        self._cpus(gauges, counters)
-
-    def look_at_the_rest(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        """Add what is told as well by fewer readings: counters count on between them."""
-        self._memory(gauges)
-        self._disks(counters)
-        for resource, wanted in PRESSURES.items():
-            for line in self._files.read(f"proc/pressure/{resource}").splitlines():
-                metric, total = wanted.get(line[:4]), line.rpartition(b"total=")[2]
-                if metric is not None and total.isdigit():
-                    counters[metric] = int(total) / 1e6
-        load = self._files.read("proc/loadavg").split()
-        if len(load) >= 4 and load[3].count(b"/") == 1:
-            gauges["system.threads.count"] = float(load[3].partition(b"/")[2])
-
-    def close(self) -> None:
-        self._files.close()
-
-    def _cpus(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        """Add what changes within seconds, which is its CPUs; what this kernel does not tell is left out. Only the line
+        of all CPUs is parsed: a machine may have hundreds."""
         text = self._files.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
@@ -133,27 +112,24 @@ class Machine:
         counters["system.cpu.steal_cores"] = steal / TICKS
         gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
-    def _memory(self, gauges: dict[str, float]) -> None:
-        numbers: dict[bytes, int] = {}
-        for line in self._files.read("proc/meminfo").split(b"\n", 3)[:3]:
-            name, _, value = line.partition(b":")
-            numbers[name] = int(value.split()[0]) * 1024
-        if {b"MemTotal", b"MemAvailable"} <= numbers.keys():
-            gauges["system.memory.limit"] = float(numbers[b"MemTotal"])
-            gauges["system.memory.used"] = float(numbers[b"MemTotal"] - numbers[b"MemAvailable"])
+    def look_at_the_rest(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
+        """Add what is told as well by fewer readings: counters count on between them."""
+        read = self._files.read
+        with suppress(RecordingError):
+            found = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
+            gauges |= {name: float(found[name]) for name in MEMORY & found.keys()}
+        with suppress(RecordingError):
+            disks = procfs.parse_diskstats(read("proc/diskstats"))
+            counters |= {f"system.disk.{name}.busy": disk.busy_ms / 1000 for name, disk in disks.items()}
+        for resource, names in PRESSURES.items():
+            with suppress(RecordingError):
+                totals = procfs.parse_pressure(read(f"proc/pressure/{resource}"))
+                counters |= {name: totals[kind] for name in names if (kind := name.rpartition(".")[2]) in totals}
+        with suppress(RecordingError):
+            gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
 
-    def _disks(self, counters: dict[str, float]) -> None:
-        for line in self._files.read("proc/diskstats").splitlines():
-            name = line.split(None, 3)[2:3]
-            if not name:
-                continue
-            metric = self._disk.get(name[0])
-            if metric is None:
-                own = not STACKED.match(name[0])
-                metric = f"system.disk.{name[0].decode('ascii', 'replace')}.busy" if own else ""
-                self._disk[name[0]] = metric
-            if metric and len(fields := line.split(None, 13)) >= 14:
-                counters[metric] = int(fields[12]) / 1000
+    def close(self) -> None:
+        self._files.close()
 
 
 class Service:
@@ -265,8 +241,10 @@ class Service:
 
     def _read_limits(self) -> dict[str, float]:
         """The first one's limit of open files."""
-        words = self._files.read(f"proc/{self.pids[0]}/limits").partition(b"\nMax open files")[2].split(None, 1)
-        return {"target.open_files.limit": float(words[0])} if words and words[0].isdigit() else {}
+        with suppress(RecordingError):
+            limit = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits")).get("open_files.limit", math.inf)
+            return {"target.open_files.limit": float(limit)} if limit < math.inf else {}
+        return {}
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:

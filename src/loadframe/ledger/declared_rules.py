@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from loadframe.ledger.pipeline_rules import pipeline_rules
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics.exposed import OF, resolve, unit_of
 from loadframe.model import Step
-from loadframe.study.exposed_tables import LimitTable
+
+if TYPE_CHECKING:
+    from loadframe.study.exposed_tables import LimitTable
 
 SOURCE = "the study's [[target.limit]]"
 
@@ -21,26 +25,27 @@ def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[Limi
 
 def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[LimitRule, ...]:
     """The same, where these metrics were read."""
-    return (*(_rule(limit, there) for limit in limits), *pipeline_rules(there), *RULES)
+    return (*(declared_rule(limit, there) for limit in limits), *pipeline_rules(there), *RULES)
 
 
-def _rule(limit: LimitTable, there: Collection[str]) -> LimitRule:
-    use = _metric(limit.use, there)
-    number = isinstance(limit.ceiling, int | float)
+def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:
+    """A limit that a study declares, where these metrics were read. A metric that is not exposed keeps its name, which
+    nothing has. Light: the lasting process of a watch has its limits as plain records."""
+    use = resolve(limit.use, there) or f"{OF}{limit.use}"
+    ceiling, most = "", None
+    if isinstance(limit.ceiling, str):
+        ceiling = resolve(limit.ceiling, there) or f"{OF}{limit.ceiling}"
+    else:
+        most = float(limit.ceiling)
     return LimitRule(
         id=f"{OF}{limit.name}",
         title=limit.title or limit.name.replace("_", " "),
         use=use,
-        ceiling="" if number else _metric(str(limit.ceiling), there),
-        most=float(limit.ceiling) if number else None,
+        ceiling=ceiling,
+        most=most,
         source=SOURCE,
         unit=unit_of(use),
         loud=limit.loud,
         configured=limit.raises or None,
         waits=True,
     )
-
-
-def _metric(name: str, there: Collection[str]) -> str:
-    """The metric that a study means; of one that is not exposed its name, which nothing has."""
-    return resolve(name, there) or f"{OF}{name}"
