@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from pathlib import Path
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.metrics import cages, components, exposed, families, machine, pipelines
-from loadframe.metrics.conventions import CONVENTIONS as CONVENTIONS
+from loadframe.metrics import exposed, families, pipelines
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
 """Components in front of a target's shards; each has a cage with limits of its own."""
@@ -36,13 +36,26 @@ class Metric:
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
+def _table(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _cells(table: str) -> list[list[str]]:
+    """The rows of a table, without comments."""
+    lines = (line for line in table.splitlines() if line and not line.startswith("#"))
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
 METRICS: dict[str, Metric] = {}
+CONVENTIONS = dict(_cells(_table("conventions.txt")))
+"""Our name -> the one of the semantic conventions."""
 
 
-def register(rows: str) -> None:
-    """Rows of name | unit | what. ValueError for a name that is there already."""
-    for row in rows.strip().splitlines():
-        name, unit, what = (cell.strip() for cell in row.split("|"))
+def register(rows: str, component: str = "", words: str = "") -> None:
+    """Rows of name | unit | what; of one component, what people call it stands for {}. ValueError for a name that is
+    there already."""
+    for end, unit, what in _cells(rows):
+        name, what = f"{component}{end}", what.replace("{}", words)
         if name in METRICS:
             raise ValueError(f"the metric {name} is registered twice")
         METRICS[name] = Metric(name, unit, what)
@@ -59,14 +72,10 @@ def _register_pieces() -> None:
             METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", words))
 
 
-for _rows in (
-    machine.ROWS,
-    components.ROWS,
-    *tables("metrics", "ROWS", str).values(),
-    cages.rows("target", "the target"),
-    cages.rows("driver", "the load driver"),
-):
+for _rows in (_table("metrics.txt"), *tables("metrics", "ROWS", str).values()):
     register(_rows)
+register(_table("cage_metrics.txt"), "target.", "the target")
+register(_table("cage_metrics.txt"), "driver.", "the load driver")
 _register_pieces()
 
 
