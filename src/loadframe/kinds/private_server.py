@@ -13,7 +13,7 @@ import signal
 import socket as sockets
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -412,6 +412,18 @@ class PrivateServer:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def do_all(actions: Iterable[Callable[[], None]]) -> None:
+    """Do all of them, whatever becomes of one; the first TargetError is raised then."""
+    errors = []
+    for action in actions:
+        try:
+            action()
+        except TargetError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def write_readable(path: Path, text: str) -> None:

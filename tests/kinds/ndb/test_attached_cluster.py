@@ -16,8 +16,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.attached import again, attach
 from loadframe.kinds.ndb.attached import AttachedCluster, host_of
-from loadframe.kinds.ndb.target import NdbTarget
-from loadframe.kinds.ndb.with_sql import NdbSqlTarget
+from loadframe.kinds.ndb.target import NdbSqlTarget
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
 
@@ -154,7 +153,7 @@ def test_it_is_read_and_loaded_and_is_after_that_as_it_was(cluster: NdbSqlTarget
         )
         assert server.local()
         assert not any("missing" in note for note in server.notes())
-        assert server.management == NdbTarget.endpoint(cluster).address
+        assert server.management == cluster.connect_string
         assert options["password"] not in server.describe() + server.words + repr(server.address)
         for name, value in (("sql_ndb_force_send", False), ("DataMemory", 1 << 30)):
             with pytest.raises(TargetError, match=f"not changed: {name}"):

@@ -17,7 +17,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.ndb.sql_node import PACKAGE, added_up
 from loadframe.kinds.ndb.sql_settings import CATALOGUE, checked
-from loadframe.kinds.ndb.with_sql import NdbSqlTarget
+from loadframe.kinds.ndb.target import NdbSqlTarget
 from loadframe.kinds.registry import components, kind_named
 from loadframe.ledger.derived import derive
 from loadframe.model import Endpoint, SettingValue, TargetState

@@ -25,7 +25,7 @@ from loadframe.kinds.mysql_attached import host_of as host_of_one
 from loadframe.kinds.ndb.full_config import canonical
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
 from loadframe.kinds.ndb.own_settings import setting_or_none
-from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, read_counters
+from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
@@ -224,8 +224,9 @@ class AttachedCluster(Attached):
 
     def endpoint(self) -> Endpoint:
         """That of the first SQL node; where there are more, with those of all."""
-        first, *others = (node.endpoint() for node in self._nodes)
-        return replace(first, fronts=(first, *others)) if others else first
+        found = in_front(node.endpoint() for node in self._nodes)
+        assert found is not None, "it has one SQL node at least"
+        return found
 
     def version(self) -> str:
         return f"MySQL Cluster, {self._nodes[0].version()}"

@@ -11,16 +11,16 @@ from loadframe.kinds.base import Target
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.mysql_attached import PASSWORD
 from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
+from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked
 from loadframe.kinds.ndb.private_cluster import MANAGER
 from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
+from loadframe.kinds.ndb.sql_settings import KIND
 from loadframe.kinds.ndb.sql_settings import TUNABLES as SQL_TUNABLES
 from loadframe.kinds.ndb.sql_settings import checked as sql_checked
-from loadframe.kinds.ndb.target import NdbTarget
-from loadframe.kinds.ndb.with_sql import BEFORE, MORE_BEFORE, NdbSqlTarget
-from loadframe.model import Requirement
+from loadframe.kinds.ndb.target import NdbSqlTarget, NdbTarget
 
 SETTINGS = SettingsFile(
     "tuned.toml", "{name} = {value}", head="[target.settings]\n", words=("false", "true"), quotes='"'
@@ -33,12 +33,6 @@ def _never_alone(lease: Lease, resources: Resources) -> Target:
         "a MySQL Cluster is made of data nodes, and the study does not say how many",
         remedy="Add target.shards: the number of data nodes, a multiple of NoOfReplicas.",
     )
-
-
-def _with_sql() -> list[Requirement]:
-    """Those of the cluster's other nodes are the same as without one."""
-    kind, others = NdbSqlTarget.kind, LOADED.requirements(NdbTarget.kind)
-    return [*others, *PACKAGE.requirements(kind), python_package(kind, "pymysql", "mariadb")]
 
 
 KINDS = (
@@ -56,16 +50,20 @@ KINDS = (
         one_system=True,
     ),
     KindOfTarget(
-        NdbSqlTarget.kind,
+        KIND,
         _never_alone,
         SQL_CATALOGUE,
         sql_checked,
-        _with_sql,
+        lambda: [
+            *LOADED.requirements(NdbTarget.kind),
+            *PACKAGE.requirements(KIND),
+            python_package(KIND, "pymysql", "mariadb"),
+        ],
         make_shards=NdbSqlTarget,
         tunables=SQL_TUNABLES,
         file=SETTINGS,
-        before=BEFORE,
-        more_before=MORE_BEFORE,
+        before=(MANAGER, SQL_NODES[0]),
+        more_before=SQL_NODES[1:],
         attachable=Attachable(AttachedCluster, host_of, head="", password=PASSWORD, read_only=NO_CHANGE),
         ruled_as=NdbTarget.kind,
         loaded_by=frozenset({"sysbench"}),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.catalogue import differing
@@ -19,7 +18,7 @@ from loadframe.kinds.ndb.full_config import read_full_config
 from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
 from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
 from loadframe.kinds.ndb.programs import PACKAGE
-from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S
+from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S, do_all
 from loadframe.model import SettingValue, TargetState
 
 MANAGER = "management"
@@ -33,9 +32,8 @@ Settings = Mapping[str, SettingValue]
 
 
 class PrivateCluster:
-    """Life: `create`, `start`, any number of `apply` and `heal`, `stop`, `destroy`. Settings: those of own_settings, in
-    any form; StudyError for others. All raise TargetError with a node's last log lines where it does not do its part.
-    """
+    """Settings: those of own_settings, in any form; StudyError for others. All raise TargetError with a node's last log
+    lines where it does not do its part."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources], shape: Shape) -> None:
         """resources: of each component, "management", "shard1", "shard2", ... ; one that is not named has no limits."""
@@ -45,11 +43,12 @@ class PrivateCluster:
             name: resources.get(name, Resources()).run_by(lease.account("mysql")) for name in (MANAGER, *names)
         }
         self._given = dict(self._allowances)
-        self.management = Management(lease, self._user(MANAGER))
+        self.management = Management(lease, self._allowances[MANAGER].user)
         self.data = {
-            name: DataNode(lease, self._user(name), name, number)
+            name: DataNode(lease, self._allowances[name].user, name, number)
             for name, number in zip(names, shape.data, strict=True)
         }
+        self._nodes = {MANAGER: self.management, **self.data}
         self._settings: Settings | None = None
         self._has_data = False
         self._grown = 0
@@ -60,7 +59,7 @@ class PrivateCluster:
 
     def create(self) -> None:
         """MissingTool without its programs; TargetError where no folders can be made."""
-        for node in (self.management, *self.data.values()):
+        for node in self._nodes.values():
             node.create()
 
     def allow(self, limits: Mapping[str, int]) -> None:
@@ -124,10 +123,7 @@ class PrivateCluster:
 
     def replicas(self, settings: Settings | None = None) -> int:
         """Copies of each row."""
-        default = CATALOGUE.known("NoOfReplicas").default
-        value = (settings if settings is not None else self._running()).get("NoOfReplicas", default)
-        assert isinstance(value, int), "it is a number in canonical form"
-        return value
+        return _number(self._running() if settings is None else settings, "NoOfReplicas")
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
         """In canonical form. StudyError where the data nodes are no multiple of the copies."""
@@ -145,10 +141,6 @@ class PrivateCluster:
         """How each data node is, by its name."""
         told = self.management.states()
         return {name: told.get(node.number, "unknown") for name, node in self.data.items()}
-
-    def healthy(self) -> bool:
-        """Whether all data nodes are started. Never raises."""
-        return self._settings is not None and set(self.states().values()) == {STARTED}
 
     def answers(self) -> bool:
         """Whether it serves requests: of each group of data nodes one at least is started. Never raises."""
@@ -174,32 +166,25 @@ class PrivateCluster:
 
     def processes(self) -> dict[str, tuple[int, ...]]:
         """The process of each component."""
-        nodes = {MANAGER: self.management, **self.data}
-        return {name: () if node.pid is None else (node.pid,) for name, node in nodes.items()}
+        return {name: () if node.pid is None else (node.pid,) for name, node in self._nodes.items()}
 
     def lost(self, dead: Iterable[str], settings: Settings) -> str | None:
         """Why the cluster has ended with these data nodes, None where each of them has another one with its data."""
         names, gone, replicas = list(self.data), set(dead), self.replicas(settings)
         groups = [names[first : first + replicas] for first in range(0, len(names), replicas)]
-        for group in groups:
-            if gone.issuperset(group):
-                words = " and ".join(group)
-                return f"The cluster has ended: no copy is left of the data of {words} (NoOfReplicas = {replicas})"
-        return None
+        ended = next((" and ".join(group) for group in groups if gone.issuperset(group)), None)
+        no_copy = f"The cluster has ended: no copy is left of the data of {ended} (NoOfReplicas = {replicas})"
+        return None if ended is None else no_copy
 
     def version(self) -> str:
         return PACKAGE.version()
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of each node, under its name."""
-        nodes = {MANAGER: self.management, **self.data}
-        tails = {name: node.log_tail(lines) for name, node in nodes.items()}
+        tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
         return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
 
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _user(self, name: str) -> Privilege:
-        return self._allowances[name].user
 
     def _running(self) -> Settings:
         if self._settings is None:
@@ -207,8 +192,8 @@ class PrivateCluster:
         return self._settings
 
     def _config(self, settings: Settings, port: int) -> str:
-        numbered = {self.shape.management: self.management.data}
-        numbered |= {node.number: node.data for node in self.data.values()}
+        numbered = {node.number: node.data for node in self.data.values()}
+        numbered[self.shape.management] = self.management.data
         return config_text(self.shape, settings, port=port, folders=numbered)
 
     def _start_management(self) -> None:
@@ -234,20 +219,22 @@ class PrivateCluster:
             self.management.kill()
             self._start_management()
             self._await(self.data, "died")  # it commands no node before it is in touch with it again
-            for name in self.data:
-                self._restart_one(name, initial=stage.restart == "rolling, initial")
+            for name, node in self.data.items():  # the others go on meanwhile
+                self.management.tell(f"{node.number} STOP")
+                node.ended()
+                self._start_data([name], initial=stage.restart == "rolling, initial")
 
     @contextmanager
     def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
         """Starts data nodes with these settings. Where they had more DataMemory before, and one ends because its memory
         is full before all rows are loaded, they begin again without rows."""
-        memory = _bytes(wanted)
+        memory = _number(wanted, "DataMemory")
         try:
             yield
         except TargetError:
             if not self._has_data or memory >= self._grown or not NO_ROOM.search(self.log_tail(TOLD_BEFORE)):
                 raise
-            for node in (*self.data.values(), self.management):
+            for node in self._nodes.values():
                 node.kill()
             self._settings = wanted
             self._start_management()
@@ -255,13 +242,6 @@ class PrivateCluster:
             self.lost_data += 1
             self._grown = 0
         self._grown = max(self._grown, memory)
-
-    def _restart_one(self, name: str, *, initial: bool) -> None:
-        """The others go on meanwhile."""
-        node = self.data[name]
-        self.management.tell(f"{node.number} STOP")
-        node.ended()
-        self._start_data([name], initial=initial)
 
     def _await(self, names: Collection[str], how: str) -> None:
         """Until the management server knows that these data nodes are started. TargetError where one dies, or it takes
@@ -291,27 +271,14 @@ class PrivateCluster:
                 self.management.tell("SHUTDOWN")
         except TargetError:
             living = []
-        errors = _each(node.ended if node in living else node.kill for node in self.data.values())
-        self.management.kill()
-        if errors:
-            raise errors[0]
+        ends = [node.ended if node in living else node.kill for node in self.data.values()]
+        do_all((*ends, self.management.kill))
 
 
-def _bytes(settings: Settings) -> int:
-    """DataMemory."""
-    value = settings.get("DataMemory", CATALOGUE.known("DataMemory").default)
-    return value if isinstance(value, int) else 0
-
-
-def _each(actions: Iterable[Callable[[], None]]) -> list[TargetError]:
-    """Do all of them, whatever becomes of one; what went wrong."""
-    errors = []
-    for action in actions:
-        try:
-            action()
-        except TargetError as error:
-            errors.append(error)
-    return errors
+def _number(settings: Settings, name: str) -> int:
+    value = settings.get(name, CATALOGUE.known(name).default)
+    assert isinstance(value, int), "it is a number in canonical form"
+    return value
 
 
 Restart = Literal["rolling", "rolling, initial", "system"]
@@ -328,10 +295,10 @@ class Stage:
     """A restart, and the settings with which the nodes come back."""
 
     restart: Restart
-    settings: Mapping[str, SettingValue]
+    settings: Settings
 
 
-def changed(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> list[str]:
+def changed(old: Settings, new: Settings) -> list[str]:
     """The settings that are given differently. One that is left out counts as changed also where its default is given:
     defaults are the manual's, and those of a version may be others. Not so where no restart could follow."""
     names, defaults = differing(old, new), CATALOGUE.defaults()
@@ -339,19 +306,17 @@ def changed(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) ->
     return [name for name in names if name in ends or setting_of(name).restart != NEVER]
 
 
-def stages(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue], replicas: int) -> Sequence[Stage]:
-    """The restarts that lead from one to the other, in order. TargetError where the data would not survive them.
-
-    A restart of all nodes comes first, with the old values of what needs an empty file system.
-    """
+def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
+    """The restarts that lead from one to the other, in order: one of all nodes comes first, with the old values of what
+    needs an empty file system. TargetError where the data would not survive them."""
     of: dict[Restart, list[str]] = {}
     for name in changed(old, new):
         of.setdefault(_restart(name, replicas), []).append(name)
     found = []
     initial = of.get("rolling, initial", [])
     if "system" in of:
-        kept = {name: old[name] for name in initial if name in old}
-        found.append(Stage("system", {**{name: new[name] for name in new if name not in initial}, **kept}))
+        others = {name: value for name, value in new.items() if name not in initial}
+        found.append(Stage("system", {**others, **{name: old[name] for name in initial if name in old}}))
     if initial:
         found.append(Stage("rolling, initial", new))
     if of.keys() == {"rolling"}:

@@ -6,7 +6,7 @@ Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,13 +21,14 @@ from loadframe.kinds.mysql.server import PACKAGE as MYSQL
 from loadframe.kinds.mysql.server import Server
 from loadframe.kinds.mysql_control import Control
 from loadframe.kinds.mysql_private import FamilyTarget, known_options, options_of
+from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
 from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import Account
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
-SQL_NODE = "sql1"
+SQL_NODE = SQL_NODES[0]
 """The first one's name."""
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
 """What a driver is told, among its endpoint's options: what tables have to name, where they name one, and errors that
@@ -199,7 +200,13 @@ def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
     return TargetState(settings, state.limits), None if cpus is None else str(cpus)
 
 
-LEAST = frozenset({"Ndb_number_of_ready_data_nodes", "ndb_recv_thread_activation_threshold"})
+def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
+    """That of the first SQL node; where there are more, with those of all. None without any."""
+    each = tuple(endpoints)
+    return replace(each[0], fronts=each) if len(each) > 1 else each[0] if each else None
+
+
+LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
 """Which are not added up: the worst connected SQL node's counts, and the one that first receives for all."""
 
 

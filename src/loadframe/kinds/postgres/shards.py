@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.private_server import do_all
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
@@ -54,15 +54,7 @@ class PostgresShards:
             shard.reset()
 
     def stop(self) -> None:
-        """Every shard is stopped, whatever becomes of one; the first error is told."""
-        errors = []
-        for shard in self._shards.values():
-            try:
-                shard.stop()
-            except TargetError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        do_all(shard.stop for shard in self._shards.values())
 
     def destroy(self) -> None:
         for shard in self._shards.values():
