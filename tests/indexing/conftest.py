@@ -11,7 +11,7 @@ import pytest
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.indexing.store import Store, connect
-from loadframe.kinds.mariadb.target import MariadbTarget
+from loadframe.kinds.mysql.target import MariadbTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import TargetState
 from loadframe.workloads import databases

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import StudyError
 from loadframe.kinds.catalogue import Catalogue, SettingSpec, canonical
-from loadframe.kinds.mariadb.settings import CATALOGUE as MARIADB
+from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE as MARIADB
 from loadframe.kinds.postgres.settings import CATALOGUE as POSTGRES
 from loadframe.kinds.sqlite.settings import CATALOGUE as SQLITE
 from loadframe.model import SettingValue

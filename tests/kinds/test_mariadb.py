@@ -19,8 +19,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
-from loadframe.kinds.mariadb.target import MariadbTarget, check_settings
-from loadframe.kinds.mysql_control import Control
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.target import MariadbTarget
 from loadframe.model import TargetState
 from waiting import await_that
 
@@ -87,7 +87,7 @@ def test_a_setting_beyond_the_catalogue_is_passed_through_and_read_back(mariadb:
 @pytest.mark.parametrize("name", ["datadir", "socket", "init-file", "table_cache"])
 def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
     with pytest.raises(StudyError, match=f"{name}: a private instance sets this itself"):
-        check_settings({name: "x"})
+        MariadbTarget.check_settings({name: "x"})
 
 
 def test_a_server_that_will_not_start_shows_its_last_log_lines(mariadb: Target) -> None:

@@ -14,10 +14,9 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.attached import again, attach
 from loadframe.kinds.base import Target
-from loadframe.kinds.mariadb.attached import AttachedMariadb
-from loadframe.kinds.mariadb.target import MariadbTarget
-from loadframe.kinds.mysql_attached import host_of
-from loadframe.kinds.mysql_control import Control
+from loadframe.kinds.mysql.attached import AttachedMariadb, host_of
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.target import MariadbTarget
 from loadframe.model import TargetState
 from loadframe.workloads import mariadb as drivers
 from peers import peer

@@ -14,14 +14,13 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.attached import attach
 from loadframe.kinds.base import Attached, Target
-from loadframe.kinds.mariadb.attached import AttachedMariadb
-from loadframe.kinds.mysql.attached import AttachedMysql
-from loadframe.kinds.mysql.counters import COUNTING
-from loadframe.kinds.mysql.server import PACKAGE
-from loadframe.kinds.mysql.settings import CATALOGUE, TUNABLES
-from loadframe.kinds.mysql.target import MysqlTarget, check_settings
-from loadframe.kinds.mysql_control import Control
-from loadframe.kinds.mysql_private import options_of
+from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.counters import MYSQL as COUNTING
+from loadframe.kinds.mysql.server import MYSQL as PACKAGE
+from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as CATALOGUE
+from loadframe.kinds.mysql.settings import MYSQL_TUNABLES as TUNABLES
+from loadframe.kinds.mysql.target import MysqlTarget, options_of
 from loadframe.kinds.registry import kind_named
 from loadframe.ledger.derived import derive
 from loadframe.model import TargetState
@@ -56,11 +55,11 @@ def test_what_is_missing_is_named_with_how_to_get_it(lease: Lease, monkeypatch: 
 
 
 def test_the_binary_log_is_a_switch_in_a_study_and_a_file_on_the_command_line() -> None:
-    assert check_settings({"log_bin": "off", "sync-binlog": "7"}) == {"log_bin": False, "sync_binlog": 7}
+    assert MysqlTarget.check_settings({"log_bin": "off", "sync-binlog": "7"}) == {"log_bin": False, "sync_binlog": 7}
     assert options_of({"log_bin": False, "innodb_doublewrite": "OFF"}) == ["--skip-log-bin", "--innodb_doublewrite=OFF"]
     assert options_of({"log_bin": True}) == ["--log-bin"]
     with pytest.raises(StudyError, match="log_bin"):
-        check_settings({"log_bin": "/var/lib/other"})
+        MysqlTarget.check_settings({"log_bin": "/var/lib/other"})
 
 
 def test_a_size_of_mariadbs_log_is_no_setting_and_ours_is_named() -> None:

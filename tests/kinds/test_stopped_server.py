@@ -13,8 +13,8 @@ from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds import mysql_control as mariadb_control
 from loadframe.kinds import registry
+from loadframe.kinds.mysql import control as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.model import TargetState
 from loadframe.workloads import databases

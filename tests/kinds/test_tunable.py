@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.kinds.mysql_options import parse_options
+from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.registry import KINDS, kind_named
 from loadframe.kinds.settings_file import to_copy, written
 from loadframe.kinds.tunable import Tunable

@@ -100,7 +100,7 @@ def test_all_that_a_page_has_is_in_the_tables(page: str) -> None:
 def test_every_kind_that_has_rows_is_found() -> None:
     found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
     assert found == {page.partition(".")[0] for page in PAGES}
-    assert {"mariadb", "sqlite", "bulk_loader"} <= found
+    assert {"mysql", "sqlite", "bulk_loader"} <= found
 
 
 def _kinds_with(page: Page) -> set[str]:
@@ -110,7 +110,8 @@ def _kinds_with(page: Page) -> set[str]:
 
 def test_metrics_are_called_after_the_kind_that_counts_them() -> None:
     for kind, text in tables("metrics", "ROWS", str).items():
-        assert {row.partition(".")[0] for row in text.strip().splitlines()} == {kind}
+        of_kinds = {"mysql": {"mysql", "mariadb"}}.get(kind, {kind})
+        assert {row.partition(".")[0] for row in text.strip().splitlines()} == of_kinds
 
 
 def test_a_component_in_front_of_shards_has_metrics_and_a_cage() -> None:
@@ -126,9 +127,9 @@ def test_a_rule_is_known_by_the_kind_that_brought_it() -> None:
 
 
 def test_what_is_no_such_row_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"kinds\.mariadb\.limits\.LIMITS has .* which is not a Signature"):
+    with pytest.raises(TypeError, match=r"kinds\.mysql\.limits\.LIMITS has .* which is not a Signature"):
         rows("limits", "LIMITS", Signature)
-    with pytest.raises(TypeError, match=r"loadframe\.kinds\.mariadb\.limits\.LIMITS is a tuple, not a str"):
+    with pytest.raises(TypeError, match=r"loadframe\.kinds\.mysql\.limits\.LIMITS is a tuple, not a str"):
         tables("limits", "LIMITS", str)
 
 

@@ -10,7 +10,7 @@ from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import memory_at_full, with_memory_at_full
-from loadframe.kinds.mariadb.counters import COUNTERS
+from loadframe.kinds.mysql import counters as mysql_counters
 from loadframe.kinds.postgres import settings as postgres_settings
 from loadframe.ledger.derived import derive
 from loadframe.ledger.reading import read_limits
@@ -87,7 +87,7 @@ def test_of_a_target_in_pieces_nothing_is_made_up(make_step: StepMaker) -> None:
 
 def test_steps_have_what_these_rules_need() -> None:
     """The counters that a private server is asked for in each step, and what is seen of its processes."""
-    there = {spec.metric for spec in COUNTERS}
+    there = {spec.metric for spec in mysql_counters.MARIADB.specs}
     assert {name for name in MARIADB if name.startswith("mariadb.")} <= there
     assert {spec.metric for spec in postgres_settings.CEILINGS} >= {"postgres.max_connections"}
     assert {"target.cpus.named", "target.memory.shared"} <= METRICS.keys()

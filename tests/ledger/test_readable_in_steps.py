@@ -13,11 +13,9 @@ from loadframe.analysis.window import Summary, summarise
 from loadframe.bench import evaluation
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
-from loadframe.kinds.mariadb.attached import AttachedMariadb
-from loadframe.kinds.mariadb.counters import COUNTING
-from loadframe.kinds.mariadb.target import MariadbTarget
-from loadframe.kinds.mysql.attached import AttachedMysql
-from loadframe.kinds.mysql.target import MysqlTarget
+from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
+from loadframe.kinds.mysql.counters import MARIADB as COUNTING
+from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
 from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
 from loadframe.kinds.nginx.cache import NginxCacheTarget

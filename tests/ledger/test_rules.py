@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from loadframe.experiments.limits_now import SOURCES
-from loadframe.kinds.mariadb.counters import COUNTERS as MARIADB
-from loadframe.kinds.mysql.counters import COUNTERS as MYSQL
+from loadframe.kinds.mysql.counters import MARIADB, MYSQL
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.ndbinfo import SPECS as NDBINFO
 from loadframe.kinds.ndb.sql_node import COUNTERS as NDB_SQL
@@ -17,7 +16,13 @@ from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 
 SERVERS = (NginxTarget, PostgresTarget, SquidTarget, VarnishTarget)
-COUNTERS = (*MARIADB, *MYSQL, *NDBINFO, *NDB_SQL, *(spec for server in SERVERS for spec in server.counter_specs))
+COUNTERS = (
+    *MARIADB.specs,
+    *MYSQL.specs,
+    *NDBINFO,
+    *NDB_SQL,
+    *(spec for server in SERVERS for spec in server.counter_specs),
+)
 IDS = [rule.id for rule in RULES]
 ASKED = {
     *(

@@ -19,8 +19,7 @@ from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import attach
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
-from loadframe.kinds.mariadb.target import MariadbTarget
-from loadframe.kinds.mysql.target import MysqlTarget
+from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
 from loadframe.model import Endpoint, TargetState

@@ -13,7 +13,7 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import online_cpus
-from loadframe.kinds.mysql_options import parse_options
+from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.ndb.case import Case, Hosts, SqlNode
 from loadframe.kinds.ndb.cluster import LOCAL, NODES, Cluster, Node, cluster_of
 from loadframe.kinds.ndb.config import Config, read_config

@@ -106,7 +106,7 @@ class DatabaseCounters:
 
         from loadframe.connections.mariadb_connection import Reach, connect, tls_of
         from loadframe.connections.unix_socket import peer
-        from loadframe.kinds.mysql_options import read_client_options
+        from loadframe.kinds.mysql.options import read_client_options
 
         given = self._address
         options = read_client_options(Path(given["option_file"])) if given["option_file"] else {}

@@ -21,6 +21,9 @@ from loadframe.knowledge.outside import Page as Page
 
 FOLDER = Path(__file__).parents[1] / "kinds"
 
+AT_HOME_ELSEWHERE = frozenset({"mariadb"})
+"""Kinds whose rows are in the folder of another one: those of MariaDB stand beside MySQL's."""
+
 Row = TypeVar("Row")
 
 

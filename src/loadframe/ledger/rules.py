@@ -2,9 +2,9 @@
 
 `use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
 limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
-ceiling, in the layer the limit belongs to. To add a limit of a server, add a row to its `kinds/NAME/limits.py`; of what
-is below it, to limits.toml beside this file; of what a study's cage sets, to cage_limits.toml. docs/ledger.md explains
-the columns.
+ceiling, in the layer the limit belongs to. To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of
+what is below it, to limits.toml beside this file; of what a study's cage sets, to cage_limits.toml. docs/ledger.md
+explains the columns.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from loadframe.knowledge.kinds import rows
+from loadframe.knowledge.kinds import AT_HOME_ELSEWHERE, rows
 from loadframe.knowledge.limit import LAYERS, LimitRule, limit_rules
 from loadframe.metrics import IN_FRONT
 
 _HERE = Path(__file__).parent
 _OF_KINDS = rows("limits", "LIMITS", LimitRule)
 
-KIND_OF = {rule.id: kind for kind, limits in _OF_KINDS.items() for rule in limits}
+KIND_OF = {
+    rule.id: named if (named := rule.id.partition(".")[0]) in AT_HOME_ELSEWHERE else kind
+    for kind, limits in _OF_KINDS.items()
+    for rule in limits
+}
 """By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` calls it."""
 
 

@@ -1,1 +1,1 @@
-"""MySQL with InnoDB, as a private instance and where it runs already."""
+"""A MariaDB or MySQL: what is known of them, and what touches them."""

@@ -1,12 +1,208 @@
-"""A MySQL that runs already."""
+"""A MariaDB or a MySQL that runs already: read, and changed by SET GLOBAL alone; reached by its socket or by host and
+port."""
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket as sockets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from loadframe.kinds.mysql.counters import COUNTERS, COUNTING
-from loadframe.kinds.mysql.settings import CATALOGUE
-from loadframe.kinds.mysql_attached import AttachedFamily
+from loadframe.connections.address import decide
+from loadframe.connections.host_port import joined, parted
+from loadframe.connections.mariadb_connection import Reach, tls_of
+from loadframe.connections.unix_socket import peer
+from loadframe.errors import TargetError
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import whole
+from loadframe.formats.said import words
+from loadframe.host.reading_as import user_of
+from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.database import SCHEMA, AttachedDatabase, address_of
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.counters import MARIADB, MYSQL, Counting
+from loadframe.kinds.mysql.options import configured_options, read_client_options
+from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE
+from loadframe.model import Endpoint, SettingValue
+
+PASSWORD = "MYSQL_PWD"
+"""The environment variable in which MariaDB's own clients look for a password."""
+PID_BYTES = 32
+PORT = 3306
+SOCKET = "/run/mysqld/mysqld.sock"
+POOL = "innodb_buffer_pool_size"
+RESIZED_WITHIN_S = 30.0
+
+
+class AttachedFamily(AttachedDatabase["FamilyControl"]):
+    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command
+    line, and is not part of a printed record.
+
+    name: as messages call it. files: the statement that tells the option files that it has read.
+    followed: by a setting that is carried out behind the answer, the status variable that follows it.
+    """
+
+    name: str
+    files: str
+    followed: Mapping[str, str] = MappingProxyType({})
+    catalogue: Catalogue
+    counting: Counting
+    changing = (
+        "SELECT info FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+        " AND user = SUBSTRING_INDEX(USER(), '@', 1) AND (info LIKE %s OR info LIKE %s)"
+    )
+    """Without a privilege it sees no others."""
+    patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        option_file: Path | None = None,
+        user: str = "",
+        account: str = "--option-file",
+        number: str = "",
+    ) -> None:
+        """address: a socket's path, or HOST[:PORT]; empty: what the option file says, else Debian's socket. account:
+        with what the user names one, for advice. number: the address that its name had when it was written down; "": it
+        is decided now.
+
+        TargetError where the option file cannot be read, the server does not let us in or a proxy answers, MissingTool
+        without pymysql.
+        """
+        options = read_client_options(option_file) if option_file is not None else {}
+        self._control = FamilyControl(self.kind, self.name, options, address, user, number)
+        try:
+            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
+        except TargetError as error:
+            raise TargetError(
+                f"Cannot attach to {self._control.words}: {error.fact}",
+                remedy=f"Where a {self.name} listens there, name an account with {account}; {PASSWORD} may have its "
+                "password. Reading takes no privilege.",
+            ) from error
+        self._version = words(version)
+        self._check_version()
+        self._check_direct()
+        self.words = f"{self.name} at {self._control.words}"
+        thing = f"{self.kind} with {words(data)} on {words(host)}"
+        self.address = address_of(self.kind, self._control.words, option_file, user, thing, self._control.number)
+
+    def _check_direct(self) -> None:
+        """TargetError where a proxy answers, which may send a statement over any connection of its own."""
+        if not self._control.direct():
+            self._control.close()
+            raise TargetError(
+                f"What answers at {self._control.words} is a proxy (such as ProxySQL or MaxScale), not the {self.name} "
+                "itself: a connection was given one number and has another one in the server",
+                remedy="Name the server itself, by its socket or its own port. Nothing was made or changed.",
+            )
+
+    def _check_version(self) -> None:
+        """TargetError where it is the other one of the family: its settings have other names."""
+        other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
+        if ("MariaDB" in self._version) is (self.kind == "mariadb"):
+            return
+        where = self._control.words
+        self._control.close()
+        raise TargetError(
+            f"What answers at {where} is a {other[1]} ({self._version}), not a {self.name}",
+            remedy=f"Name its kind, {other[0]}.",
+        )
+
+    def counters(self) -> dict[str, float]:
+        """What is no number is left out."""
+        return self.counting.read(self._control)
+
+    def effective(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as the server uses them."""
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
+        return {name: self.catalogue.shown(name, text) for name, text in found.items()}
+
+    def read(self, name: str) -> SettingValue:
+        """As the server uses it."""
+        self.settle()
+        found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
+        if name not in found:
+            raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
+        return self.catalogue.shown(name, found[name])
+
+    def write(self, name: str, value: SettingValue) -> None:
+        """One SET GLOBAL, and the wait for what is resized behind the answer."""
+        if self.catalogue.get(name) is None:
+            raise TargetError(f"{name} is not in the catalogue of settings of {self.name}", remedy="Omit it.")
+        before = self.read(name)
+        self._control.ask(f"SET GLOBAL {name} = %s", [("OFF", "ON")[value] if isinstance(value, bool) else value])
+        until = time.monotonic() + RESIZED_WITHIN_S
+        while name == POOL and before != value and self.read(name) == before and time.monotonic() < until:
+            time.sleep(0.01)
+        while name in self.followed and not self._carried_out(name, value) and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _carried_out(self, name: str, value: SettingValue) -> bool:
+        return str(value) in self._control.pairs("SHOW GLOBAL STATUS", [self.followed[name]]).values()
+
+    def configured(self) -> dict[str, SettingValue]:
+        """The catalogue's settings as asked for: the command line of a server on this machine, and the option files
+        that it says it read, as far as its user may read them."""
+        rows = self._control.ask(self.files)
+        asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
+        asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
+        known = self.catalogue.names()
+        return {name: self.catalogue.shown(name, text) for name, text in asked.items() if name in known}
+
+    def pids(self) -> tuple[int, ...]:
+        """Its one process."""
+        pid = self.pid()
+        return () if pid is None else (pid,)
+
+    def local(self) -> bool:
+        """Whether it is on this machine, as far as can be told."""
+        return self._control.socket is not None or self.pid() is not None
+
+    def endpoint(self) -> Endpoint:
+        """As that of a private one (target.py). TargetError where it is reached by TLS, which load drivers do not
+        speak."""
+        return self._control.endpoint()
+
+    def version(self) -> str:
+        return self._version if self.name in self._version else f"{self.name} {self._version}"
+
+    def describe(self) -> str:
+        """Where it is, in words; no secret."""
+        return self._control.words
+
+    def _peer(self) -> int | None:
+        return self._control.peer
+
+    def pid(self) -> int | None:
+        """Who listens at its socket, or by network what its file says."""
+        return self._control.peer or super().pid()
+
+    def _told_pid(self) -> int | None:
+        if not self._control.here:
+            return None
+        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
+        if str(host) != sockets.gethostname():
+            return None
+        try:
+            path = Path(str(data)) / str(file)
+            pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
+        except (OSError, ValueError):  # not ours to read, or not of this machine after all
+            return None
+        return pid
+
+
+class AttachedMariadb(AttachedFamily):
+    """See kinds.base.Attached."""
+
+    kind, name = "mariadb", "MariaDB"
+    names = ("mariadbd", "mysqld")
+    files = "SELECT DISTINCT GLOBAL_VALUE_PATH FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE_PATH > ''"
+    catalogue, counting, counter_specs = MARIADB_CATALOGUE, MARIADB, MARIADB.specs
 
 
 class AttachedMysql(AttachedFamily):
@@ -16,6 +212,83 @@ class AttachedMysql(AttachedFamily):
     kind, name = "mysql", "MySQL"
     names = ("mysqld",)
     files = "SELECT DISTINCT VARIABLE_PATH FROM performance_schema.variables_info WHERE VARIABLE_PATH > ''"
-    catalogue, counting = CATALOGUE, COUNTING
-    counter_specs = COUNTERS
+    catalogue, counting, counter_specs = MYSQL_CATALOGUE, MYSQL, MYSQL.specs
     followed = MappingProxyType({"innodb_redo_log_capacity": "Innodb_redo_log_capacity_resized"})
+
+
+def host_of(address: str, option_file: Path | None) -> str:
+    """The host that AttachedFamily would connect to, "" where that is a socket. Raises as that does; contacts no
+    server."""
+    return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
+
+
+class FamilyControl(Control):
+    """A Control that reaches any server with the options that the family's own clients take. kind: of its endpoint."""
+
+    def __init__(self, kind: str, name: str, options: Mapping[str, str], address: str, user: str, number: str) -> None:
+        password = options.get("password") or os.environ.get(PASSWORD, "")
+        account = user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+        self.socket, self._host, self._port = _where(address, options)
+        self.peer: int | None = None
+        place = decide(self._host, self._port, number) if self.socket is None else None
+        tls = tls_of(options) if place is not None else {}
+        reach = Reach(self.socket or "", place, account, password, tls)
+        super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)
+        self._kind = kind
+
+    @property
+    def words(self) -> str:
+        return self.socket or joined(self._host, self._port)
+
+    @property
+    def number(self) -> str:
+        """The address that was decided; "" for a socket."""
+        return "" if self._reach.place is None else self._reach.place.number
+
+    @property
+    def here(self) -> bool:
+        """Whether that is of this machine, as a socket is."""
+        return self._reach.place is None or self._reach.place.here
+
+    def endpoint(self) -> Endpoint:
+        if self._reach.tls:
+            raise TargetError(
+                f"Load drivers cannot reach {self.words} by TLS, as the option file asks for it (ssl)",
+                remedy="Name its socket, or an option file without TLS.",
+            )
+        options = {"user": self._reach.user, "password": self._reach.password, "schema": SCHEMA}
+        return Endpoint(self._kind, self.socket or joined(self.number, self._port), options, attached=True)
+
+    def _connected(self) -> Any:
+        connection = super()._connected()
+        if self.socket is not None:
+            self.peer = peer(connection._sock)
+        return connection
+
+
+def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
+    """(socket, host, port); the socket is None for a host. StudyError for a port that is none, TargetError for a
+    protocol that only other systems have."""
+    protocol = options.get("protocol", "").lower()
+    if protocol not in ("", "tcp", "socket"):
+        raise TargetError(
+            f"protocol = {words(protocol)} of the option file is not known", remedy="Write tcp or socket."
+        )
+    of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
+        [options.get("host", "")] if protocol != "socket" else []
+    )
+    address = next((one for one in (address, *of_file) if one), "127.0.0.1" if protocol == "tcp" else SOCKET)
+    if address.startswith("/"):
+        return address, "", 0
+    host, port = parted(address, options.get("port", str(PORT)))
+    return None, host or address, int(port)
+
+
+def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
+    if pid is None:
+        return {}
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        return configured_options(words, files, user_of(pid))
+    except OSError:  # it has just ended; the next statement says so
+        return {}

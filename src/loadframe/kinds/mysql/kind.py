@@ -1,31 +1,41 @@
-"""MySQL as a kind of target."""
+"""MariaDB and MySQL as kinds of target."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.host.environment import python_package
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
-from loadframe.kinds.mysql.attached import AttachedMysql
-from loadframe.kinds.mysql.server import PACKAGE
-from loadframe.kinds.mysql.settings import CATALOGUE, TUNABLES
-from loadframe.kinds.mysql.target import MysqlTarget, check_settings
-from loadframe.kinds.mysql_attached import PASSWORD, host_of
+from loadframe.kinds.mysql.attached import PASSWORD, AttachedFamily, AttachedMariadb, AttachedMysql, host_of
+from loadframe.kinds.mysql.settings import MARIADB_TUNABLES, MYSQL_TUNABLES
+from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
+from loadframe.kinds.package import Package
+from loadframe.kinds.tunable import Tunable
 from loadframe.model import Requirement
 
 
-def requirements() -> list[Requirement]:
-    return [*PACKAGE.requirements("mysql"), python_package("mysql", "pymysql", "mariadb")]
+def _requirements(package: Package, kind: str) -> list[Requirement]:
+    return [*package.requirements(kind), python_package(kind, "pymysql", "mariadb")]
+
+
+def _kind(
+    target: type[MariadbTarget | MysqlTarget], attached: type[AttachedFamily], tunables: tuple[Tunable, ...], group: str
+) -> KindOfTarget:
+    assert target.make.package is not None, "it is of a package"
+    return KindOfTarget(
+        target.kind,
+        target,
+        target.catalogue,
+        target.check_settings,
+        partial(_requirements, target.make.package, target.kind),
+        tunables=tunables,
+        file=SettingsFile("tuned.cnf", "{name} = {value}", head=f"[{group}]\n", words=("OFF", "ON")),
+        attachable=Attachable(attached, host_of, head="[mysqld]\n", password=PASSWORD),
+        worked_out=frozenset({"open_files_limit"}),
+    )
 
 
 KINDS = (
-    KindOfTarget(
-        MysqlTarget.kind,
-        MysqlTarget,
-        CATALOGUE,
-        check_settings,
-        requirements,
-        tunables=TUNABLES,
-        file=SettingsFile("tuned.cnf", "{name} = {value}", head="[mysqld]\n", words=("OFF", "ON")),
-        attachable=Attachable(AttachedMysql, host_of, head="[mysqld]\n", password=PASSWORD),
-        worked_out=frozenset({"open_files_limit"}),
-    ),
+    _kind(MariadbTarget, AttachedMariadb, MARIADB_TUNABLES, "mariadbd"),
+    _kind(MysqlTarget, AttachedMysql, MYSQL_TUNABLES, "mysqld"),
 )

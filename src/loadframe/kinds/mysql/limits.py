@@ -1,14 +1,31 @@
-"""Limits of a MySQL."""
+"""Limits of MariaDB and MySQL: the rows of limits.toml for each of them."""
 
 from __future__ import annotations
 
-from loadframe.knowledge.limit import LimitRule
-from loadframe.knowledge.mysql_family.limits import limits_of
+from pathlib import Path
 
-LIMITS: tuple[LimitRule, ...] = limits_of(
-    "mysql",
-    "MySQL manual",
-    redo_told="Innodb_redo_log_logical_size and 0.89 of Innodb_redo_log_capacity_resized",
-    redo_setting="innodb_redo_log_capacity",
-    tables="tables_kept",
+from loadframe.knowledge.limit import LimitRule, limit_rules
+
+
+def _limits_of(kind: str, **words: str) -> tuple[LimitRule, ...]:
+    """Without the rows that name the other kind."""
+    rules = limit_rules(Path(__file__).with_name("limits.toml"), kind=kind, **words)
+    return tuple(rule for rule in rules if rule.id.startswith(f"{kind}."))
+
+
+LIMITS = (
+    *_limits_of(
+        "mariadb",
+        documentation="MariaDB documentation",
+        tables="open_tables",
+        redo_told="Innodb_checkpoint_age and Innodb_checkpoint_max_age",
+        redo_setting="innodb_log_file_size",
+    ),
+    *_limits_of(
+        "mysql",
+        documentation="MySQL manual",
+        tables="tables_kept",
+        redo_told="Innodb_redo_log_logical_size and 0.89 of Innodb_redo_log_capacity_resized",
+        redo_setting="innodb_redo_log_capacity",
+    ),
 )

@@ -1,12 +1,166 @@
-"""Remedies of MySQL."""
+"""Remedies of MariaDB and MySQL."""
 
 from __future__ import annotations
 
-from loadframe.knowledge.mysql_family.remedies import FamilyRemedies
-from loadframe.knowledge.remedy import Builders, Situation, server_change, text
-from loadframe.model import Price, Remedy
+from dataclasses import dataclass
 
-MANUAL = "MySQL manual"
+from loadframe.knowledge.remedy import (
+    OTHER_FILES,
+    Builders,
+    Situation,
+    enlarged,
+    link,
+    raised,
+    raised_alone,
+    server_change,
+    text,
+    whole,
+)
+from loadframe.model import Change, Price, Remedy
+
+
+@dataclass(frozen=True, slots=True)
+class _Remedies:
+    """Those of one kind. documentation: whose pages on settings are the sources. redo_setting: the size of its redo
+    log."""
+
+    kind: str
+    documentation: str
+    redo_setting: str
+
+    def builders(self) -> Builders:
+        """By the finding that they address."""
+        return {
+            f"{self.kind}.table_open_cache": (self.raise_table_open_cache,),
+            f"{self.kind}.table_definition_cache": (self.raise_table_definition_cache,),
+            f"{self.kind}.max_connections": (self.raise_max_connections,),
+            f"{self.kind}.open_files_limit": (self.raise_open_files,),
+            "process.open_files": (self.raise_open_files,),
+            f"{self.kind}.buffer_pool": (self.raise_buffer_pool,),
+            f"{self.kind}.redo_log": (self.raise_redo_log,),
+        }
+
+    def raise_table_open_cache(self, situation: Situation) -> Remedy | None:
+        size = raised(situation, f"{self.kind}.table_open_cache", "table_open_cache")
+        if size is None:
+            return None
+        others = OTHER_FILES + whole(situation.effective, "max_connections", 151)
+        most = (situation.most_open_files - others) // 2
+        if most <= situation.ceilings[f"{self.kind}.table_open_cache"]:
+            return None  # the machine allows no more files: the chain ends at its hard limit
+        note = "each open table takes memory and, for most engines, two file descriptors"
+        if size > most:
+            files_here = f"the {situation.most_open_files:,} files this machine allows"
+            note += f"; {size:,} tables are needed; {files_here} hold {most:,}"
+            size = most
+        files = others + 2 * size
+        return Remedy(
+            id=f"{self.kind}.table_open_cache.raise",
+            title=f"set the table cache to {size:,} tables",
+            addresses=(f"{self.kind}.table_open_cache",),
+            changes=(
+                *_file_chain(situation, files, "expect two files per cached table, and one for each connection"),
+                server_change(
+                    situation, "table_open_cache", size, "the tables that the highest level keeps in use, plus a fifth"
+                ),
+            ),
+            price=Price(note=note),
+            source="mysqld's start-up arithmetic: files = max_connections + 2 x table_open_cache, and room for others",
+        )
+
+    def raise_table_definition_cache(self, situation: Situation) -> Remedy | None:
+        return raised_alone(
+            situation,
+            f"{self.kind}.table_definition_cache",
+            "set the table definition cache to {} definitions",
+            "the tables in use at the highest level, plus a fifth",
+            "each cached definition takes memory",
+            f"{self.documentation}, table_definition_cache",
+        )
+
+    def raise_max_connections(self, situation: Situation) -> Remedy | None:
+        size = raised(situation, f"{self.kind}.max_connections", "max_connections")
+        if size is None:
+            return None
+        files = max(OTHER_FILES + size + 2 * whole(situation.effective, "table_open_cache", 2000), 5 * size)
+        return Remedy(
+            id=f"{self.kind}.max_connections.raise",
+            title=f"allow {size:,} connections",
+            addresses=(f"{self.kind}.max_connections",),
+            changes=(
+                *_file_chain(situation, files, "each connection needs a descriptor besides the cached tables"),
+                server_change(
+                    situation, "max_connections", size, "the connections that the highest level opens, plus a fifth"
+                ),
+            ),
+            price=Price(note="each connection takes a thread and its buffers"),
+            source="mysqld's start-up arithmetic: files = max(10 + C + 2 T, 5 C)",
+        )
+
+    def raise_open_files(self, situation: Situation) -> Remedy | None:
+        files = raised(situation, "process.open_files", "RLIMIT_NOFILE")
+        if files is None or situation.target_kind != self.kind:
+            return None
+        files = min(files, situation.most_open_files)
+        if files <= situation.ceilings["process.open_files"]:
+            return None  # the machine allows no more
+        return Remedy(
+            id="process.open_files.raise",
+            title=f"allow the target {files:,} open files",
+            addresses=("process.open_files", f"{self.kind}.open_files_limit"),
+            changes=_file_chain(situation, files, "the files open at the highest level, plus a fifth"),
+            price=Price(note="kernel memory for each open file"),
+            source="getrlimit(2), RLIMIT_NOFILE",
+        )
+
+    def raise_buffer_pool(self, situation: Situation) -> Remedy | None:
+        return enlarged(
+            situation,
+            "innodb_buffer_pool_size",
+            f"{self.kind}.buffer_pool",
+            "set the buffer pool to {}",
+            "pages requested again stay in memory",
+            "memory, which the server takes as it fills",
+            kind=self.kind,
+            documentation=self.documentation,
+        )
+
+    def raise_redo_log(self, situation: Situation) -> Remedy | None:
+        return enlarged(
+            situation,
+            self.redo_setting,
+            f"{self.kind}.redo_log",
+            "set the redo log to {}",
+            "the log can advance with fewer page writes",
+            "disk space, and a longer recovery after a crash",
+            kind=self.kind,
+            documentation=self.documentation,
+            on_disk=True,
+        )
+
+
+def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
+    """The two links below every setting that costs descriptors, in the order in which they are raised."""
+    return (
+        link(situation, "process", "RLIMIT_NOFILE", files, f"the server cannot exceed its process's limit: {why}"),
+        link(situation, "server", "open_files_limit", files, f"the server silently clamps its caches to this: {why}"),
+    )
+
+
+def _flush_log_each_second(situation: Situation) -> Remedy | None:
+    if situation.target_kind != "mariadb" or text(situation.effective, "innodb_flush_log_at_trx_commit") != "1":
+        return None
+    return Remedy(
+        id="mariadb.flush_log_each_second",
+        title="flush the redo log once a second instead of at each commit",
+        addresses=("disk.fsync",),
+        changes=(server_change(situation, "innodb_flush_log_at_trx_commit", 2, "commits no longer wait for the disk"),),
+        price=Price(
+            durability="about the last second of commits may be lost when the machine loses power; "
+            "a crash of the server alone loses nothing"
+        ),
+        source="MariaDB documentation, innodb_flush_log_at_trx_commit",
+    )
 
 
 def _flush_logs_each_second(situation: Situation) -> Remedy | None:
@@ -33,7 +187,7 @@ def _flush_logs_each_second(situation: Situation) -> Remedy | None:
             durability="about the last second of commits, and up to a thousand events of the binary log, may be lost "
             "when the machine loses power; a crash of the server alone loses nothing"
         ),
-        source=f"{MANUAL}, innodb_flush_log_at_trx_commit and sync_binlog",
+        source="MySQL manual, innodb_flush_log_at_trx_commit and sync_binlog",
     )
 
 
@@ -41,7 +195,11 @@ def _is_on(situation: Situation) -> bool:
     return text(situation.effective, "log_bin") in ("true", "on", "1")
 
 
+_MARIADB = _Remedies("mariadb", "MariaDB documentation", "innodb_log_file_size").builders()
+_MYSQL = _Remedies("mysql", "MySQL manual", "innodb_redo_log_capacity").builders()
 BUILDERS: Builders = {
-    **FamilyRemedies("mysql", MANUAL, "innodb_redo_log_capacity").builders(),
-    "disk.fsync": (_flush_logs_each_second,),
+    **_MARIADB,
+    **_MYSQL,
+    "process.open_files": (*_MARIADB["process.open_files"], *_MYSQL["process.open_files"]),
+    "disk.fsync": (_flush_log_each_second, _flush_logs_each_second),
 }

@@ -1,24 +1,159 @@
-"""MySQL, as a private instance."""
+"""MariaDB and MySQL, as private instances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from loadframe.kinds.mysql.counters import COUNTERS, COUNTING
-from loadframe.kinds.mysql.server import Server
-from loadframe.kinds.mysql.settings import CATALOGUE
-from loadframe.kinds.mysql_private import FamilyTarget, checked
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.connections.mariadb_connection import Reach, driver
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds import passed_on
+from loadframe.kinds.catalogue import Catalogue
+from loadframe.kinds.database import SCHEMA, DatabaseTarget
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.counters import MARIADB, MYSQL, Counting
+from loadframe.kinds.mysql.server import FamilyServer, MariadbServer, MysqlServer, known_options
+from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE, RESERVED
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import NOFILE
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+
+
+class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
+    """See targets.base.Target.
+
+    A change of state restarts the server unless every setting that differs is dynamic and not sized at the start: the
+    same state must give the same effective values, whichever state came before.
+    """
+
+    catalogue: Catalogue
+    counting: Counting
+    make: type[FamilyServer]
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
+        package = cls.make.package
+        assert package is not None, "it is of a package"
+        return passed_on.check(
+            cls.catalogue,
+            settings,
+            reserved=RESERVED - set(cls.catalogue.names()),
+            known=lambda: known_options(package.required()),
+        )
+
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None) -> None:
+        """lease: its folder holds data, socket and log. As root it runs as Lease.account
+        says. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        allowance = resources.run_by(lease.account("mysql"))
+        server = self.make(lease, allowance.user, port)
+        super().__init__(server, allowance, data=server.data)
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """MissingTool without a program of the server or pymysql; TargetError where no data can be made."""
+        driver()
+        super().create()
+
+    def check(self, state: TargetState) -> None:
+        """By the server's own means: it reads the options and ends."""
+        wanted = self._wanted(state)
+        self._server.check(wanted, options_of(wanted.settings), self._allowed(wanted))
+
+    def reset(self) -> None:
+        """Close all cached tables and begin the high-water marks again (FLUSH STATUS also zeroes counters: their rates
+        have to be taken after it)."""
+        control = self._talk()
+        control.ask("FLUSH TABLES")
+        control.ask("FLUSH STATUS")
+
+    # --- what it is and does now ------------------------------------------------------------------------------------
+
+    def effective(self) -> dict[str, SettingValue]:
+        """SHOW GLOBAL VARIABLES for the catalogue and what the state names besides; RLIMIT_NOFILE from the kernel."""
+        names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
+        found = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
+        values = {name: self.catalogue.shown(name, found[name]) for name in names if name in found}
+        return {**values, NOFILE: soft_nofile(self._server.pid)}
+
+    def counters(self) -> dict[str, float]:
+        """On the kept connection."""
+        return self.counting.read(self._talk())
+
+    def endpoint(self) -> Endpoint:
+        """options: user, password, schema, socket; `option_file` holds the same for --defaults-extra-file, so that no
+        password has to stand in a command line; host and port where a port was asked for."""
+        server, account = self._server, self._server.workload_account
+        options = {
+            "user": account.user,
+            "password": account.password,
+            "schema": SCHEMA,
+            "socket": str(server.socket),
+            "option_file": str(server.option_file),
+        }
+        if server.port is None:
+            return Endpoint(self.kind, str(server.socket), options)
+        options |= {"host": "127.0.0.1", "port": str(server.port)}
+        return Endpoint(self.kind, f"127.0.0.1:{server.port}", options)
+
+    def describe(self) -> Mapping[str, str]:
+        shown = " ".join(word for word in self._server.command if not word.startswith("--init-file="))
+        return {**super().describe(), "started": shown}
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """With the settings on its command line."""
+        server, account = self._server, self._server.control_account
+        reach = Reach(str(server.socket), user=account.user, password=account.password)
+        self._control = Control(reach, server.died, self.pids, server.name)
+        server.start(options_of(wanted.settings), allowance, self._control.ping)
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        for name in changed:
+            self._set(name, wanted.settings.get(name))
+        self._entered(wanted)
+
+    def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        return self.check_settings(settings)
+
+    def _set(self, name: str, value: SettingValue | None) -> None:
+        """One SET GLOBAL; None goes back to the default. The state follows at once, so that it is true on failure."""
+        control, current = self._talk(), self._running()
+        settings = {other: kept for other, kept in current.settings.items() if other != name}
+        if value is None:
+            control.ask(f"SET GLOBAL {name} = DEFAULT")
+        else:
+            control.ask(f"SET GLOBAL {name} = %s", [value])
+            settings[name] = value
+        self._state = replace(current, settings=settings)
+
+
+class MariadbTarget(FamilyTarget):
+    """See targets.base.Target."""
+
+    kind = "mariadb"
+    catalogue, counting, make = MARIADB_CATALOGUE, MARIADB, MariadbServer
+    counter_specs: tuple[CounterSpec, ...] = MARIADB.specs
 
 
 class MysqlTarget(FamilyTarget):
     """See targets.base.Target. The binary log is on, as MySQL has it; a state may say otherwise."""
 
     kind = "mysql"
-    catalogue, counting, make = CATALOGUE, COUNTING, Server
-    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+    catalogue, counting, make = MYSQL_CATALOGUE, MYSQL, MysqlServer
+    counter_specs: tuple[CounterSpec, ...] = MYSQL.specs
 
 
-def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form; what the catalogue does not hold is asked of the installed server. StudyError."""
-    return checked(CATALOGUE, Server, settings)
+def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
+    """For the command line. `log_bin` takes a file's name there: what a study says of it is a switch."""
+    return [
+        f"--{'' if value else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={_word(value)}"
+        for name, value in settings.items()
+    ]
+
+
+def _word(value: SettingValue) -> str:
+    return ("ON" if value else "OFF") if isinstance(value, bool) else str(value)

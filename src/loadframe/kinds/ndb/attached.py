@@ -21,7 +21,7 @@ from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.kinds.base import Attached
 from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
-from loadframe.kinds.mysql_attached import host_of as host_of_one
+from loadframe.kinds.mysql.attached import host_of as host_of_one
 from loadframe.kinds.ndb.full_config import canonical
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
 from loadframe.kinds.ndb.own_settings import setting_or_none
@@ -255,7 +255,7 @@ def each_of(address: str) -> list[str]:
 
 def host_of(address: str, option_file: Path | None) -> str:
     """Of these SQL nodes the first host that is another machine, else the first; "" for sockets. Raises as
-    mysql_attached.host_of."""
+    kinds.mysql.attached.host_of."""
     hosts = list(dict.fromkeys(host for one in each_of(address) if (host := host_of_one(one, option_file))))
     if len(hosts) < 2:
         return hosts[0] if hosts else ""

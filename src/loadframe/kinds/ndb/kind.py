@@ -9,7 +9,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
-from loadframe.kinds.mysql_attached import PASSWORD
+from loadframe.kinds.mysql.attached import PASSWORD
 from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked

@@ -17,10 +17,9 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, Resources, available_cpus, bind, bound_to
 from loadframe.kinds.catalogue import count, gauge
-from loadframe.kinds.mysql.server import PACKAGE as MYSQL
-from loadframe.kinds.mysql.server import Server
-from loadframe.kinds.mysql_control import Control
-from loadframe.kinds.mysql_private import FamilyTarget, known_options, options_of
+from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.server import MYSQL, MysqlServer, known_options
+from loadframe.kinds.mysql.target import FamilyTarget, options_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
@@ -85,7 +84,7 @@ PACKAGE = Package(
 )
 
 
-class SqlServer(Server):
+class SqlServer(MysqlServer):
     """Its process, in a folder of the lease."""
 
     package = PACKAGE

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from loadframe.errors import StudyError
 from loadframe.kinds.catalogue import Catalogue, specs_from
-from loadframe.kinds.mysql.settings import CATALOGUE as MYSQL
+from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import own_settings
 from loadframe.kinds.ndb.setting import read_cpus
 from loadframe.kinds.tunable import SWITCH, Tunable

@@ -1,17 +1,9 @@
-"""Limits of an SQLite database."""
+"""Limits of an SQLite database: the rows of limits.toml."""
 
 from __future__ import annotations
 
-from loadframe.knowledge.limit import LimitRule
+from pathlib import Path
 
-LIMITS: tuple[LimitRule, ...] = (
-    LimitRule(
-        id="lock.writer",
-        title="the lock that only one writer can hold",
-        layer="application",
-        use="workload.lock_held",
-        ceiling="one",
-        unit="share",
-        source="SQLite, File Locking And Concurrency: one writer at a time",
-    ),
-)
+from loadframe.knowledge.limit import limit_rules
+
+LIMITS = limit_rules(Path(__file__).with_name("limits.toml"))

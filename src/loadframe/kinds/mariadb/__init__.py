@@ -1,1 +1,0 @@
-"""A MariaDB or MySQL: what is known of it, and what touches it."""
