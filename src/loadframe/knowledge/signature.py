@@ -128,10 +128,11 @@ class Trace:
     most: float | None = None
 
 
-def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. TypeError for a column that a
-    signature does not have, ValueError for a condition that is none."""
-    document = tomllib.loads(file.read_text(encoding="utf-8"))
+def signature_rows(file: Path, **words: str) -> tuple[Signature, ...]:
+    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. words: filled in for
+    `{word}`. TypeError for a column that a signature does not have, ValueError for a condition that is none."""
+    text = file.read_text(encoding="utf-8")
+    document = tomllib.loads(text.format_map(words) if words else text)
     named = {**SHARED}
     named |= {name: _condition(text, {}) for name, text in document.get("conditions", {}).items()}
     return tuple(row for table in document["signature"] for row in _ways(table, named))
