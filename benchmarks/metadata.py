@@ -35,8 +35,9 @@ import numpy as np
 
 import growth_loads
 import loadframe
+import tree_scanning
+import whole_scan
 from loadframe.analysis import student
-from loadframe.host.environment import python
 from loadframe.indexing import answers, trees
 from loadframe.indexing.config import PASSWORD, Config
 from loadframe.indexing.store import COLUMNS, Row, connect
@@ -63,7 +64,7 @@ class Tool:
 def scanner(scanners: int, threads: int) -> tuple[str, ...]:
     """The scan stage alone."""
     more = ("--scanners", str(scanners), "--threads", str(threads))
-    return tuple(python("loadframe.indexing.scanning", *more))
+    return (sys.executable, "-P", tree_scanning.__file__, *more)
 
 
 def tools(folder: Path) -> tuple[Tool, ...]:
@@ -217,7 +218,7 @@ def scanned(tree: Path, into: Mapping[str, str], folder: Path, **options: int) -
     config = Config(str(tree), str(folder), told, **options)  # type: ignore[arg-type]
     path = folder / "config.json"
     path.write_text(config.text(), encoding="utf-8")
-    command = python("loadframe.indexing.pipeline", str(path))
+    command = [sys.executable, "-P", whole_scan.__file__, str(path)]
     began = time.monotonic()
     done = subprocess.run(
         command, check=False, stderr=subprocess.PIPE, text=True, env={**os.environ, PASSWORD: into.get("password", "")}

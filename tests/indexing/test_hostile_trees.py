@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import loadframe
+import whole_scan
 from hostile_trees import LONG_NAME, NAMES, deep, hostile_tree
 from loadframe.errors import MachineError
-from loadframe.host.environment import python
 from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
@@ -43,7 +43,7 @@ from waiting import await_that
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 SOURCE = str(Path(loadframe.__file__).parents[1])
-PIPELINE = tuple(python("loadframe.indexing.pipeline"))
+PIPELINE = (sys.executable, "-P", whole_scan.__file__)
 ID_BYTES = 16
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loadframe.host.environment import python
+import whole_scan
 from loadframe.indexing import trees
 from loadframe.indexing.config import Config
 from loadframe.indexing.entries import Entry, entry_of, id_of, split
-from loadframe.indexing.scanning import Looked, scan
 from loadframe.indexing.store import COLUMNS, Store, connect
 from loadframe.indexing.trees import Shape
 from loadframe.workloads import request_log
+from tree_scanning import Looked, scan
 from waiting import await_that
 
 names = st.binary(min_size=1, max_size=255).filter(
@@ -54,7 +55,7 @@ def store(config: Config) -> Iterator[Store]:
 def command(config: Config) -> list[str]:
     path = config.path("config.json")
     path.write_text(config.text())
-    return python("loadframe.indexing.pipeline", str(path))
+    return [sys.executable, "-P", whole_scan.__file__, str(path)]
 
 
 def run(config: Config) -> dict[str, Any]:

@@ -42,7 +42,6 @@ LEFT: dict[str, int] = {
     "indexing/comparing.py": 1,
     "indexing/keeping.py": 2,
     "indexing/pipeline.py": 1,
-    "indexing/scanning.py": 1,
     "indexing/trees.py": 4,
     "ingest/turns.py": 1,
     "kinds/bulk_loader/server.py": 2,

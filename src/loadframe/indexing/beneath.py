@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Iterator
 from errno import EMFILE, ENFILE, ENOMEM
 from pathlib import Path
@@ -18,8 +17,6 @@ from loadframe.errors import MachineError
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 """By which the names that os.scandir gives become bytes again. os.fsencode does the same, and takes longer."""
-MOST_OPEN = 4
-"""Directories of a way. A thread has as many, and a process often no more than 1,024 descriptors."""
 OURS = frozenset({EMFILE, ENFILE, ENOMEM})
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,41 +115,6 @@ class Beneath:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Descent:
-    """Opens directories to list them, each from the one above it, and keeps the last ones of a way open: children that
-    come after their parent, and siblings one after the other, take one call each."""
-
-    def __init__(self, tree: Beneath) -> None:
-        """tree: stays the caller's."""
-        self._root = tree.root
-        self._open: deque[tuple[bytes, int]] = deque()
-
-    def listing(self, path: bytes) -> int:
-        """A descriptor to list the directory with, open until the next question. OSError: FileNotFoundError,
-        NotADirectoryError (also for a symbolic link), PermissionError."""
-        kept = self._open
-        while kept and not path.startswith(kept[-1][0]):
-            os.close(kept.pop()[1])
-        at, begin = (kept[-1][1], len(kept[-1][0])) if kept else (self._root, 0)
-        *way, last = path[begin:].split(b"/")
-        for name in way:
-            at = self._keep(path[: begin + len(name) + 1], os.open(name, _WAY, dir_fd=at))
-            begin += len(name) + 1
-        return self._keep(path + b"/" if path else b"", os.open(last or b".", _LIST, dir_fd=at))
-
-    def _keep(self, prefix: bytes, opened: int) -> int:
-        """prefix: of the paths of all that is below it."""
-        if len(self._open) == MOST_OPEN:
-            os.close(self._open.popleft()[1])
-        self._open.append((prefix, opened))
-        return opened
-
-    def close(self) -> None:
-        """Idempotent."""
-        while self._open:
-            os.close(self._open.pop()[1])
 
 
 def names(listing: int) -> Iterator[bytes]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from loadframe.indexing.board import Board
 
 WAIT_S = 0.0005
 """How long a thread waits for a directory before it looks again whether another process has given one."""
@@ -21,16 +24,6 @@ class Directory(NamedTuple):
     above: tuple[int, ...]
 
 
-class Giving(Protocol):
-    """What gives directories to other processes."""
-
-    def asks(self) -> int | None:
-        """A process that has none."""
-
-    def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """How many of them it took."""
-
-
 class Frontier:
     """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
     threads at once. What is given away is what came first: the largest part of the tree."""
@@ -40,7 +33,7 @@ class Frontier:
         self._received = received
         self._stack: deque[Directory] = deque()
         self._changed = threading.Condition()
-        self._busy = self._wanted = 0
+        self._busy = 0
         self._closed = False
 
     def push(self, directories: Sequence[Directory]) -> None:
@@ -61,24 +54,12 @@ class Frontier:
     def take(self) -> Directory | None:
         """The next one, to be told `done`; None where there was none for WAIT_S, or the frontier is closed."""
         with self._changed:
-            if not self._stack and not self._closed and not self._waited():
-                return None
+            if not self._stack and not self._closed:
+                self._changed.wait_for(self._ready, WAIT_S)
             if self._closed or not self._stack:
                 return None
             self._busy += 1
             return self._stack.pop()
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a thread waits for a directory."""
-        return self._wanted > 0
-
-    def _waited(self) -> bool:
-        self._wanted += 1
-        try:
-            return self._changed.wait_for(self._ready, WAIT_S)
-        finally:
-            self._wanted -= 1
 
     def _ready(self) -> bool:
         if not self._stack and not self._busy:
@@ -95,18 +76,12 @@ class Frontier:
         with self._changed:
             return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
 
-    def hand_over(self, board: Giving, below: Sequence[Directory]) -> None:
+    def hand_over(self, board: Board, below: Sequence[Directory]) -> None:
         """More to list, here or by processes that ask."""
         self.push(below)
         if (asking := board.asks()) is not None and (some := self.spare()):
             given = board.give(asking, some)
             self.push(some[given:])
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing waits and nothing is being listed."""
-        with self._changed:
-            return not self._stack and not self._busy
 
     @property
     def closed(self) -> bool:

@@ -1,8 +1,8 @@
 """The program of the pipeline: scans a tree into a database with several processes, each with all stages.
 
-Run as `python -P -m loadframe.indexing.pipeline CONFIG.json [PROCESS]`. Without a number it starts one for each; with
-one it prints "ready" once it is connected, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard
-input. Process 0 begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the
+Run as `python -P -m loadframe.indexing.pipeline CONFIG.json PROCESS`, with a number for each process: it prints "ready"
+once it is connected, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input. Process 0
+begins and ends the scans and prints the statistics lines. Each entry is one record of 24 bytes in the
 request log, from its discovery to its acknowledgement. Standard library and the database's client only: several of
 these start together.
 """
@@ -10,12 +10,11 @@ these start together.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -162,61 +161,11 @@ def work(config: Config, number: int) -> None:
         process.run(float(sys.stdin.readline()), coordinator)
 
 
-def alone(path: str, config: Config) -> int:
-    """Make the board, start every process, and let them begin at one instant. They end with us. The exit code."""
-    from loadframe.host.environment import python
-    from loadframe.host.privilege import US
-    from loadframe.host.processes import Allowance, spawn
-
-    Board.make(config.path(configs.BOARD), config.shape)
-    pipe, folder = subprocess.PIPE, Path.cwd()
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for number in range(config.scanners):
-            command = python("loadframe.indexing.pipeline", path, str(number))
-            started.append(spawn(command, Allowance(US), stdin=pipe, stdout=pipe, stderr=None, cwd=folder))
-        if all(each.stdout is not None and each.stdout.readline() == b"ready\n" for each in started):
-            start_s = time.monotonic()
-            for each in started:
-                _tell(each, start_s)
-        return _ended(started)
-    finally:
-        for each in started:
-            each.kill()
-            each.wait()
-
-
-def _tell(process: subprocess.Popen[bytes], start_s: float) -> None:
-    """One that ended before has said why, and its exit code tells."""
-    with suppress(BrokenPipeError):
-        if process.stdin is not None:
-            process.stdin.write(f"{start_s!r}\n".encode())
-            process.stdin.close()
-
-
-def _ended(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait for all of them; one that failed ends the others, which would wait for it. The exit code of the worst."""
-    left = list(processes)
-    while left:
-        left = [each for each in left if each.poll() is None]
-        if any(each.returncode for each in processes):
-            break
-        time.sleep(LOOK_EVERY_S)
-    for each in left:
-        each.kill()
-        each.wait()
-    codes: list[int] = [abs(each.returncode) for each in processes if each not in left]
-    return max(codes)
-
-
 def main(arguments: list[str]) -> int:
     """Exit 0 when the work is done or the time is up; 1 with one line on standard error where something refused."""
-    path, *number = arguments
     try:
-        config = configs.read(Path(path))
-        if not number:
-            return alone(path, config)
-        work(config, int(number[0]))
+        path, number = arguments
+        work(configs.read(Path(path)), int(number))
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
         print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
         return 1

@@ -1,6 +1,9 @@
-"""The reading of a tree alone, without a database: every entry is listed and looked up, by threads and processes.
+"""The reading of a tree alone, without a database: every entry is listed and looked up, by threads and processes. What
+benchmarks/metadata.py measures beside find: the bound of what a pipeline on this machine can reach.
 
-Run as `python -P -m loadframe.indexing.scanning TREE [--scanners N] [--threads N]`; prints one JSON object. Processes
+    python -P benchmarks/tree_scanning.py TREE [--scanners N] [--threads N]
+
+Prints one JSON object. Processes
 read at the same time. Threads of one process take turns in Python and overlap only while the kernel works: they help on
 a disk that is slow to answer, and cost where the tree is in memory.
 """
@@ -15,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -22,12 +26,16 @@ from pathlib import Path
 from stat import S_IFDIR
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath, Descent
+from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
 from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Meter, Shape
 from loadframe.indexing.entries import FORMAT
 from loadframe.indexing.frontier import Directory, Frontier
 
 LOOK_EVERY_S = 0.002
+MOST_OPEN = 4
+"""Directories of a way. A thread has as many, and a process often no more than 1,024 descriptors."""
+_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SHARE_EVERY = 8
 """Directories, after which a thread looks whether another one has none."""
 DEVICE_SHIFT = 64
@@ -51,10 +59,58 @@ class Scanned:
     seconds: float
 
 
+class Descent:
+    """Opens directories to list them, each from the one above it, and keeps the last ones of a way open: children that
+    come after their parent, and siblings one after the other, take one call each."""
+
+    def __init__(self, tree: Beneath) -> None:
+        """tree: stays the caller's."""
+        self._root = tree.root
+        self._open: deque[tuple[bytes, int]] = deque()
+
+    def listing(self, path: bytes) -> int:
+        """A descriptor to list the directory with, open until the next question. OSError: FileNotFoundError,
+        NotADirectoryError (also for a symbolic link), PermissionError."""
+        kept = self._open
+        while kept and not path.startswith(kept[-1][0]):
+            os.close(kept.pop()[1])
+        at, begin = (kept[-1][1], len(kept[-1][0])) if kept else (self._root, 0)
+        *way, last = path[begin:].split(b"/")
+        for name in way:
+            at = self._keep(path[: begin + len(name) + 1], os.open(name, _WAY, dir_fd=at))
+            begin += len(name) + 1
+        return self._keep(path + b"/" if path else b"", os.open(last or b".", _LIST, dir_fd=at))
+
+    def _keep(self, prefix: bytes, opened: int) -> int:
+        """prefix: of the paths of all that is below it."""
+        if len(self._open) == MOST_OPEN:
+            os.close(self._open.popleft()[1])
+        self._open.append((prefix, opened))
+        return opened
+
+    def close(self) -> None:
+        """Idempotent."""
+        while self._open:
+            os.close(self._open.pop()[1])
+
+
+class Shared(Frontier):
+    """wanted: how many threads ask for a directory."""
+
+    wanted = 0
+
+    def take(self) -> Directory | None:
+        self.wanted += 1
+        try:
+            return super().take()
+        finally:
+            self.wanted -= 1
+
+
 class Scanner:
     """One thread of a scan. Of a directory its `above` has itself, too, as the last one."""
 
-    def __init__(self, tree: Beneath, frontier: Frontier, board: Board, meter: Meter, take: Take) -> None:
+    def __init__(self, tree: Beneath, frontier: Shared, board: Board, meter: Meter, take: Take) -> None:
         self._frontier, self._board, self._meter, self._take = frontier, board, meter, take
         self._device, self._descent = tree.status.st_dev, Descent(tree)
         self._left: list[Directory] = []
@@ -179,7 +235,7 @@ def _fork(tree: Path, path: Path, shape: Shape, number: int, take: Take) -> int:
 
 def _process(tree: Path, board: Board, take: Take, goes_on: Callable[[], bool] = lambda: True) -> None:
     """The threads of one process, until all processes have nothing to list."""
-    frontier, failures = Frontier(board.received), list[BaseException]()
+    frontier, failures = Shared(board.received), list[BaseException]()
     threads = []
     with ExitStack() as stack:
         for number in range(board.shape.workers[SCAN]):
@@ -219,7 +275,7 @@ def _end(children: Sequence[int]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Exit 1 with one line on standard error where the tree cannot be read."""
-    parser = argparse.ArgumentParser(prog="loadframe.indexing.scanning")
+    parser = argparse.ArgumentParser(prog="tree_scanning.py")
     parser.add_argument("tree", type=Path)
     parser.add_argument("--scanners", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
