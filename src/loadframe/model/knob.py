@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from loadframe.model.target import Layer, SettingValue
 
-__all__ = ["Knob", "amount"]
-
 SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 
