@@ -15,8 +15,8 @@ import prometheus_client
 import pytest
 
 from loadframe import lab
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 

@@ -13,8 +13,8 @@ from loadframe.analysis.stages import Limiting, Stage, limiting
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.windows import look
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.model import Finding, RuledOut, Step, TargetState
 
 StepMaker = Callable[..., Step]

@@ -13,8 +13,8 @@ from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.waiting_limits import behind
 from loadframe.diagnosis.windows import look
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.model import Evidence, Finding, Price, Remedy, RuledOut, Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
 

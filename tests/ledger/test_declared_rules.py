@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadframe.ledger.declared_rules import rules_among, rules_for
 from loadframe.ledger.now import read_now
 from loadframe.ledger.reading import read_limits
-from loadframe.ledger.rules import RULES
+from loadframe.ledger.rules import RULES, rules_among, rules_for
 from loadframe.model import Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
 

@@ -19,8 +19,8 @@ from loadframe.diagnosis.sight import sighted
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import Series, clamped, read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
 from loadframe.study.exposed_tables import LimitTable
 

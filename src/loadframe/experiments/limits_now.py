@@ -29,11 +29,10 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.attached import BY_OPTION, BY_STUDY, Attached, attach
 from loadframe.kinds.base import Exposing, PrintsStages, Target
 from loadframe.knowledge.kinds import rows_of
-from loadframe.ledger.declared_rules import rules_among
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import counter_metrics, read_now
 from loadframe.ledger.reading import as_number, clamped
-from loadframe.ledger.rules import RULES
+from loadframe.ledger.rules import RULES, rules_among
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process

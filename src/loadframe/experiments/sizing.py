@@ -13,8 +13,8 @@ from loadframe.diagnosis.findings import is_overrun
 from loadframe.diagnosis.remedies import resized, state_after
 from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
 from loadframe.experiments.examination import Examined
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.model import Limit, Remedy, TargetState
 
 FURTHER = 4.0

@@ -11,10 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from loadframe.knowledge.limit import LimitRule
-from loadframe.ledger.declared_rules import declared_rule
 from loadframe.ledger.derived import derive
 from loadframe.ledger.now import read_now
-from loadframe.ledger.rules import RULES
+from loadframe.ledger.rules import RULES, declared_rule
 from loadframe.recording import snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
 from loadframe.recording.snapshot import Place, Snapshot, Source, read, take
 

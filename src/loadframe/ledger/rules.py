@@ -1,20 +1,28 @@
-"""The rules of the ledger, as data: for every limit where its ceiling and its use are read, and what happens there.
+"""The rules of the ledger: for every limit where its ceiling and its use are read, and what happens there.
 
-`use` and `ceiling` are metrics of units.py; a rule applies where both were measured. `thrash` must rise once a silent
-limit is reached; `errors` must be above nothing once a loud one is. `configured` names the setting that asks for the
-ceiling, in the layer the limit belongs to. To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of
-what is below it, to limits.toml beside this file; of what a study's cage sets, to cage_limits.toml. docs/ledger.md
-explains the columns.
+To add a limit of a server, add a row to its `kinds/NAME/limits.toml`; of what is below it, to limits.toml beside this
+file; of what a study's cage sets, to cage_limits.toml. docs/ledger.md explains the columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from loadframe.knowledge.kinds import AT_HOME_ELSEWHERE, rows
-from loadframe.knowledge.limit import LAYERS, LimitRule, limit_rules
+from loadframe.knowledge.limit import LAYERS, limit_rules
+from loadframe.knowledge.limit import LimitRule as LimitRule
 from loadframe.metrics import IN_FRONT
+from loadframe.metrics.exposed import OF, resolve, unit_of
+from loadframe.metrics.pipelines import LOGS, STAGES, names
+from loadframe.model import Step
+
+if TYPE_CHECKING:
+    from loadframe.study.exposed_tables import LimitTable
 
 _HERE = Path(__file__).parent
 _OF_KINDS = rows("limits", "LIMITS", LimitRule)
@@ -43,4 +51,77 @@ RULES: tuple[LimitRule, ...] = (
 )
 """From the server down to the hardware."""
 
-__all__ = ["KIND_OF", "RULES", "LimitRule"]
+
+DECLARED = "the study's [[target.limit]]"
+PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
+ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_stats"
+
+
+def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
+    """Of each stage of which these metrics tell its workers and the queue before it, of each change log the speed at
+    which it is followed: as shares, as more workers and more room may come with the load. A pipeline waits; it refuses
+    nothing, and that a queue is full costs nothing by itself: which stage limits is the diagnosis' to say."""
+    share = partial(LimitRule, ceiling="one", layer="application", unit="share")
+    stages = (
+        (
+            share(
+                id=f"{STAGES}{name}",
+                title=f"the workers of the stage {name}, those at work of all",
+                use=f"{STAGES}{name}.busy_share",
+                source=f"{PRINTED}: workers at work; {ROBINHOOD}",
+                near=0.85,
+            ),
+            share(
+                id=f"{STAGES}{name}.queue",
+                title=f"the queue before the stage {name}, of its room",
+                use=f"{STAGES}{name}.queue_share",
+                source=f"{PRINTED}: entries that wait, at most `queue`; RobinHood's max_pending_operations",
+            ),
+        )
+        for name in names(there)
+    )
+    logs = (
+        share(  # 1 less log time over real time: 0 where it is followed, 1 where nothing of it is applied
+            id=f"{LOGS}{log}",
+            title=f"how far the change log {log} is not followed",
+            use=f"{LOGS}{log}.behind",
+            source=f"{PRINTED}: log time over real time, below 1 it falls behind; {ROBINHOOD}",
+            near_use=0.02,
+        )
+        for log in names(there, LOGS)
+    )
+    return (*chain.from_iterable(stages), *logs)
+
+
+def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
+    """All rules for these steps: those that their study declares, those of the stages that were seen, and all others.
+    The names of the steps' metrics say what was exposed, so a run folder is enough."""
+    return rules_among(limits, {name for step in steps for name in step.metrics})
+
+
+def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[LimitRule, ...]:
+    """The same, where these metrics were read."""
+    return (*(declared_rule(limit, there) for limit in limits), *pipeline_rules(there), *RULES)
+
+
+def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:
+    """A limit that a study declares, where these metrics were read. A metric that is not exposed keeps its name, which
+    nothing has. Light: the lasting process of a watch has its limits as plain records."""
+    use = resolve(limit.use, there) or f"{OF}{limit.use}"
+    ceiling, most = "", None
+    if isinstance(limit.ceiling, str):
+        ceiling = resolve(limit.ceiling, there) or f"{OF}{limit.ceiling}"
+    else:
+        most = float(limit.ceiling)
+    return LimitRule(
+        id=f"{OF}{limit.name}",
+        title=limit.title or limit.name.replace("_", " "),
+        use=use,
+        ceiling=ceiling,
+        most=most,
+        source=DECLARED,
+        unit=unit_of(use),
+        loud=limit.loud,
+        configured=limit.raises or None,
+        waits=True,
+    )

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from loadframe.errors import RunError, UserError
-from loadframe.ledger.declared_rules import rules_for
 from loadframe.ledger.reading import read_limits
+from loadframe.ledger.rules import rules_for
 from loadframe.live.heading import LISTED, Heading, Reads
 from loadframe.model import FLAGS, REACHED, Limit, Step, TargetState
 from loadframe.runs.folder import RunFolder
