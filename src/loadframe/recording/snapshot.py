@@ -53,14 +53,14 @@ class Pair:
         return growth(first, last) / self.elapsed_s
 
 
-def read_file(place: Place, name: str) -> bytes:
-    """How most sources are read."""
-    return place.text(name)
-
-
 def lines(texts: Iterable[str]) -> bytes:
     """What a source says that gathers several files: one line each."""
     return "".join(f"{text}\n" for text in texts).encode()
+
+
+def below(*files: str) -> Callable[[Place, str], bytes]:
+    """A source that is read as `each_below` its path."""
+    return lambda place, path: each_below(place.path(path), *files)
 
 
 def each_below(folder: Path, *files: str) -> bytes:
@@ -91,7 +91,7 @@ class Source:
     name: str
     metrics: tuple[str, ...]
     parse: Callable[..., Mapping[str, float]]
-    fetch: Callable[[Place, str], bytes] = read_file
+    fetch: Callable[[Place, str], bytes] = Place.text
     absent: str = NOT_IN_THIS_KERNEL
     of_process: bool = False
     path: str = ""
@@ -158,17 +158,12 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
             refused[source.name] = f"not permitted to read {path}; run as root, or as the user of the process"
         except OSError as error:
             refused[source.name] = f"{place.path(source.where)}: {error.strerror}"
-    others = {source.name: _of_others(place, source) for source in sources if source.together}
+    others: dict[str, dict[int, bytes]] = {source.name: {} for source in sources if source.together}
+    for source in (source for source in sources if source.together):
+        for pid in place.others:
+            with suppress(RecordingError, OSError):
+                others[source.name][pid] = source.fetch(replace(place, pid=pid), source.where)
     return Snapshot(at_s, texts, refused, others)
-
-
-def _of_others(place: Place, source: Source) -> dict[int, bytes]:
-    """What it says of each further process that is there and can be read."""
-    texts = {}
-    for pid in place.others:
-        with suppress(RecordingError, OSError):
-            texts[pid] = source.fetch(replace(place, pid=pid), source.where)
-    return texts
 
 
 def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:

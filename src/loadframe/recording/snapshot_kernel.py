@@ -13,9 +13,9 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.derivation import PAGE_BYTES, Derivation
 from loadframe.recording.interfaces import parse_interfaces
-from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, read_file
+from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below
 from loadframe.recording.system_metrics import FILE_NUMBERS, NETSTAT, SNMP, SOCKSTAT, parse_port_range
 
 SYN_RECEIVED, LISTENING, NEW_SYN_RECEIVED = 0x03, 0x0A, 0x0C
@@ -26,8 +26,7 @@ _MEGABIT_BYTES = 125_000
 # --- kernel tables --------------------------------------------------------------------------------------------------
 
 
-def _tasks(pair: Pair) -> dict[str, float]:
-    return {"system.threads.count": float(procfs.parse_threads(pair.last))}
+THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count: {"system.threads.count": count},))
 
 
 def _count_of(metric: str, word: int = 0, factor: int = 1) -> Callable[[Pair], dict[str, float]]:
@@ -64,7 +63,7 @@ def fetch_here(place: Place, path: str) -> bytes:
     if elsewhere(place):
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
-    return read_file(place, path)
+    return place.text(path)
 
 
 def _net_sysctl(name: str, metric: str, word: int = 0, factor: int = 1, absent: str = "") -> Source:
@@ -81,14 +80,14 @@ def _port_range(pair: Pair) -> dict[str, float]:
 def fetch_port_range(place: Place, path: str) -> bytes:
     """ip_local_port_range, then the line of ip_local_reserved_ports."""
     folder = Path(path).parent
-    return fetch_here(place, path).strip() + b"\n" + read_file(place, str(folder / "ip_local_reserved_ports"))
+    return fetch_here(place, path).strip() + b"\n" + place.text(str(folder / "ip_local_reserved_ports"))
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
     """tcp, and tcp6 where there is one."""
-    text = read_file(place, path)
+    text = place.text(path)
     try:
-        return text + read_file(place, f"{path}6")
+        return text + place.text(f"{path}6")
     except FileNotFoundError:  # IPv6 is switched off
         return text
 
@@ -142,13 +141,8 @@ def _columns(text: bytes) -> list[list[int]]:
     return rows
 
 
-def fetch_rounds(place: Place, path: str) -> bytes:
-    """softnet_stat, an empty line, /proc/softirqs."""
-    return read_file(place, path).rstrip() + b"\n\n" + read_file(place, "proc/softirqs")
-
-
 def _rounds(pair: Pair) -> dict[str, float]:
-    """Packets per round of the receiving softirq, on the average."""
+    """Packets per round of the receiving softirq, on the average, of softnet_stat, an empty line and softirqs."""
     (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
     passed = pair.rate(rounds, later_rounds)
     return {"system.network.packets_per_round": pair.rate(packets, later_packets) / passed if passed else 0.0}
@@ -162,14 +156,13 @@ def _packets(text: bytes) -> tuple[int, int]:
     return sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))
 
 
-def fetch_links(place: Place, path: str) -> bytes:
-    """net/dev, then one line "NAME MEGABITS" for each interface that tells its speed: others answer EINVAL."""
-    return read_file(place, path) + each_below(place.path("sys/class/net"), "speed")
-
-
 def _links(pair: Pair) -> dict[str, float]:
-    """The interface that is nearest to its speed, in its busier direction."""
-    first, last = _interfaces(pair.first), _interfaces(pair.last)
+    """The interface that is nearest to its speed, in its busier direction. Behind the lines of net/dev one "NAME
+    MEGABITS" for each interface that tells its speed: others answer EINVAL."""
+    first, last = (
+        {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in parse_interfaces(text).items()}
+        for text in (pair.first, pair.last)
+    )
     rates = []
     for line in pair.last.splitlines():
         words = line.split()
@@ -184,19 +177,13 @@ def _links(pair: Pair) -> dict[str, float]:
     return {"system.network.link": used, "system.network.link.limit": most}
 
 
-def _interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
-    """Bytes received and sent, by interface."""
-    found = parse_interfaces(text)
-    return {name.encode(): (each.received_bytes, each.sent_bytes) for name, each in found.items()}
-
-
 EVENTS = tuple(
     f"system.network.{name}"
     for name in ("listen_overflows", "syn_drops", "time_wait_overflows", "tcp_memory_pressures")
 )
 SOURCES: tuple[Source, ...] = (
     derived(FILE_NUMBERS, "system.files.allocated", "system.files.limit"),
-    Source("proc/loadavg", ("system.threads.count",), _tasks),
+    derived(THREADS, "system.threads.count"),
     _sysctl("fs.nr_open", "system.files.per_process_limit"),
     _sysctl("kernel.threads-max", "system.threads.limit"),
     _sysctl("kernel.pid_max", "system.pids.limit"),
@@ -232,12 +219,18 @@ SOURCES: tuple[Source, ...] = (
         _softnet,
         absent="Linux 5.10 or later tells how many packets wait",
     ),
-    Source("rounds", ("system.network.packets_per_round",), _rounds, fetch_rounds, path="proc/{pid}/net/softnet_stat"),
+    Source(
+        "rounds",
+        ("system.network.packets_per_round",),
+        _rounds,
+        lambda place, path: place.text(path).rstrip() + b"\n\n" + place.text("proc/softirqs"),
+        path="proc/{pid}/net/softnet_stat",
+    ),
     Source(
         "proc/{pid}/net/dev",
         ("system.network.link", "system.network.link.limit"),
         _links,
-        fetch_links,
+        lambda place, path: place.text(path) + each_below(place.path("sys/class/net"), "speed"),
         "no interface tells its speed: virtual ones do not",
     ),
 )

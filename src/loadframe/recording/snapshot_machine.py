@@ -8,12 +8,11 @@ Documentation/ABI/testing/sysfs-devices-system-cpu.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES
-from loadframe.recording.snapshot import Pair, Place, Source, derived, each_below, lines
+from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below, lines
 from loadframe.recording.system_metrics import (
     DISKSTATS,
     MEMINFO,
@@ -35,21 +34,14 @@ CPUS = "sys/devices/system/cpu"
 
 def _softirqs(pair: Pair) -> dict[str, float]:
     first, last = procfs.parse_stat(pair.first), procfs.parse_stat(pair.last)
-    shares = [_softirq(spent_on(first.cpus[name], times)) for name, times in last.cpus.items() if name in first.cpus]
+    spent = [spent_on(first.cpus[name], times) for name, times in last.cpus.items() if name in first.cpus]
+    shares = [ticks["softirq"] / max(1, sum(ticks.values())) for ticks in spent]
     return {"system.cpu.softirq_busiest": max(shares)} if shares and pair.elapsed_s > 0 else {}
 
 
-def _softirq(spent: Mapping[str, int]) -> float:
-    return spent["softirq"] / total if (total := sum(spent.values())) else 0.0
-
-
-def fetch_frequencies(place: Place, name: str) -> bytes:
-    """One line per CPU: its name, frequency now and the highest that it has (kHz)."""
-    return each_below(place.path(name), "cpufreq/scaling_cur_freq", "cpufreq/cpuinfo_max_freq")
-
-
 def _frequency(pair: Pair) -> dict[str, float]:
-    """The share of the highest frequency that is missing, on the average over the CPUs."""
+    """The share of the highest frequency that is missing, on the average over the CPUs. Of each CPU a line: its name,
+    frequency now and the highest that it has (kHz)."""
     lost = []
     for line in pair.last.splitlines():
         _, now, most = [*line.split(), b"", b"", b""][:3]
@@ -57,11 +49,6 @@ def _frequency(pair: Pair) -> dict[str, float]:
         if highest > 0:
             lost.append(max(0.0, 1 - procfs.parse_count(now) / highest))
     return {"system.cpu.frequency_missing": sum(lost) / len(lost)} if lost else {}
-
-
-def fetch_throttling(place: Place, name: str) -> bytes:
-    """One line per CPU: its name and the time (ms) for which it was throttled because of heat."""
-    return each_below(place.path(name), "thermal_throttle/core_throttle_total_time_ms")
 
 
 def _throttling(pair: Pair) -> dict[str, float]:
@@ -120,13 +107,9 @@ def _flushes(pair: Pair) -> dict[str, float]:
     return {"system.disk.flushing": min(1.0, max(shares))} if shares else {}
 
 
-def fetch_queues(place: Place, name: str) -> bytes:
-    """/proc/diskstats, then one line "DISK N" for each block device: how many requests it queues."""
-    return place.text("proc/diskstats") + each_below(place.path(name), "queue/nr_requests")
-
-
 def _queues(pair: Pair) -> dict[str, float]:
-    """The average queue of the disk whose queue is fullest, and how long it may be."""
+    """The average queue of the disk whose queue is fullest, and how long it may be. Behind the lines of diskstats one
+    "DISK N" for each block device: how many requests it queues."""
     rows = (line.split() for line in pair.last.splitlines())
     limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
     before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
@@ -200,7 +183,7 @@ SOURCES: tuple[Source, ...] = (
         "frequencies",
         ("system.cpu.frequency_missing",),
         _frequency,
-        fetch_frequencies,
+        below("cpufreq/scaling_cur_freq", "cpufreq/cpuinfo_max_freq"),
         "no cpufreq here: a virtual machine, or a kernel without a driver for it",
         path=CPUS,
     ),
@@ -208,7 +191,7 @@ SOURCES: tuple[Source, ...] = (
         "throttling",
         ("system.cpu.throttled",),
         _throttling,
-        fetch_throttling,
+        below("thermal_throttle/core_throttle_total_time_ms"),
         "no thermal_throttle here: a virtual machine, no Intel CPU, or a kernel before 5.8",
         path=CPUS,
     ),
@@ -236,7 +219,7 @@ SOURCES: tuple[Source, ...] = (
         "queues",
         ("system.disk.queue_fullest", "system.disk.queue_limit"),
         _queues,
-        fetch_queues,
+        lambda place, path: place.text("proc/diskstats") + each_below(place.path(path), "queue/nr_requests"),
         "no disk tells how many requests it queues",
         path=BLOCKS,
     ),

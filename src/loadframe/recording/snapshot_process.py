@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RecordingError
@@ -30,7 +31,7 @@ from loadframe.recording.process_metrics import (
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
-from loadframe.recording.snapshot import Pair, Place, Source, each_below, lines, read_file
+from loadframe.recording.snapshot import Pair, Place, Source, below, lines
 from loadframe.recording.snapshot_kernel import elsewhere
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
@@ -39,10 +40,6 @@ _WATCHED = {"anon_inode:[eventpoll]": "epoll", "anon_inode:inotify": "inotify"}
 CPU_CLOCK = 2
 """CPUCLOCK_SCHED of a process: include/linux/posix-timers.h."""
 ROOT = Path("/")
-
-
-def _limits(pair: Pair) -> dict[str, float]:
-    return _of_target(open_files_limits(pair.last))
 
 
 def _of_target(found: Metrics) -> dict[str, float]:
@@ -63,13 +60,8 @@ def _open_files(*pairs: Pair) -> dict[str, float]:
     return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
 
 
-def fetch_mappings(place: Place, path: str) -> bytes:
-    """How many memory mappings, as a number."""
-    return b"%d\n" % place.text(path).count(b"\n")
-
-
 def _mappings(*pairs: Pair) -> dict[str, float]:
-    """Of the process that has most."""
+    """Of the process that has most; its number of them is what was fetched."""
     return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
@@ -114,23 +106,18 @@ def _spent(text: bytes) -> dict[str, bytes]:
 # --- its threads ----------------------------------------------------------------------------------------------------
 
 
-def fetch_threads(place: Place, path: str) -> bytes:
-    """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
-    return each_below(place.path(path), "schedstat")
-
-
 def _threads(*pairs: Pair) -> dict[str, float]:
     """What the threads used that were there at both moments, and those born between them: the busiest thread of any
-    process, and the waiting of all."""
+    process, and the waiting of all. One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one)."""
     if not all(_times(pair.last) for pair in pairs):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
     elapsed_s = pairs[0].elapsed_s
     if elapsed_s <= 0:
         return {}
-    each = [_used(pair) for pair in pairs]
+    used = [_used(pair) for pair in pairs]
     return {
-        "target.cpu.hottest_thread": max(run for used in each for run, _ in used) / NS / elapsed_s,
-        "target.cpu.run_delay": sum(sum(wait for _, wait in used) / NS / elapsed_s for used in each),
+        "target.cpu.hottest_thread": max(run for threads in used for run, _ in threads) / NS / elapsed_s,
+        "target.cpu.run_delay": sum(sum(wait for _, wait in threads) / NS / elapsed_s for threads in used),
     }
 
 
@@ -241,26 +228,21 @@ def _user(pair: Pair) -> dict[str, float]:
 
 
 GONE = "the process has ended"
-
-
-def _of_process(
-    name: str,
-    metrics: tuple[str, ...],
-    parse: Callable[..., Mapping[str, float]],
-    fetch: Callable[[Place, str], bytes] = read_file,
-    absent: str = GONE,
-    *,
-    path: str = "",
-    together: bool = False,
-    ended: bool = False,
-) -> Source:
-    return Source(name, metrics, parse, fetch, absent, of_process=True, path=path, together=together, ended=ended)
-
-
+_of_process = partial(Source, of_process=True, absent=GONE)
 SOURCES: tuple[Source, ...] = (
-    _of_process("proc/{pid}/limits", ("target.open_files.limit", "target.open_files.hard_limit"), _limits),
+    _of_process(
+        "proc/{pid}/limits",
+        ("target.open_files.limit", "target.open_files.hard_limit"),
+        lambda pair: _of_target(open_files_limits(pair.last)),
+    ),
     _of_process("proc/{pid}/fd", ("target.open_files",), _open_files, fetch_open_files, together=True),
-    _of_process("proc/{pid}/maps", ("target.mappings",), _mappings, fetch_mappings, together=True),
+    _of_process(
+        "proc/{pid}/maps",
+        ("target.mappings",),
+        _mappings,
+        lambda place, path: b"%d\n" % place.text(path).count(b"\n"),
+        together=True,
+    ),
     _of_process(
         "proc/{pid}/status",
         ("target.memory.rss", "target.memory.shared", "target.cpus.named"),
@@ -272,7 +254,7 @@ SOURCES: tuple[Source, ...] = (
         "proc/{pid}/task",
         ("target.cpu.hottest_thread", "target.cpu.run_delay"),
         _threads,
-        fetch_threads,
+        below("schedstat"),
         together=True,
     ),
     _of_process(
@@ -286,7 +268,7 @@ SOURCES: tuple[Source, ...] = (
         ("target.accept_queue", "target.accept_queue.limit"),
         _accept_queues,
         fetch_accept_queues,
-        "it does not listen on any socket",
+        absent="it does not listen on any socket",
         path="proc/{pid}/fd",
     ),
     _of_process("user", ("user.threads", "user.threads.limit"), _user, fetch_user, path="proc/{pid}/status"),
