@@ -145,18 +145,12 @@ def in_words(alarm: WatchAlarm) -> str:
     """An alarm in one line: what, when, why, what to try."""
     parts = [f"ALARM {alarm.alarm}: {alarm.title}."]
     if alarm.ends_s is not None and alarm.ends_s.get("value") is not None:
-        when = when_in_words(alarm.ends_s)
-        parts.append(f"Expected {when}.")
+        value, low, high = (alarm.ends_s.get(name) for name in ("value", "low", "high"))
+        between = f" ({_moment(low)} to {_moment(high)})" if low is not None else ""
+        parts.append(f"Expected {_moment(value)}{between}.")
     parts += [f"{str(one['text'])[:200]}." for one in alarm.evidence]
     parts += alarm.advice[:2]
     return " ".join(parts)
-
-
-def when_in_words(ends: Mapping[str, float | None]) -> str:
-    """A moment with its interval, in local time."""
-    value, low, high = (ends.get(name) for name in ("value", "low", "high"))
-    between = f" ({_moment(low)} to {_moment(high)})" if low is not None else ""
-    return f"{_moment(value)}{between}"
 
 
 def _moment(at_s: float | None) -> str:

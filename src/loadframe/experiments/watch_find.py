@@ -24,9 +24,8 @@ MOST_THREADS = 64
 """Of a service, whose children are asked for one by one; of one that has more, a walk over all processes costs less."""
 
 
-def children_are_told() -> bool:
-    """Whether this kernel keeps a list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
+"""Where the kernel keeps a list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
 
 
 class Finder:
@@ -38,7 +37,7 @@ class Finder:
         self._find = find
         self._uids = tuple(find.get("uids", ()))
         self.words = ""
-        self._by_thread = children_are_told() if by_thread is None else by_thread
+        self._by_thread = CHILDREN.exists() if by_thread is None else by_thread
         self._family: tuple[int, ...] = ()
 
     def pids(self, told_pid: int | None = None) -> tuple[int, ...]:

@@ -146,14 +146,11 @@ def _learned(rows: Observed, model: Model) -> dict[str, Any]:
             if at_s > last_s - DAY_S:
                 ahead |= {one["id"]: one["at_s"] for one in model.described(at_s)["limits"] if one["at_s"] is not None}
     known = model.described(last_s)
-    limits = [
-        {**one, "at_s": ahead.get(one["id"]), "use": _last(rows.use.get(one["id"], ()))} for one in known["limits"]
-    ]
+    limits = []
+    for limit in known["limits"]:
+        use = next((share for share in reversed(rows.use.get(limit["id"], ())) if isfinite(share)), None)
+        limits.append({**limit, "at_s": ahead.get(limit["id"]), "use": use})
     return {**known, "limits": limits}
-
-
-def _last(shares: Sequence[float]) -> float | None:
-    return next((one for one in reversed(shares) if isfinite(one)), None)
 
 
 def _told(

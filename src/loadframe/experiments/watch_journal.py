@@ -186,7 +186,7 @@ class Journal:
         number = int(at_s // DAY_S)
         if number != self._day_number or self._descriptor is None:
             self._close_day()
-            self._day, self._day_number = day_of(at_s), number
+            self._day, self._day_number = time.strftime("%Y-%m-%d", time.gmtime(at_s)), number
             self._open_day()
 
     def _open_day(self) -> None:
@@ -251,9 +251,3 @@ class Journal:
 def is_ours(name: str) -> bool:
     """Whether a watch has given a file this name."""
     return name in (LOCK, STATE) or DAY.fullmatch(name) is not None or PART.fullmatch(name) is not None
-
-
-def day_of(at_s: float) -> str:
-    """The day in UTC, as files are named by it."""
-    year, month, day, *_ = time.gmtime(at_s)
-    return f"{year:04d}-{month:02d}-{day:02d}"

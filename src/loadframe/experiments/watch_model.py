@@ -173,7 +173,8 @@ class Model:
             if coming is None:
                 continue
             ends = self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
-            title = f"{_first(self._title(name))} will be reached at {_range(at)} {self.load_name}"
+            load, low, high = (plain(at[end]) for end in ("load", "low", "high"))
+            title = f"{_first(self._title(name))} will be reached at {load} ({low} to {high}) {self.load_name}"
             evidence = (
                 {"text": f"Use is {self._use.get(name, 0):.0%} of the ceiling now", "metric": name,
                  "value": self._use.get(name)},
@@ -214,7 +215,10 @@ class Model:
         for name, series in self._series.items():
             value = row.get(name)
             change = None if value is None else series.take(row.get("load"), value, t_s)
-            if change is not None and _matters(name, change):
+            if change is None:
+                continue
+            worth = math.log1p(WORTH) if name == "response" else WORTH * abs(change.expected)  # it is in logarithms
+            if abs(change.found - change.expected) >= worth:
                 found.append(self._changed(name, change, t_s))
         return found
 
@@ -410,17 +414,6 @@ def _too_early_s(name: str, grows: Leak) -> float:
     """How long it has to be watched before it is told; 0 where it has been."""
     early = [watched_s for ends_s, watched_s in PATIENCE.get(name, ()) if grows.ends.load > ends_s]
     return max((watched_s for watched_s in early if grows.watched_s < watched_s), default=0.0)
-
-
-def _matters(name: str, change: Change) -> bool:
-    """Whether it is large enough. The response is in logarithms."""
-    if name == "response":
-        return abs(change.found - change.expected) >= math.log1p(WORTH)
-    return abs(change.found - change.expected) >= WORTH * abs(change.expected)
-
-
-def _range(at: Mapping[str, float]) -> str:
-    return f"{plain(at['load'])} ({plain(at['low'])} to {plain(at['high'])})"
 
 
 def _amount(name: str, value: float) -> str:

@@ -68,7 +68,7 @@ FILESYSTEMS = "proc/self/mounts"
 
 
 class RealReader:
-    """See watch_watcher.Reader."""
+    """What a tick reads of the world."""
 
     def __init__(self, plan: WatchPlan) -> None:
         self._plan = plan
@@ -107,6 +107,7 @@ class RealReader:
             self._look_for()
 
     def read(self, now_s: float) -> tuple[dict[str, float], bool]:
+        """(metrics, whether the service is there). now_s: CLOCK_MONOTONIC."""
         gauges: dict[str, float] = {}
         counters: dict[str, float] = {}
         self._machine.look(gauges, counters)
@@ -140,9 +141,11 @@ class RealReader:
         return self._rest
 
     def pids(self) -> tuple[int, ...]:
+        """The processes of the service."""
         return self._service.pids
 
     def who(self) -> str:
+        """Which process is the first of them: another text after each start. "" while the service is not there."""
         return self._who
 
     def close(self) -> None:
@@ -236,9 +239,9 @@ def _children_s() -> float:
 
 
 class RealChildren:
-    """See watch_watcher.Children: one at a time, so that they never take more than one CPU. within_s: of
-    CLOCK_MONOTONIC, after which one that still runs is killed, and said. command: of a child, from its task and
-    arguments."""
+    """What is left to processes that live for a second: one at a time, so that they never take more than one CPU.
+    within_s: of CLOCK_MONOTONIC, after which one that still runs is killed, and said. command: of a child, from its
+    task and arguments."""
 
     def __init__(
         self,
@@ -259,7 +262,7 @@ class RealChildren:
         self._begin("compact", str(file.absolute()))
 
     def fitted(self) -> Mapping[str, Any] | None:
-        """Nothing where it failed: stderr has said why."""
+        """What a fit has found, once; nothing where it failed: stderr has said why."""
         if self._process is None:
             return None
         if self._process.poll() is None:
@@ -288,6 +291,7 @@ class RealChildren:
         return found if isinstance(found, dict) else None
 
     def spent_s(self) -> float:
+        """CPU time of the last child that has ended."""
         return self._spent_s
 
     def close(self) -> None:

@@ -4,14 +4,13 @@ lasting process does; docs/watching.md has what comes of it."""
 from __future__ import annotations
 
 import math
+import os
 import re
 import resource
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from loadframe.errors import LoadframeError
 from loadframe.experiments.watch_advice import advice_for
 from loadframe.experiments.watch_alarms import Alarms, say
 from loadframe.experiments.watch_gaps import Gaps, absent, lost_lines, since_last
@@ -22,7 +21,11 @@ from loadframe.experiments.watch_unit import Unit
 from loadframe.host import identity
 from loadframe.model.watch import LOADLESS, WatchAlarm, WatchPlan
 from loadframe.progress import counted
+from loadframe.recording.held_files import READ_ONLY, peak_rss_bytes
 from loadframe.version import __version__
+
+if TYPE_CHECKING:
+    from loadframe.experiments.watch_process import RealChildren, RealReader
 
 LEDGER_S, LEDGER_SHARE = 600.0, 0.00003
 """How often all limits are read; the share of a core that this may take. A look takes 50 to 100 ms, as much as 50
@@ -42,35 +45,6 @@ FORGET_S = 14 * 86400.0
 """The fit reads so far back."""
 
 
-class Reader(Protocol):
-    """What a tick reads of the world."""
-
-    def read(self, now_s: float) -> tuple[dict[str, float], bool]:
-        """(metrics, whether the service is there). now_s: CLOCK_MONOTONIC."""
-
-    def pids(self) -> tuple[int, ...]:
-        """The processes of the service."""
-
-    def who(self) -> str:
-        """Which process is the first of them: another text after each start. "" while the service is not there."""
-
-
-class Children(Protocol):
-    """What is left to processes that live for a second."""
-
-    def fit(self, folder: Path, since_s: float) -> None:
-        """Begin a fit, unless one is in progress."""
-
-    def compact(self, file: Path) -> None:
-        """Begin to compact a day, unless one is in progress."""
-
-    def fitted(self) -> Mapping[str, Any] | None:
-        """What a fit has found, once."""
-
-    def spent_s(self) -> float:
-        """CPU time of the last child that has ended."""
-
-
 class Watcher:
     """One watch. wait: sleeps for the given seconds, and answers whether the watch is to end."""
 
@@ -78,8 +52,8 @@ class Watcher:
         self,
         plan: WatchPlan,
         journal: Journal,
-        reader: Reader,
-        children: Children,
+        reader: RealReader,
+        children: RealChildren,
         ledger: Ledger,
         clocks: Clocks,
         unit: Unit | None,
@@ -89,6 +63,7 @@ class Watcher:
         self.plan, self.journal, self._reader, self._children = plan, journal, reader, children
         self._ledger, self._clocks, self._unit, self._wait = ledger, clocks, unit, wait
         self._started_s = clocks.monotonic()
+        self._status = os.open("/proc/self/status", READ_ONLY)
         self._gaps = Gaps(clocks, plan.interval_s)
         self.alarms: list[dict[str, Any]] = []
         self.gaps = self.samples = 0
@@ -173,7 +148,7 @@ class Watcher:
             "cpu_s": round(time.process_time(), 4),
             "children_cpu_s": round(children.ru_utime + children.ru_stime, 4),
             "elapsed_s": round(self._clocks.monotonic() - self._started_s, 3),
-            "rss_bytes": peak_rss_bytes(),
+            "rss_bytes": peak_rss_bytes(self._status),
             "samples": self.samples,
             "written_bytes": self.journal.written_bytes,
         }
@@ -393,17 +368,6 @@ class Watcher:
             say(f"The disk takes lines again: {gap.words}.")
         if not journal.write(kind, fields, numbers, durable=durable):
             say(f"{journal.folder} does not take lines (no space left?): they are lost until it does.")
-
-
-def peak_rss_bytes() -> int:
-    """VmHWM of this process."""
-    try:
-        for line in Path("/proc/self/status").read_bytes().splitlines():
-            if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, LoadframeError):
-        return 0
-    return 0
 
 
 def _round(value: float) -> float:

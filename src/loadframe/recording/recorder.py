@@ -25,7 +25,7 @@ from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import MACHINE, UNRECORDED, Facts
-from loadframe.recording.held_files import Descriptors, used_up
+from loadframe.recording.held_files import Descriptors, peak_rss_bytes, used_up
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
 from loadframe.recording.socket_sampling import SocketSampler
 
@@ -109,7 +109,7 @@ class RecorderProcess:
         return {
             "cpu_s": time.process_time(),
             "elapsed_s": time.monotonic() - self._started_s,
-            "rss_bytes": _peak_rss_bytes(self._status),
+            "rss_bytes": peak_rss_bytes(os.pread(self._status, 1 << 14, 0)),
             "ticks": self._ticks,
             "late_ticks": self._late_ticks,
         }
@@ -252,15 +252,6 @@ def _both_clocks() -> tuple[float, float]:
         if after_s - before_s < _SAME_MOMENT_S:
             break
     return before_s, wall_s
-
-
-def _peak_rss_bytes(status: int) -> int:
-    """VmHWM; getrusage's maxrss would be inherited from the parent that forked us. status: /proc/self/status, open, so
-    that the cost is told also when there is no descriptor to spare."""
-    for line in os.pread(status, 1 << 14, 0).decode(errors="replace").splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def _answer(message: dict[str, Any]) -> None:

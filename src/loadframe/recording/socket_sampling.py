@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
@@ -37,6 +37,9 @@ from loadframe.recording.socket_rows import (
     UNIX_EXTRA,
     UNIX_MESSAGE,
 )
+
+if TYPE_CHECKING:
+    from loadframe.recording.sampling import ProcessFiles
 
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are looked through at most this often."""
@@ -72,18 +75,10 @@ Row = tuple[int, bytes, bytes]
 """Family, message, and what is kept of its attributes."""
 
 
-class Followed(Protocol):
-    """A followed process, as far as its sockets go. directory: its folder in /proc, held open."""
-
-    directory: int
-    component: str
-    pid: int
-
-
 class _Owner:
     """The sockets that a process has open: descriptors by inode, as last looked through."""
 
-    def __init__(self, process: Followed, sources: Mapping[str, int], network: int) -> None:
+    def __init__(self, process: ProcessFiles, sources: Mapping[str, int], network: int) -> None:
         self.process = process
         self.sources = sources
         self.network = network
@@ -133,7 +128,7 @@ class SocketSampler:
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
 
-    def sample(self, now_s: float, processes: Iterable[Followed]) -> None:
+    def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
         """Append an entry for each process, if a look is due: at all sockets, else at those that listen."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
@@ -149,7 +144,7 @@ class SocketSampler:
             self._ports_due_s = now_s + min(max(cost_s, PORTS_EVERY_S), PORTS_AT_MOST_S)
         (self.schedule if at_all else self._at_listeners).looked(now_s, self._cpu_s() - began_s)
 
-    def _follow(self, processes: Iterable[Followed]) -> None:
+    def _follow(self, processes: Iterable[ProcessFiles]) -> None:
         wanted = {(one.component, one.pid): one for one in processes if one.component not in self._without}
         for key in self._owners.keys() - wanted.keys():
             del self._owners[key]
