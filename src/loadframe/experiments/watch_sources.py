@@ -50,10 +50,10 @@ class DatabaseCounters:
     """See Counters. One connection, opened again where it was lost."""
 
     def __init__(self, address: Mapping[str, str], ports: Ports) -> None:
-        from importlib import import_module
+        from loadframe.kinds.mysql.counters import MARIADB, MYSQL
 
         kind = address["kind"]
-        counting = import_module(f"loadframe.kinds.{kind}.counters").COUNTING
+        counting = MARIADB if kind == "mariadb" else MYSQL
         self.words = f"{NAMES[kind]} at {address['address']}"
         self._address, self._counted, self._ports = address, counting.counted, ports
         self._specs = {spec.name: spec for spec in counting.specs}

@@ -4,11 +4,12 @@ lasting process does; docs/watching.md has what comes of it."""
 from __future__ import annotations
 
 import math
-import os
 import re
 import resource
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadframe.experiments.watch_advice import advice_for
@@ -21,7 +22,7 @@ from loadframe.experiments.watch_unit import Unit
 from loadframe.host import identity
 from loadframe.model.watch import LOADLESS, WatchAlarm, WatchPlan
 from loadframe.progress import counted
-from loadframe.recording.held_files import READ_ONLY, peak_rss_bytes
+from loadframe.recording.held_files import peak_rss_bytes
 from loadframe.version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ class Watcher:
         self.plan, self.journal, self._reader, self._children = plan, journal, reader, children
         self._ledger, self._clocks, self._unit, self._wait = ledger, clocks, unit, wait
         self._started_s = clocks.monotonic()
-        self._status = os.open("/proc/self/status", READ_ONLY)
         self._gaps = Gaps(clocks, plan.interval_s)
         self.alarms: list[dict[str, Any]] = []
         self.gaps = self.samples = 0
@@ -143,12 +143,14 @@ class Watcher:
 
     def cost(self) -> dict[str, Any]:
         """What the watch has cost so far."""
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        children, status = resource.getrusage(resource.RUSAGE_CHILDREN), b""
+        with suppress(OSError):  # no descriptor is left
+            status = Path("/proc/self/status").read_bytes()
         return {
             "cpu_s": round(time.process_time(), 4),
             "children_cpu_s": round(children.ru_utime + children.ru_stime, 4),
             "elapsed_s": round(self._clocks.monotonic() - self._started_s, 3),
-            "rss_bytes": peak_rss_bytes(self._status),
+            "rss_bytes": peak_rss_bytes(status),
             "samples": self.samples,
             "written_bytes": self.journal.written_bytes,
         }
