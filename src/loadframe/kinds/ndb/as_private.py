@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loadframe.kinds.ndb.cluster import Cluster
 from loadframe.kinds.ndb.config import Section
-from loadframe.kinds.ndb.own_settings import PREFIXES, Shape, setting_or_none
+from loadframe.kinds.ndb.own_settings import Shape, own_name, setting_of
 from loadframe.model import SettingValue
 
 PLACES = frozenset(
@@ -28,11 +28,14 @@ class AsPrivate:
 
 def as_private(cluster: Cluster) -> AsPrivate:
     """With the nodes of the file by their numbers, and one management server. The file has no errors."""
-    left_out = dict.fromkeys(_left_out(cluster))
+    left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
-    for section in PREFIXES:
-        for default in cluster.config.of_kind(section, default=True):
-            settings |= _settings(default)
+    for section in cluster.config.sections:
+        single = section.kind == "tcp" and not section.default
+        for entry in section.entries:
+            if entry.name.lower() not in PLACES and (single or own_name(section.kind, entry.name) is None):
+                left_out[f"{section.heading[1:-1]}.{entry.name}"] = None
+        settings |= _settings(section) if section.default else {}
     data, api = (tuple(node.node_id for node in cluster.of_kind(kind)) for kind in ("ndbd", "mysqld"))
     own = {node.node_id: found for node in cluster.nodes if (found := _settings(node.section))}
     management = cluster.of_kind("ndb_mgmd")[0].node_id
@@ -43,17 +46,6 @@ def _settings(section: Section) -> dict[str, SettingValue]:
     """Those that a private cluster takes, in canonical form."""
     found: dict[str, SettingValue] = {}
     for entry in section.entries:
-        name = f"{PREFIXES.get(section.kind, '?')}{entry.name}"
-        setting = setting_or_none(name)
-        if setting is not None:
-            found[f"{PREFIXES[section.kind]}{setting.name}"] = setting.read(entry.value)
+        if (name := own_name(section.kind, entry.name)) is not None:
+            found[name] = setting_of(name).read(entry.value)
     return found
-
-
-def _left_out(cluster: Cluster) -> Iterator[str]:
-    for section in cluster.config.sections:
-        single = section.kind == "tcp" and not section.default
-        for entry in section.entries:
-            name = f"{PREFIXES.get(section.kind, '?')}{entry.name}"
-            if entry.name.lower() not in PLACES and (single or setting_or_none(name) is None):
-                yield f"{section.heading[1:-1]}.{entry.name}"

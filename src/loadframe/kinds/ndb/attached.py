@@ -19,12 +19,13 @@ from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.kinds.base import Attached
+from loadframe.kinds.behind import comm_of
 from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.attached import host_of as host_of_one
 from loadframe.kinds.ndb.full_config import canonical
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
-from loadframe.kinds.ndb.own_settings import setting_or_none
+from loadframe.kinds.ndb.own_settings import own_name
 from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
 from loadframe.model import CounterSpec, Endpoint, SettingValue
@@ -66,12 +67,6 @@ class AttachedSqlNode(AttachedMysql):
         """The rows of a statement. TargetError."""
         return [tuple(row) for row in self._control.ask(statement)]
 
-    def table(self, name: str) -> list[Row]:
-        """A base table of ndbinfo, each row by the names of COLUMNS. TargetError."""
-        columns = COLUMNS[name]
-        rows = self._control.ask(f"SELECT {', '.join(columns)} FROM ndbinfo.`ndb${name}`")
-        return [dict(zip(columns, map(str, row), strict=True)) for row in rows if len(row) == len(columns)]
-
 
 class AttachedCluster(Attached):
     """See kinds.base.Attached. Settings are those of the kind: the data nodes' as they have them, and the first SQL
@@ -107,7 +102,8 @@ class AttachedCluster(Attached):
         self.address = address_of(self.kind, self.describe(), option_file, user, thing, decided)
         self._totals = Totals()
         self._why_not = ""
-        self._api = self._api_nodes()
+        api = (str(row[0]) for row in self._of_ndbinfo(API_NODES) or ())
+        self._api = frozenset(int(node) for node in api if node.isdecimal())
         self._ceilings = ceilings_of(dict(self._of_data_nodes()))
 
     def _one_cluster(self) -> str:
@@ -144,29 +140,33 @@ class AttachedCluster(Attached):
     def counters(self) -> dict[str, float]:
         """Of its SQL nodes together, and of ndbinfo, where the account may read it."""
         found = added_up([node.counters() for node in self._nodes])
+        tables: dict[str, list[Row]] = {}
+        for name, columns in COLUMNS.items():
+            rows = self._of_ndbinfo(f"SELECT {', '.join(columns)} FROM ndbinfo.`ndb${name}`")
+            if rows is None:
+                return found
+            tables[name] = [dict(zip(columns, map(str, row), strict=True)) for row in rows if len(row) == len(columns)]
+        told = read_block(tables, self._api, self._totals, self._ceilings)
+        return found if told is None else {**found, **told[1]}
+
+    def _of_ndbinfo(self, statement: str) -> list[tuple[Any, ...]] | None:
+        """The rows; None where the account may not read them."""
         try:
-            tables = {name: self._nodes[0].table(name) for name in COLUMNS}
-            told = read_block(tables, self._api, self._totals, self._ceilings)
+            return self._nodes[0].asked(statement)
         except TargetError as error:
             self._why_not = error.fact
-            return found
-        return found if told is None else {**found, **told[1]}
+            return None
 
     def effective(self) -> dict[str, SettingValue]:
         sql = {f"{SQL}{name}": value for name, value in self._nodes[0].effective().items()}
         return {**dict(self._of_data_nodes()), **sql}
 
     def _of_data_nodes(self) -> Iterator[tuple[str, SettingValue]]:
-        """As ndbinfo tells them; none where the account may not read it. Of several nodes the first one counts."""
-        try:
-            rows = self._nodes[0].asked(CONFIGURED)
-        except TargetError as error:
-            self._why_not = error.fact
-            return
-        for row in rows:
-            setting = setting_or_none(str(row[0]))
-            if setting is not None and len(row) == 2:
-                yield setting.name, canonical(setting, str(row[1]))
+        """As ndbinfo tells them. Of several nodes the first one counts."""
+        for row in self._of_ndbinfo(CONFIGURED) or ():
+            name = own_name("ndbd", str(row[0]))
+            if name is not None and len(row) == 2:
+                yield name, canonical(name, str(row[1]))
 
     def read(self, name: str) -> SettingValue:
         found = self.effective()
@@ -193,27 +193,15 @@ class AttachedCluster(Attached):
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """Of its SQL nodes and its data nodes, those on this machine."""
-        return (*(pid for node in self._nodes for pid in node.pids()), *self._data_nodes())
-
-    def _data_nodes(self) -> Iterator[int]:
-        """As ndbinfo tells them, where a process of this number is a data node's."""
-        try:
-            rows = self._nodes[0].asked(PROCESSES)
-        except TargetError as error:
-            self._why_not = error.fact
-            return
-        for pid, where in rows:
+        """Of its SQL nodes and its data nodes, those on this machine: ndbinfo tells the latter, and a process of such a
+        number may be another program."""
+        found = [pid for node in self._nodes for pid in node.pids()]
+        for pid, where in self._of_ndbinfo(PROCESSES) or ():
             host = _host(str(where))
             here = host == sockets.gethostname() or (host != "" and is_here(host, afresh=False))
-            if here and str(pid).isdecimal() and _comm(int(pid)) in DATA_PROGRAMS:
-                yield int(pid)
-
-    def _api_nodes(self) -> frozenset[int]:
-        try:
-            return frozenset(int(row[0]) for row in self._nodes[0].asked(API_NODES))
-        except (TargetError, ValueError):  # its counters say so
-            return frozenset()
+            if here and str(pid).isdecimal() and comm_of(int(pid)) in DATA_PROGRAMS:
+                found.append(int(pid))
+        return tuple(found)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         """None: its data nodes are a part of it."""
@@ -267,11 +255,4 @@ def _host(uri: str) -> str:
     try:
         return urlsplit(uri).hostname or ""
     except ValueError:
-        return ""
-
-
-def _comm(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # not of this machine, or it has just ended
         return ""

@@ -29,6 +29,8 @@ KINDS = {
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
 VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")
 """A setting's line: what stands before its value, and behind it."""
+SETTING = re.compile(r"([^=:]+)[=:]([^#]*)(?:#.*)?")
+"""The same: its name and its value."""
 BLANKS = "\r\t "
 
 
@@ -43,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting as it is written, without blanks and comment. line: counted from 1."""
+    """A setting as it is written, without blanks and comment."""
 
     name: str
     value: str
@@ -104,7 +106,8 @@ class Config:
                 before, after = VALUE.fullmatch(lines[entry.line - 1]).groups()  # type: ignore[union-attr]
                 lines[entry.line - 1] = f"{before}{value}{after}"
             else:
-                lines.insert(section.line, f"{name}={value}{_ending(lines[section.line - 1])}")
+                ending = "\r" if lines[section.line - 1].endswith("\r") else ""
+                lines.insert(section.line, f"{name}={value}{ending}")
         return read_config("\n".join(lines))
 
 
@@ -127,11 +130,13 @@ def read_config(text: str) -> Config:
             if open_section:
                 problems += _check_place(open_section, sections)
                 sections.append(open_section)
-        elif (setting := _read_setting(line)) is None:
+        elif (setting := SETTING.fullmatch(line)) is None:
             problems.append(Problem(number, f"{line!r} is neither a heading nor a setting", "Write Name=Value."))
         elif open_section:
-            entry = Entry(*setting, number)
-            problems += _check_once(entry, open_section)
+            entry = Entry(setting[1].strip(BLANKS), setting[2].strip(BLANKS), number)
+            if (first := open_section.get(entry.name)) is not None:
+                fact = f"{entry.name} appears in {open_section.heading} a second time (first: line {first.line})"
+                problems.append(Problem(number, fact, "Remove one of them."))
             open_section.add(entry)
         elif not problems and not sections:
             problems.append(Problem(number, f"{line!r} comes before any section", "Put it under a heading."))
@@ -144,16 +149,6 @@ def _read_heading(line: str) -> tuple[str | None, bool]:
     if found is None:
         return None, False
     return KINDS.get((found["kind"] or found["defaults"]).lower()), found["defaults"] is not None
-
-
-def _read_setting(line: str) -> tuple[str, str] | None:
-    """Name and value of a line, None where it is none."""
-    found = re.fullmatch(r"([^=:]*)[=:]([^#]*)(#.*)?", line)
-    return (found[1].strip(BLANKS), found[2].strip(BLANKS)) if found and found[1].strip(BLANKS) else None
-
-
-def _ending(line: str) -> str:
-    return "\r" if line.endswith("\r") else ""
 
 
 def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
@@ -174,7 +169,6 @@ def _guess(line: str, number: int) -> tuple[str | None, bool, Problem]:
 
 
 def _check_place(section: Section, before: Sequence[Section]) -> list[Problem]:
-    """That a default section comes first, and once."""
     same = [one for one in before if one.kind == section.kind]
     if not section.default or not same:
         return []
@@ -183,16 +177,3 @@ def _check_place(section: Section, before: Sequence[Section]) -> list[Problem]:
         return [Problem(section.line, fact, "Write all of it into the first one.")]
     fact = f"{section.heading} comes after the [{section.kind}] of line {same[0].line}, so it has no effect on it"
     return [Problem(section.line, fact, f"Put it before the first [{section.kind}].")]
-
-
-def _check_once(entry: Entry, section: Section) -> list[Problem]:
-    first = section.get(entry.name)
-    if first is None:
-        return []
-    return [
-        Problem(
-            entry.line,
-            f"{entry.name} appears in {section.heading} a second time (first: line {first.line})",
-            "Remove one of them.",
-        )
-    ]

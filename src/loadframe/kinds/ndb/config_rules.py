@@ -12,11 +12,8 @@ from loadframe.kinds.ndb.config import Section
 from loadframe.kinds.ndb.settings import MANUAL, SETTINGS
 
 WITHOUT_TRANSACTION_MEMORY = (
-    "MaxNoOfConcurrentIndexOperations",
-    "MaxNoOfFiredTriggers",
-    "MaxNoOfLocalOperations",
-    "MaxNoOfLocalScans",
-)
+    "MaxNoOfConcurrentIndexOperations", "MaxNoOfFiredTriggers", "MaxNoOfLocalOperations", "MaxNoOfLocalScans",
+)  # fmt: skip
 SUCCESSORS = {"IndexMemory": "DataMemory", "ExecuteOnComputer": "HostName", "Id": "NodeId"}
 CLOSE = 0.75
 """How alike two names are that may have been taken for one another (difflib's ratio)."""
@@ -57,12 +54,9 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     alike = difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)
     close = later or [known[word].name for word in alike]
     others = [f"[{kind}]" for kind, table in SETTINGS.items() if name.lower() in table]
+    remedy = f"Did you mean {' or '.join(close)}?" if close else "Omit it."
     if others and not later:
         remedy = f"It belongs in {' or '.join(others)}."
-    elif close:
-        remedy = f"Did you mean {' or '.join(close)}?"
-    else:
-        remedy = "Omit it."
     return Found("error", line, f"{section.heading} has no setting {name}", remedy, source)
 
 
@@ -139,10 +133,5 @@ def durability(case: Case) -> Iterator[Found]:
             if setting.weakens(value):
                 default = "" if setting.default is None else setting.show(setting.default)
                 fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up.words})"
-                yield Found(
-                    "warning",
-                    entry.line,
-                    fact,
-                    f"Keep it only if this is intended; the default is {default}.",
-                    setting.source,
-                )
+                remedy = f"Keep it only if this is intended; the default is {default}."
+                yield Found("warning", entry.line, fact, remedy, setting.source)

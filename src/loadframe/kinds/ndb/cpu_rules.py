@@ -11,12 +11,8 @@ from loadframe.kinds.ndb.threads import EXECUTION, PASSING, SOURCE
 from loadframe.model import NdbThreads, cpu_list
 
 PARTS_PER_LDM = 4
-LOCK, KEEP, CONFIG, NUMBER = (
-    "LockExecuteThreadToCPU",
-    "LockMaintThreadsToCPU",
-    "ThreadConfig",
-    "MaxNoOfExecutionThreads",
-)
+LOCK, KEEP = "LockExecuteThreadToCPU", "LockMaintThreadsToCPU"
+CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 
 
 def threads(case: Case) -> Iterator[Found]:
@@ -27,21 +23,18 @@ def threads(case: Case) -> Iterator[Found]:
             groups = node.threads()
         except ValueError as error:
             name = next((name for name in (CONFIG, LOCK, KEEP) if node.entry(name)), NUMBER)
-            yield Found(
-                "error", node.line(name), f"{name}: {error}", "The cluster would not start; correct this.", SOURCE
-            )
+            remedy = "The cluster would not start; correct this."
+            yield Found("error", node.line(name), f"{name}: {error}", remedy, SOURCE)
             continue
         if groups is not None:
             yield from _counts(node, groups, case.hosts)
 
 
 def _overridden(node: Node) -> Iterator[Found]:
-    """What is written and has no effect."""
     automatic = "AutomaticThreadConfig"
-    over = automatic if node.number(automatic) else CONFIG if node.value(CONFIG) else None
-    under = {automatic: (CONFIG, NUMBER), CONFIG: (NUMBER,), None: ()}[over]
-    for name in under:
-        if over is not None and node.entry(name):
+    over = automatic if node.number(automatic) else CONFIG if node.value(CONFIG) else ""
+    for name in {automatic: (CONFIG, NUMBER), CONFIG: (NUMBER,)}.get(over, ()):
+        if node.entry(name):
             fact = f"{name} has no effect next to {over} (line {node.line(over)})"
             yield Found("warning", node.line(name), fact, "Remove one of them.", DATA_NODES)
 
@@ -67,14 +60,13 @@ def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[
         yield Found("warning", node.line(name), fact, f"Lower {name}, or give it more CPUs first.", DATA_NODES)
     elif there is not None and not cpus_of(node):
         fact = f"the threads of {node.words} are not bound to CPUs"
-        remedy = (
-            f"Try {LOCK}, with servers and drivers on other CPUs: 1.8 times the throughput; with few CPUs it costs."
-        )
+        gain = "1.8 times the throughput; with few CPUs it costs."
+        remedy = f"Try {LOCK}, with servers and drivers on other CPUs: {gain}"
         yield Found("note", node.section.line, fact, remedy, STORY)
 
 
 def _chosen(node: Node) -> bool:
-    """Whether the file says which threads there are; it need not be ndbmtd otherwise, and ndbd has only one."""
+    """Whether the file says which threads there are; without, it may be ndbd, which has only one."""
     return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
@@ -85,9 +77,12 @@ def cpus(case: Case) -> Iterator[Found]:
     nodes = [node for node in case.cluster.data_nodes if cpus_of(node)]
     for node in nodes:
         yield from _ldm(node)
-        yield from _absent(node, case.hosts)
-    for host, there in on_hosts(nodes):
-        for one, other in combinations(there, 2):
+        there = case.hosts.cpus if case.hosts.known(node.host) else None
+        if there is not None and (absent := cpus_of(node) - there):
+            fact = f"{node.words} is bound to CPU {cpu_list(absent)}, and {node.host} has {cpu_list(there)}"
+            yield Found("error", _line(node), fact, "Name CPUs that exist.", DATA_NODES)
+    for host, together in on_hosts(nodes):
+        for one, other in combinations(together, 2):
             if common := cpus_of(one) & cpus_of(other):
                 fact = f"{one.words} and {other.words}, both on {host}, are bound to CPU {cpu_list(common)}"
                 yield Found("warning", _line(other), fact, "Give each its own CPUs.", STORY)
@@ -95,7 +90,6 @@ def cpus(case: Case) -> Iterator[Found]:
 
 
 def _lists(node: Node) -> Iterator[Found]:
-    """The lists of one node: CPUs that stand in both, and those that no thread uses."""
     if common := node.cpus(LOCK) & node.cpus(KEEP):
         fact = f"CPU {cpu_list(common)} is both in {LOCK} (line {node.line(LOCK)}) and in {KEEP}"
         remedy = "Give the maintenance threads a CPU that no execution thread has."
@@ -123,12 +117,6 @@ def _ldm(node: Node) -> Iterator[Found]:
         yield Found("warning", _line(node), fact, remedy, STORY)
 
 
-def _absent(node: Node, hosts: Hosts) -> Iterator[Found]:
-    if hosts.cpus is not None and hosts.known(node.host) and (absent := cpus_of(node) - hosts.cpus):
-        fact = f"{node.words} is bound to CPU {cpu_list(absent)}, and {node.host} has {cpu_list(hosts.cpus)}"
-        yield Found("error", _line(node), fact, "Name CPUs that exist.", DATA_NODES)
-
-
 def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:
     """Servers and drivers on CPUs of data nodes, or of each other."""
     for name, theirs in hosts.bound.items():
@@ -152,5 +140,4 @@ def cpus_of(node: Node) -> frozenset[int]:
 
 
 def _line(node: Node) -> int:
-    """Where its CPUs are written."""
     return next(node.line(name) for name in (LOCK, CONFIG, KEEP) if node.entry(name))

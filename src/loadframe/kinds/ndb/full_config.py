@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.ndb.own_settings import PREFIXES, setting_or_none
-from loadframe.kinds.ndb.setting import Setting
+from loadframe.kinds.ndb.own_settings import own_name, setting_of
 from loadframe.model import SettingValue
 
 HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
-SECTIONS: Mapping[str, str] = {"ndbd": "ndbd", "mysqld": "mysqld", "TCP": "tcp"}
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
@@ -21,19 +18,18 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
     section = ""
     for line in text.splitlines():
         if (heading := HEADING.fullmatch(line)) is not None:
-            section = SECTIONS.get(heading[1], "")
+            section = heading[1].lower()
             continue
         name, equals, value = line.partition("=")
-        setting = setting_or_none(f"{PREFIXES[section]}{name}") if section and equals else None
-        if setting is not None:
-            found.setdefault(f"{PREFIXES[section]}{setting.name}", canonical(setting, value))
+        if equals and (known := own_name(section, name)) is not None:
+            found.setdefault(known, canonical(known, value))
     return found
 
 
-def canonical(setting: Setting, text: str) -> SettingValue:
-    """A default of the program may be one that the manual's bounds do not have."""
+def canonical(name: str, text: str) -> SettingValue:
+    """The value of a setting; a default of the program may be one that the manual's bounds do not have."""
     try:
-        return setting.read(text)
+        return setting_of(name).read(text)
     except ValueError:
         number = whole(text)
         return text if number is None else number

@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from loadframe.knowledge.limit import LimitRule
 
 MANUAL = "MySQL 8.4 Reference Manual"
 
+_refusing = partial(LimitRule, loud=True, errors="workload.errors")
+
 LIMITS: tuple[LimitRule, ...] = (
-    LimitRule(
+    _refusing(
         id="ndb.data_memory",
         title="the memory for rows and indexes of a data node (DataMemory)",
         use="ndb.data_memory_used",
         ceiling="ndb.data_memory",
         unit="bytes",
-        loud=True,
         source=f"{MANUAL}, DataMemory; ndbinfo.resources, DATA_MEMORY, less its spare pages; when it is full, "
         "error 827 (out of memory in Ndb Kernel, table data); near: 80 %, where the node itself "
         "first writes it into the cluster log",
         configured="DataMemory",
-        errors="workload.errors",
         chain=("cgroup.memory", "system.memory"),
         near=0.8,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.redo_log",
         title="the redo log between two local checkpoints",
         use="ndb.redo_log_used",
         ceiling="ndb.redo_log",
         unit="bytes",
-        loud=True,
         source=f"{MANUAL}, NoOfFragmentLogFiles and FragmentLogFileSize; ndbinfo.logspaces, less 4 MB of each part, "
         "with which error 410 comes (REDO log files overloaded; DblqhMain.cpp); near: 75 %, our choice",
         configured="NoOfFragmentLogFiles",
-        errors="workload.errors",
         near=0.75,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.redo_buffer",
         title="the redo log that waits to be written",
         use="ndb.redo_buffer_used",
         ceiling="ndb.redo_buffer",
         unit="bytes",
-        loud=True,
         source=f"{MANUAL}, RedoBuffer; ndbinfo.logbuffers; when it is full, error 1221 (REDO buffers overloaded); "
         "near: 75 %, our choice",
         configured="RedoBuffer",
-        errors="workload.errors",
         near=0.75,
     ),
     LimitRule(
@@ -70,55 +68,47 @@ LIMITS: tuple[LimitRule, ...] = (
         "near: 90 %, our choice",
         near=0.9,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.transaction_memory",
         title="the memory of a data node for transactions and operations under way",
         use="ndb.transaction_memory_used",
         ceiling="ndb.transaction_memory",
         unit="bytes",
-        loud=True,
         source=f"{MANUAL}, TransactionMemory and SharedGlobalMemory; ndbinfo.resources, TRANSACTION_MEMORY; when both "
         "are used up, error 233 and others (increase SharedGlobalMemory); near: 80 %, our choice",
         configured="SharedGlobalMemory",
-        errors="workload.errors",
         near=0.8,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.operations",
         title="the operations of a transaction coordinator at once (MaxNoOfConcurrentOperations)",
         use="ndb.operations_open",
         ceiling="ndb.most_operations",
-        loud=True,
         source=f"{MANUAL}, MaxNoOfConcurrentOperations; ndbinfo.cluster_transactions, count_operations, once a second, "
         "of each transaction coordinator thread: it refuses more that change or lock rows with error 234 "
         "(Dbtc::execTCKEYREQ in DbtcMain.cpp; seen in 9.7.2); near: 80 %, our choice",
         configured="MaxNoOfConcurrentOperations",
-        errors="workload.errors",
         chain=("ndb.transaction_memory",),
         near=0.8,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.transaction_size",
         title="the rows that one transaction changes",
         use="ndb.largest_transaction",
         ceiling="ndb.most_changes",
-        loud=True,
         source=f"{MANUAL}, MaxDMLOperationsPerTransaction, by default MaxNoOfConcurrentOperations; one more is error "
         "261; ndbinfo.cluster_transactions, count_operations, once a second, reads included; near: 80 %, our choice",
         configured="MaxNoOfConcurrentOperations",
-        errors="workload.errors",
         near=0.8,
     ),
-    LimitRule(
+    _refusing(
         id="ndb.transactions",
         title="the transactions of a data node at once (MaxNoOfConcurrentTransactions)",
         use="ndb.transactions_open",
         ceiling="ndb.most_transactions",
-        loud=True,
         source=f"{MANUAL}, MaxNoOfConcurrentTransactions; ndbinfo.cluster_transactions, once a second. Since 8.0 "
         "memory is reserved for this many, and more take SharedGlobalMemory; near: 80 %, our choice",
         configured="MaxNoOfConcurrentTransactions",
-        errors="workload.errors",
         chain=("ndb.transaction_memory",),
         near=0.8,
     ),

@@ -53,7 +53,7 @@ class NdbinfoProgram(PrivateServer):
 
 
 class NdbinfoExposure(Exposure):
-    """What the program tells and, as its owner sees it, the data nodes that have ended: see exposed.Exposure."""
+    """What the program tells and, as its owner sees it, the data nodes that have ended."""
 
     def __init__(self, program: NdbinfoProgram, api: frozenset[int]) -> None:
         super().__init__()
@@ -92,13 +92,12 @@ class NdbinfoExposure(Exposure):
     def readings(self) -> list[Reading]:
         new, self._rest = blocks(self._rest + self._program.printed())
         read = (read_block(block, self._api, self._totals, self._ceilings) for block in new)
-        told = [one for one in read if one is not None]
+        told = [Reading(*reading) for reading in read if reading is not None]
         self._told = self._told or bool(told)
-        seen, self._seen = self._seen, []
-        found = sorted((*(Reading(at_s, counters) for at_s, counters in told), *seen), key=lambda one: one.at_s)
-        for reading in found:
+        both, self._seen = sorted((*told, *self._seen), key=lambda reading: reading.at_s), []
+        for reading in both:
             self._newest.update(reading.counters)
-        return found
+        return both
 
     def now(self) -> dict[str, float]:
         """The newest of each. After a start the program takes seconds to connect."""

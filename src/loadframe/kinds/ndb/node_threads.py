@@ -33,8 +33,8 @@ class NodeThread:
 
 def told_threads(log: Iterable[str]) -> dict[int, str]:
     """By the number of each thread, its kind; also those of earlier starts. log: its lines."""
-    found = (one for line in log if (one := STARTING.search(line)) is not None)
-    return {int(one[1]): one[2] for one in found if one[2] in MOST}
+    starts = (start for line in log if (start := STARTING.search(line)) is not None)
+    return {int(start[1]): start[2] for start in starts if start[2] in MOST}
 
 
 def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc")) -> tuple[NodeThread, ...]:
@@ -53,12 +53,11 @@ def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc"))
 def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
     """The same as they are configured: how many of each kind, and the CPUs that they are bound to. free: what a thread
     that is bound to none may use."""
-    of: dict[str, list[NodeThread]] = {}
-    for thread in threads:
-        of.setdefault(thread.kind, []).append(thread)
-    groups = []
-    for kind, each in sorted(of.items(), key=lambda item: list(MOST).index(item[0])):
-        bound = [one.cpus for one in each if one.cpus != free]
+    groups, each = [], list(threads)
+    for kind in MOST:
+        alike = [thread for thread in each if thread.kind == kind]
+        bound = [thread.cpus for thread in alike if thread.cpus != free]
         cpus = frozenset().union(*bound) if bound else None
-        groups.append(NdbThreads(kind, len(each), cpus, shared=cpus is not None and len(cpus) < len(each)))
+        if alike:
+            groups.append(NdbThreads(kind, len(alike), cpus, shared=cpus is not None and len(cpus) < len(alike)))
     return tuple(groups)

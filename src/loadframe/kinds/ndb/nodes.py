@@ -50,7 +50,7 @@ class Management(PrivateServer):
         write_readable(self.config, text)
         command = (self.required(MANAGEMENT), *PRIVATE, f"--config-file={self.config}", f"--ndb-nodeid={number}")
         more = ("--nodaemon", "--skip-config-cache", f"--configdir={self.data}", f"--bind-address={HOST}")
-        self.launch((*command, *more), allowance, self.answers)
+        self.launch((*command, *more), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
         """The whole configuration that the nodes would have with this config.ini, as it prints it. TargetError, in its
@@ -65,13 +65,8 @@ class Management(PrivateServer):
             raise self.refusal(state, "\n".join(found[0] for found in REFUSED.finditer(said)) or said)
         return said
 
-    def answers(self) -> bool:
-        """Whether it says how the nodes are. Never raises."""
-        return bool(self.states())
-
     def states(self) -> dict[int, str]:
-        """How each data node is, by its number: "not connected", "starting", "started", ... ; empty where it says
-        nothing."""
+        """Of each data node, by its number: "not connected", "starting", "started", ... ; empty where it says none."""
         return {int(found[1]): found[2] for found in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
     def tell(self, command: str) -> str:
@@ -109,9 +104,8 @@ class DataNode(PrivateServer):
         whatever there is."""
         number = f"--ndb-nodeid={self.number}"
         where = f"--ndb-connectstring={management.address}"
-        begin = ("--initial",) if initial else ()
-        command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground", *begin)
-        self.launch(command, allowance, lambda: True)
+        command = (self.required(DATA_NODE), *PRIVATE, where, number, "--foreground")
+        self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
     def told_threads(self) -> dict[int, str]:
         """By the number of each thread, its kind; also those of earlier starts."""

@@ -30,41 +30,30 @@ OURS = frozenset(
      "heartbeatthreadpriority"}
 )  # fmt: skip
 """Names in small letters: who the nodes are, where they are and where they write is decided here."""
-KINDS: Mapping[str, Kind] = {
-    "integer": "integer",
-    "bytes": "bytes",
-    "boolean": "boolean",
-    "word": "text",
-    "text": "text",
-    "cpus": "text",
-}
+KINDS: Mapping[str, Kind] = {"integer": "integer", "bytes": "bytes", "boolean": "boolean"}
+"""The others are text."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
 """What ThreadConfig is written with."""
 
 
 def _spec(setting: Setting) -> SettingSpec:
-    numbers = setting.type in ("integer", "bytes")
+    numbers, gives_up = setting.type in ("integer", "bytes"), setting.gives_up
+    # where only more than the default gives something up, less is safe
+    safe = gives_up is not None and gives_up.larger_only and setting.low is not None
     return SettingSpec(
         f"{PREFIXES[setting.section]}{setting.name}",
-        KINDS[setting.type],
+        KINDS.get(setting.type, "text"),
         False,
         setting.low,
         setting.high,
         tuple(int(choice) if numbers else choice for choice in setting.choices),
         setting.default,
-        None if setting.gives_up is None else setting.gives_up.words,
+        None if gives_up is None else gives_up.words,
         source=setting.source,
         takes=setting.takes or None,
-        safe=_safe(setting),
+        safe=range(setting.low or 0, int(setting.default or 0) + 1) if safe else (),
     )
-
-
-def _safe(setting: Setting) -> Sequence[SettingValue] | range:
-    """Values that give nothing up, where more than the default does so."""
-    if setting.gives_up is None or not setting.gives_up.larger_only or setting.low is None:
-        return ()
-    return range(setting.low, int(setting.default or 0) + 1)
 
 
 _BY_NAME = {
@@ -98,10 +87,10 @@ def setting_of(name: str) -> Setting:
     return _BY_NAME[name]
 
 
-def setting_or_none(name: str) -> Setting | None:
-    """The same by a name in any case; None where a private cluster has none of this name."""
-    spec = CATALOGUE.spelt(name)
-    return None if spec is None else setting_of(spec.name)
+def own_name(section: str, name: str) -> str | None:
+    """The name here of a setting of config.ini, which is written in any case; None where a private cluster has none."""
+    spec = CATALOGUE.spelt(f"{PREFIXES[section]}{name}") if section in PREFIXES else None
+    return None if spec is None else spec.name
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -110,28 +99,20 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     for name, value in found.items():
         setting = setting_of(name)
         try:
+            if setting.type == "cpus" and not str(value).isprintable():
+                raise ValueError("CPU numbers such as 0-3,6, in one line")
             if setting.type == "cpus":
-                _check_cpus(str(value))
-            elif name == "ThreadConfig":
-                _check_threads(str(value))
+                read_cpus(str(value))
+            if name == "ThreadConfig" and not THREADS.fullmatch(str(value)):
+                raise ValueError("threads are written kind={count=...}, with commas between")
+            if name == "ThreadConfig":
+                threads.by_config(str(value))
         except ValueError as error:
             raise StudyError(
                 f"ndb does not accept target.settings.{name} = {value!r}",
                 remedy=f"Give what config.ini takes: {error}. (Source: {setting.source})",
             ) from error
     return found
-
-
-def _check_cpus(text: str) -> None:
-    if not text.isprintable():
-        raise ValueError("CPU numbers such as 0-3,6, in one line")
-    read_cpus(text)
-
-
-def _check_threads(text: str) -> None:
-    if not THREADS.fullmatch(text):
-        raise ValueError("threads are written kind={count=...}, with commas between")
-    threads.by_config(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadframe.kinds.package import Package
 
 INSTALL = (
@@ -11,7 +13,5 @@ INSTALL = (
 DATA_NODE, MANAGEMENT, CLIENT = "ndbmtd", "ndb_mgmd", "ndb_mgm"
 PACKAGE = Package("MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)")
 NDBINFO = "ndbinfo_select_all"
-LOADED = Package(
-    "MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT, NDBINFO), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)"
-)
+LOADED = replace(PACKAGE, programs=(*PACKAGE.programs, NDBINFO))
 """What a cluster needs that is loaded: the last one tells its counters."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from loadframe.kinds.ndb.settings import MANUAL, SETTINGS
 from loadframe.kinds.ndb.threads import LDM_FROM, by_config
 from loadframe.knowledge.remedy import Builder, Builders, Situation, enlarged, raised, server_change, text, whole
-from loadframe.model import Price, Remedy
+from loadframe.model import Price, Remedy, SettingValue
 
 KINDS = ("ndb", "ndb-sql")
 CPUS, ROOM = "cpu.saturated", 1024
@@ -34,19 +34,30 @@ def restart_of(name: str) -> str:
     return RESTARTS[SETTINGS[section][plain.lower()].restart]
 
 
+def _remedy(
+    situation: Situation, id_: str, title: str, setting: str, value: SettingValue, why: str, costs: str, more: str = ""
+) -> Remedy:
+    """With another value of one setting. id_: of the remedy, with its cause before the last dot. more: of its source,
+    after the setting's documentation."""
+    return Remedy(
+        id=id_,
+        title=title,
+        addresses=(id_.rpartition(".")[0],),
+        changes=(server_change(situation, setting, value, why),),
+        price=Price(note=f"{costs}; {restart_of(setting)}"),
+        source=f"{MANUAL}{setting.removeprefix('sql_')}{more}",
+    )
+
+
 def _more_connections(situation: Situation) -> Remedy | None:
     pool = whole(situation.effective, POOL, 0)
     after = min(CONNECTIONS * pool, MOST_CONNECTIONS)
     if situation.target_kind != "ndb-sql" or after <= pool:
         return None
-    why = "each connection has a receive thread and send buffers of its own"
-    return Remedy(
-        id="ndb.sql_pool.raise",
-        title=f"connect the SQL node to the cluster {after} times",
-        addresses=("ndb.sql_pool",),
-        changes=(server_change(situation, POOL, after, why),),
-        price=Price(note=f"an API slot and a thread for each connection; {restart_of(POOL)}"),
-        source=f"{MANUAL}ndb_cluster_connection_pool; Ronström 2010",
+    why, costs = "each connection has a receive thread and send buffers of its own", "an API slot and a thread for each"
+    title = f"connect the SQL node to the cluster {after} times"
+    return _remedy(
+        situation, "ndb.sql_pool.raise", title, POOL, after, why, f"{costs} connection", more="; Ronström 2010"
     )
 
 
@@ -61,14 +72,9 @@ def _more_threads(kind: str) -> Builder:
         after = _config(given, situation, kind) if given else _number(situation, kind)
         if after is None:
             return None
-        return Remedy(
-            id=f"ndb.{kind}_threads.raise",
-            title=f"twice as many threads of kind {kind} in each data node",
-            addresses=(f"ndb.{kind}_threads",),
-            changes=(server_change(situation, name, after, "these threads are at the limit of one CPU each"),),
-            price=Price(note=f"tables stay in as many pieces as they were made in; {restart_of(name)}"),
-            source=f"{MANUAL}{name}",
-        )
+        title, id_ = f"twice as many threads of kind {kind} in each data node", f"ndb.{kind}_threads.raise"
+        why = "these threads are at the limit of one CPU each"
+        return _remedy(situation, id_, title, name, after, why, "tables stay in as many pieces as they were made in")
 
     return build
 
@@ -112,14 +118,9 @@ def _unbind(situation: Situation) -> Remedy | None:
     after = f"0-{cpus - 1}"
     if before == after or whole(situation.effective, "NoOfReplicas", FEWER_COPIES) > FEWER_COPIES:
         return None
-    return Remedy(
-        id="ndb.threads_share_cpu.spread",
-        title=f"bind the execution threads of the data node to CPUs {after}",
-        addresses=("ndb.threads_share_cpu",),
-        changes=(server_change(situation, LOCKED, after, "several of them take turns on one CPU"),),
-        price=Price(note=f"the SQL node and the load driver have these CPUs in common with them; {restart_of(LOCKED)}"),
-        source=f"{MANUAL}{LOCKED}",
-    )
+    title, why = f"bind the execution threads of the data node to CPUs {after}", "several of them take turns on one CPU"
+    costs = "the SQL node and the load driver have these CPUs in common with them"
+    return _remedy(situation, "ndb.threads_share_cpu.spread", title, LOCKED, after, why, costs)
 
 
 def _raised(cause: str, title: str, why: str, wanted: Callable[[Situation], Mapping[str, int] | None]) -> Builder:
@@ -166,13 +167,7 @@ def _transactions(situation: Situation) -> Mapping[str, int] | None:
 
 
 def _enlarged(
-    cause: str,
-    setting: str,
-    title: str,
-    why: str,
-    factor: int,
-    pieces: Callable[[Situation], int] = lambda situation: 1,
-    of: str = "",
+    cause: str, setting: str, title: str, why: str, factor: int, pieces: Callable[[Situation], int], of: str
 ) -> Builder:
     """A setting in bytes, within the memory that there is. pieces: how many of that size a data node has. of: in words,
     with a place for the number."""
@@ -192,15 +187,6 @@ def _enlarged(
     return build
 
 
-def _links(situation: Situation) -> int:
-    """Of a data node: to each API slot, and to the management server and the other data nodes, which are few."""
-    return int(situation.ceilings.get("ndb.api_slots", SLOTS)) + 2
-
-
-def _parts(situation: Situation) -> int:
-    return whole(situation.effective, "NoOfFragmentLogParts", PARTS)
-
-
 def _longer_redo_log(situation: Situation) -> Remedy | None:
     """Files are added only to data nodes that begin with an empty file system, for which a second copy is needed."""
     name, files = "NoOfFragmentLogFiles", whole(situation.effective, "NoOfFragmentLogFiles", 0)
@@ -208,76 +194,53 @@ def _longer_redo_log(situation: Situation) -> Remedy | None:
         return None
     if whole(situation.effective, "NoOfReplicas", FEWER_COPIES) <= FEWER_COPIES:
         return None
-    return Remedy(
-        id="ndb.redo_log.raise",
-        title=f"{4 * files} files in each part of the redo log",
-        addresses=("ndb.redo_log",),
-        changes=(server_change(situation, name, 4 * files, "a local checkpoint has more time to free the log"),),
-        price=Price(note=f"disk space, and a longer recovery after a crash; {restart_of(name)}"),
-        source=f"{MANUAL}{name}",
-    )
+    title, why = f"{4 * files} files in each part of the redo log", "a local checkpoint has more time to free the log"
+    costs = "disk space, and a longer recovery after a crash"
+    return _remedy(situation, "ndb.redo_log.raise", title, name, 4 * files, why, costs)
 
 
 def _sooner_checkpoints(situation: Situation) -> Remedy | None:
     name, now = "TimeBetweenLocalCheckpoints", whole(situation.effective, "TimeBetweenLocalCheckpoints", 20)
     if situation.target_kind not in KINDS or now <= SOONEST:
         return None
-    return Remedy(
-        id="ndb.redo_log.free_sooner",
-        title="local checkpoints as often as possible",
-        addresses=("ndb.redo_log",),
-        changes=(server_change(situation, name, SOONEST, "a local checkpoint frees the log"),),
-        price=Price(note=f"more writing to the disk; {restart_of(name)}"),
-        source=f"{MANUAL}{name}: 6 or less means without a pause",
-    )
+    title, why = "local checkpoints as often as possible", "a local checkpoint frees the log"
+    return _remedy(
+        situation, "ndb.redo_log.free_sooner", title, name, SOONEST, why, "more writing to the disk",
+        more=": 6 or less means without a pause",
+    )  # fmt: skip
 
 
 SOONEST = 6
-_SPREADING: Mapping[str, Callable[[Situation], Remedy | None]] = {
-    f"ndb.{kind}_threads": _more_threads(kind) for kind in ("ldm", "tc", "recv", "send")
-}
 OPERATIONS, TRANSACTIONS, CHANGES = (
     "MaxNoOfConcurrentOperations", "MaxNoOfConcurrentTransactions", "MaxDMLOperationsPerTransaction",
 )  # fmt: skip
 SLOTS, PARTS = 16, 4
 """API slots where they are not told; parts of the redo log, the default."""
+ENLARGED: Mapping[str, tuple[str, str, str, int, Callable[[Situation], int], str]] = {
+    "ndb.data_memory": ("DataMemory", "{} of memory for rows and indexes", "rows need it", 4, lambda _: 1, ""),
+    "ndb.transaction_memory": (
+        "SharedGlobalMemory", "{} of memory that all share", "operations take it", 4, lambda _: 1, "",
+    ),
+    "ndb.send_buffers": (
+        "tcp_SendBufferMemory", "send buffers of {} for each link", "more may wait to be sent", 8,
+        # of a data node: to each API slot, and to the management server and the other data nodes, which are few
+        lambda situation: int(situation.ceilings.get("ndb.api_slots", SLOTS)) + 2, ", for each of its {} links",
+    ),
+    "ndb.redo_buffer": (
+        "RedoBuffer", "{} of redo buffer", "more may wait to be written", 4,
+        lambda situation: whole(situation.effective, "NoOfFragmentLogParts", PARTS),
+        ", for each of {} parts of the log",
+    ),
+}  # fmt: skip
+"""By the cause: see `_enlarged`."""
 NEEDED = "what the highest level needs, and a fifth more"
 BUILDERS: Builders = {
     "ndb.sql_pool": (_more_connections,),
-    **{cause: (build,) for cause, build in _SPREADING.items()},
+    **{f"ndb.{kind}_threads": (_more_threads(kind),) for kind in ("ldm", "tc", "recv", "send")},
+    **{cause: (_enlarged(cause, *how),) for cause, how in ENLARGED.items()},
     "ndb.threads_share_cpu": (_unbind,),
-    "ndb.send_buffers": (
-        _enlarged(
-            "ndb.send_buffers",
-            "tcp_SendBufferMemory",
-            "send buffers of {} for each link",
-            "more may wait to be sent",
-            8,
-            _links,
-            ", for each of its {} links",
-        ),
-    ),
-    "ndb.data_memory": (
-        _enlarged("ndb.data_memory", "DataMemory", "{} of memory for rows and indexes", "rows need it", 4),
-    ),
     "ndb.redo_log": (_longer_redo_log, _sooner_checkpoints),
-    "ndb.redo_buffer": (
-        _enlarged(
-            "ndb.redo_buffer",
-            "RedoBuffer",
-            "{} of redo buffer",
-            "more may wait to be written",
-            4,
-            _parts,
-            ", for each of {} parts of the log",
-        ),
-    ),
     "ndb.operations": (_raised("ndb.operations", "{} operations at once", NEEDED, _operations),),
     "ndb.transaction_size": (_raised("ndb.transaction_size", "{} changes in one transaction", NEEDED, _changes),),
     "ndb.transactions": (_raised("ndb.transactions", "{} transactions at once", NEEDED, _transactions),),
-    "ndb.transaction_memory": (
-        _enlarged(
-            "ndb.transaction_memory", "SharedGlobalMemory", "{} of memory that all share", "operations take it", 4
-        ),
-    ),
 }

@@ -16,26 +16,18 @@ STARTING = MANUAL + "25.4.3.2"
 
 def api_slots(case: Case) -> Iterator[Found]:
     """Connections of servers that find no slot, and how many each has."""
-    slots, wanted = len(case.cluster.of_kind("mysqld")), sum(server.connections for server in case.servers)
+    slots, connections = len(case.cluster.of_kind("mysqld")), [server.connections for server in case.servers]
+    wanted, terms = sum(connections), " + ".join(map(str, connections))
     if case.servers and wanted > slots:
-        fact = f"the servers want {wanted} connections ({_sum(case)}), and there are {slots} API slots"
+        fact = f"the servers want {wanted} connections ({terms}), and there are {slots} API slots"
         remedy = f"Add {wanted - slots} sections [mysqld] first, and one more for tools such as ndb_restore."
         yield Found("error", None, fact, remedy, OPTIONS)
     elif case.servers and wanted == slots:
-        fact = f"the servers take all {slots} API slots ({_sum(case)}); tools such as ndb_restore need one, too"
-        yield Found(
-            "warning",
-            None,
-            fact,
-            "Add a section [mysqld]: an unused one takes its send buffer in each data node.",
-            STARTING,
-        )
+        fact = f"the servers take all {slots} API slots ({terms}); tools such as ndb_restore need one, too"
+        remedy = "Add a section [mysqld]: an unused one takes its send buffer in each data node."
+        yield Found("warning", None, fact, remedy, STARTING)
     for server in case.servers:
         yield from _server(server, case)
-
-
-def _sum(case: Case) -> str:
-    return " + ".join(str(server.connections) for server in case.servers)
 
 
 def _server(server: SqlNode, case: Case) -> Iterator[Found]:
@@ -45,11 +37,13 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
         fact = f"mysqld does not accept {POOL} = {written}"
         yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
         return
+    # who finds a data node on localhost is there, too
+    with_data = all(node.host == "localhost" for node in case.cluster.data_nodes)
     if server.connections == 1:
         fact = "the server has one connection to the cluster, behind whose lock all its threads wait"
         remedy = f"Try {POOL}: 8 gave twice the throughput with one server; with several, 2 or 3 suffice."
         yield Found("note", None, fact, remedy, STORY, server.file)
-    elif _on_one_host(case) and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
+    elif with_data and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
         fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of localhost"
         yield Found("warning", None, fact, "Lower it: more connections than CPUs are expensive.", OPTIONS, server.file)
     numbers = [word for word in server.options.get(f"{POOL}_nodeids", "").split(",") if word.strip()]
@@ -59,11 +53,6 @@ def _server(server: SqlNode, case: Case) -> Iterator[Found]:
     if pool > 1 and re.search(r"nodeid\s*=", server.options.get("ndb_connectstring", ""), re.I):
         fact = f"ndb_connectstring has a nodeid, and {POOL} = {pool} wants {pool} of them"
         yield Found("error", None, fact, f"Omit it there; use {POOL}_nodeids.", OPTIONS, server.file)
-
-
-def _on_one_host(case: Case) -> bool:
-    """Whether the servers are where the data nodes are: who finds one on localhost is there, too."""
-    return all(node.host == "localhost" for node in case.cluster.data_nodes)
 
 
 def memory(case: Case) -> Iterator[Found]:

@@ -14,17 +14,8 @@ from loadframe.kinds.ndb.resource_rules import api_slots, memory
 from loadframe.model import NdbFinding, NdbSeverity
 
 RULES: tuple[Callable[[Case], Iterator[Found]], ...] = (
-    file,
-    settings,
-    nodes,
-    replicas,
-    limits,
-    threads,
-    cpus,
-    api_slots,
-    memory,
-    durability,
-)
+    file, settings, nodes, replicas, limits, threads, cpus, api_slots, memory, durability,
+)  # fmt: skip
 SEVERITIES: tuple[NdbSeverity, ...] = ("error", "warning", "note")
 
 

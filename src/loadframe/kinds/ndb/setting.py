@@ -53,11 +53,15 @@ class Setting:
         """A value as config.ini writes it. ValueError says what would be right."""
         match self.type:
             case "boolean":
-                return _boolean(text)
+                if text not in TRUE | FALSE:
+                    raise ValueError("1 or 0, Y or N, true or false")
+                return text in TRUE
             case "integer" | "bytes":
                 return self._number(text)
             case "word":
-                return self._word(text)
+                if (choice := next((one for one in self.choices if one.lower() == text.lower()), None)) is None:
+                    raise ValueError(f"one of {', '.join(self.choices)}")
+                return choice
             case "cpus":
                 read_cpus(text)
         return text
@@ -102,18 +106,6 @@ class Setting:
         if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
             raise ValueError(f"{self.range_words()}{' ' * bool(self.unit)}{self.unit}")
         return number
-
-    def _word(self, text: str) -> str:
-        for choice in self.choices:
-            if choice.lower() == text.lower():
-                return choice
-        raise ValueError(f"one of {', '.join(self.choices)}")
-
-
-def _boolean(text: str) -> bool:
-    if text not in TRUE | FALSE:
-        raise ValueError("1 or 0, Y or N, true or false")
-    return text in TRUE
 
 
 def read_cpus(text: str) -> frozenset[int]:

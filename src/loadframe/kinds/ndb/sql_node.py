@@ -6,7 +6,7 @@ Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,6 @@ from loadframe.kinds.mysql.target import FamilyTarget, options_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
 from loadframe.kinds.ndb.nodes import Management
 from loadframe.kinds.ndb.sql_settings import CPUS, KIND, NODE
-from loadframe.kinds.package import Package
 from loadframe.kinds.private_server import Account
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
@@ -73,14 +72,11 @@ def _with_ndb(name: str) -> str | None:
     return found if found is not None and "ndb_cluster_connection_pool" in known_options(found) else None
 
 
-PACKAGE = Package(
-    "MySQL",
-    ("mysqld",),
-    "MySQL's own package mysql-cluster-community-server (MariaDB's and mysql-community-server have no NDB), or "
+PACKAGE = replace(
+    MYSQL,
+    install="MySQL's own package mysql-cluster-community-server (MariaDB's and mysql-community-server have no NDB), or "
     "scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH (Debian 12 has no package)",
-    MYSQL.asked,
-    MYSQL.told,
-    _with_ndb,
+    find=_with_ndb,
 )
 
 
@@ -168,7 +164,14 @@ class SqlNode(FamilyTarget):
         server, account = self._server, self._server.control_account
         reach = Reach(str(server.socket), user=account.user, password=account.password)
         control = self._control = Control(reach, server.died, self.pids, server.name)
-        server.start(options_of(wanted.settings), allowance, _connected(control))
+
+        def connected() -> bool:
+            try:
+                return float(control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
+            except (TargetError, ValueError):
+                return False
+
+        server.start(options_of(wanted.settings), allowance, connected)
 
     def _bind(self, cpus: str | None) -> None:
         bind(self.pids(), self._own_cpus if cpus is None else available_cpus(cpus))
@@ -182,20 +185,10 @@ def read_counters(control: Control) -> dict[str, float]:
     return {ITSELF: 1.0, **found} | ({WAITED: found[WAITED] / NANOSECONDS} if WAITED in found else {})
 
 
-def _connected(control: Control) -> Callable[[], bool]:
-    def answers() -> bool:
-        try:
-            return float(control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
-        except (TargetError, ValueError):
-            return False
-
-    return answers
-
-
 def _without_cpus(state: TargetState) -> tuple[TargetState, str | None]:
     """What mysqld is told, and the CPUs of its process."""
-    settings: Mapping[str, SettingValue] = {name: value for name, value in state.settings.items() if name != CPUS}
-    cpus = state.settings.get(CPUS)
+    settings = dict(state.settings)
+    cpus = settings.pop(CPUS, None)
     return TargetState(settings, state.limits), None if cpus is None else str(cpus)
 
 

@@ -7,8 +7,10 @@ MaxNoOfExecutionThreads, LockExecuteThreadToCPU, ThreadConfig.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.ndb.setting import read_cpus
@@ -17,18 +19,9 @@ from loadframe.model import cpu_list
 
 SOURCE = "thr_config.cpp of MySQL Cluster"
 MOST = {
-    "main": 1,
-    "ldm": 332,
-    "recv": 80,
-    "rep": 1,
-    "io": 1,
-    "watchdog": 1,
-    "tc": 160,
-    "send": 80,
-    "idxbld": 1,
-    "query": 332,
-    "recover": 332,
-}
+    "main": 1, "ldm": 332, "recv": 80, "rep": 1, "io": 1, "watchdog": 1, "tc": 160, "send": 80, "idxbld": 1,
+    "query": 332, "recover": 332,
+}  # fmt: skip
 """The most threads of each kind."""
 UNNAMED = {"main": 1, "ldm": 1, "recv": 1, "rep": 1, "io": 1, "watchdog": 1}
 """How many there are of those that ThreadConfig does not name."""
@@ -133,7 +126,10 @@ def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, .
     where they are too few for the kinds of thread there are."""
     taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
     free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
-    loose = _unbound(groups)
+    counts = Counter[str]()
+    for group in groups:
+        counts[group.kind] += group.count if group.cpus is None else 0
+    loose = [Threads(kind, counts[kind]) for kind in EXECUTION if counts[kind]]
     count = sum(group.count for group in loose)
     if not free or not count:
         return tuple(groups)
@@ -143,7 +139,11 @@ def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, .
             f"{count} execution threads for {len(free)} CPUs; with tc or send threads, or several that "
             "receive, each needs one"
         )
-    given = _one_each(loose, free) if len(free) >= count else _fewer(loose, free)
+    if len(free) < count:
+        given = _fewer(loose, free)
+    else:  # one for each
+        rest = iter(free)
+        given = [replace(group, cpus=frozenset(islice(rest, group.count))) for group in loose]
     return (*(group for group in groups if group.cpus is not None or group.kind not in EXECUTION), *given)
 
 
@@ -157,23 +157,6 @@ def check_apart(groups: Iterable[Threads]) -> None:
             common = (group.cpus or frozenset()) & (other.cpus or frozenset())
             if common and not (other.shared and other.cpus == group.cpus):
                 raise ValueError(f"{group.kind} and {other.kind} have CPU {cpu_list(common)} in common")
-
-
-def _unbound(groups: Sequence[Threads]) -> list[Threads]:
-    """Execution threads without CPUs, each kind once, in the order in which they are given some."""
-    counts: dict[str, int] = {}
-    for group in groups:
-        if group.cpus is None and group.kind in EXECUTION:
-            counts[group.kind] = counts.get(group.kind, 0) + group.count
-    return [Threads(kind, counts[kind]) for kind in EXECUTION if counts.get(kind)]
-
-
-def _one_each(loose: Sequence[Threads], free: Sequence[int]) -> list[Threads]:
-    given, at = [], 0
-    for group in loose:
-        given.append(replace(group, cpus=frozenset(free[at : at + group.count])))
-        at += group.count
-    return given
 
 
 def _fewer(loose: Sequence[Threads], free: Sequence[int]) -> list[Threads]:
