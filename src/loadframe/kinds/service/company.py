@@ -32,7 +32,6 @@ class Company:
                 self._servers[name] = Server(lease, started_by(table.user, lease), as_target(table), name)
 
     def create(self) -> None:
-        """Make their folders. TargetError."""
         for server in self._servers.values():
             server.create()
 
@@ -64,7 +63,6 @@ class Company:
             server.destroy()
 
     def noted(self) -> tuple[str, ...]:
-        """What the report has to say of those that were started."""
         return tuple(note for server in self._servers.values() for note in server.noted)
 
     def places(self) -> dict[str, str]:
@@ -73,23 +71,20 @@ class Company:
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """Of each, as they come and go."""
-        started = {name: server.pid for name, server in self._servers.items()}
-        ours = {name: () if pid is None else family(pid) for name, pid in started.items()}
+        pids = {name: server.pid for name, server in self._servers.items()}
+        ours = {name: () if pid is None else family(pid) for name, pid in pids.items()}
         return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
 
     def _of(self, name: str) -> tuple[int, ...]:
         """One that runs already; found again where it was restarted."""
-        found = self._found.get(name)
-        if found is None:
+        pids = self._found[name].pids() if name in self._found else ()
+        if pids or name not in self._found or self._tables[name].pid is not None:
+            return pids
+        try:
+            self._found[name] = find(as_target(self._tables[name]))
+        except TargetError:
             return ()
-        pids = found.pids()
-        if not pids and self._tables[name].pid is None:
-            try:
-                self._found[name] = find(as_target(self._tables[name]))
-            except TargetError:
-                return ()
-            pids = self._found[name].pids()
-        return pids
+        return self._found[name].pids()
 
 
 def as_target(table: WithTable) -> TargetTable:

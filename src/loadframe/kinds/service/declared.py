@@ -30,28 +30,40 @@ OWN = frozenset({"port", "data", "file", "value"})
 """Names in braces that are not settings."""
 PATH = re.compile(r"/[!-~]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NOT_READ_BACK = (
+    "Not read back: {}. The value in use is taken to be the one that was asked for (target.setting.NAME.read_back says "
+    "where to read it)."
+)
 NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 
 
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
     """The record of the kind `service` with what a study declares. StudyError for what does not fit together."""
     check(target)
+    unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
     knobs = tuple(knob_of(name, table, limits.get(name, "")) for name, table in target.setting.items())
     by_file = {name for name, table in target.setting.items() if table.key and target.restart}
     by_command = {name for name, table in target.setting.items() if table.apply == "command"} | by_file
     dynamic = by_command if target.is_running else {name for name, one in target.setting.items() if not one.restarts}
     known = catalogue((knob, knob.name in dynamic) for knob in knobs)
+    edited = (table for table in target.setting.values() if table.file and table.key)
+    formats = dict.fromkeys(table.format or ENDINGS.get(Path(table.file).suffix.lower(), "") for table in edited)
+    packages = [PACKAGES[format_] for format_ in formats if format_ in PACKAGES]
     return replace(
         row,
         make=lambda lease, resources: ServiceTarget(target, known, lease, resources),
         catalogue=known,
         check_settings=known.check,
-        requirements=lambda: [] if target.is_running else [_program(target), *_packages(target)],
+        requirements=lambda: (
+            []
+            if target.is_running
+            else [_program(target.command[0]), *(python_package(KIND, package, "service") for package in packages)]
+        ),
         tunables=tuple(tunable(knob) for knob in knobs),
         file=TUNED,
         knobs=knobs,
-        notes=tuple(_notes(target)),
+        notes=(NOT_READ_BACK.format(", ".join(unread)),) if unread else (),
         running=RunningService,
     )
 
@@ -174,24 +186,6 @@ def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
             yield f"setting.{name}.read_back", [*table.read_back.command, table.read_back.json_, table.read_back.file]
 
 
-def _program(target: TargetTable) -> Requirement:
-    program = target.command[0]
+def _program(program: str) -> Requirement:
     found = program if "/" in program or "{" in program else located(program)
     return Requirement(KIND, f"the program {program} (target.command)", found, f"{program}, or correct its name")
-
-
-def _packages(target: TargetTable) -> list[Requirement]:
-    """What edits the files that it names."""
-    tables = (table for table in target.setting.values() if table.file and table.key)
-    needed = dict.fromkeys(table.format or ENDINGS.get(Path(table.file).suffix.lower(), "") for table in tables)
-    return [python_package(KIND, PACKAGES[each], "service") for each in needed if each in PACKAGES]
-
-
-def _notes(target: TargetTable) -> Iterator[str]:
-    """What a study of it cannot check, in words."""
-    unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
-    if unread:
-        yield (
-            f"Not read back: {', '.join(unread)}. The value in use is taken to be the one that was asked for "
-            "(target.setting.NAME.read_back says where to read it)."
-        )

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from loadframe.errors import TargetError
 from loadframe.host import identity
-from loadframe.kinds.service.runtimes import Framework, Given, Runtime, framework_of, knobs_of, runtime_of
+from loadframe.kinds.service.runtimes import Given, Runtime, framework_of, knobs_of, runtime_of
 from loadframe.system.files import regular_file
 
 PROC = Path("/proc")
@@ -35,7 +35,7 @@ class Discovered:
     command: tuple[str, ...]
     executable: str
     runtime: Runtime
-    framework: Framework | None
+    framework: Runtime | None
     user: str
     folder: str
     unit: str
@@ -64,9 +64,10 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
             f"Process {pid} cannot be read: {error.strerror}", remedy="ps -e lists those that run."
         ) from error
     executable = _link(place / "exe")
-    runtime = runtime_of(executable or next(iter(command), ""), go=_is_go(place / "exe"))
+    runtime = runtime_of(executable or next(iter(command), ""), go=is_go(place / "exe"))
     framework = framework_of(command)
     of = framework.id if framework is not None else ""
+    retitled = len(command) == 1 and " " in command[0]  # other words are in its place, as gunicorn does it
     family = identity.family(pid)
     units, container = _UNIT.findall(groups), _CONTAINER.search(groups)
     return Discovered(
@@ -81,14 +82,18 @@ def discover(pid: int, *, proc: Path = PROC) -> Discovered:
         container=container[1] if container is not None else "",
         processes=max(1, len(family)),
         threads=sum(_threads(proc / str(one.pid)) for one in family),
-        knobs=() if _retitled(command) else knobs_of(runtime.id, of, command, _environment(place)),
+        knobs=() if retitled else knobs_of(runtime.id, of, command, _environment(place)),
         open_files=_open_files(place),
     )
 
 
 def is_go(file: Path) -> bool:
     """Whether a program was linked by Go."""
-    return _is_go(file)
+    with suppress(OSError, ValueError), os.fdopen(regular_file(file, links=True), "rb") as program:
+        size = min(os.fstat(program.fileno()).st_size, MOST_SEARCHED_BYTES)
+        with mmap.mmap(program.fileno(), size, access=mmap.ACCESS_READ) as text:
+            return text[:4] == b"\x7fELF" and text.find(GO_MARK) >= 0
+    return False
 
 
 MOST_OF_A_LINE = 256
@@ -111,19 +116,12 @@ def interpreter_of(file: Path) -> str:
     return words[0] if words else ""
 
 
-def _retitled(command: tuple[str, ...]) -> bool:
-    """Whether a program has put other words in the place of its command line, as gunicorn does where it can."""
-    return len(command) == 1 and " " in command[0]
-
-
 def _environment(place: Path) -> dict[str, str]:
     try:
-        entries = (place / "environ").read_bytes().split(b"\0")
+        text = os.fsdecode((place / "environ").read_bytes())
     except OSError:  # another user's
         return {}
-    return {
-        os.fsdecode(name): os.fsdecode(value) for name, _, value in (one.partition(b"=") for one in entries) if name
-    }
+    return {name: value for name, _, value in (entry.partition("=") for entry in text.split("\0")) if name}
 
 
 def _link(path: Path) -> str:
@@ -131,14 +129,6 @@ def _link(path: Path) -> str:
         return str(path.readlink()).removesuffix(" (deleted)")
     except OSError:  # another user's
         return ""
-
-
-def _is_go(file: Path) -> bool:
-    with suppress(OSError, ValueError), os.fdopen(regular_file(file, links=True), "rb") as program:
-        size = min(os.fstat(program.fileno()).st_size, MOST_SEARCHED_BYTES)
-        with mmap.mmap(program.fileno(), size, access=mmap.ACCESS_READ) as text:
-            return text[:4] == b"\x7fELF" and text.find(GO_MARK) >= 0
-    return False
 
 
 def _user(status: str) -> str:

@@ -8,7 +8,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,9 @@ from loadframe.kinds.service.knobs import shown
 from loadframe.model import SettingValue
 
 ENDINGS = {
-    ".toml": "toml",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".json": "json",
-    ".ini": "ini",
-    ".cfg": "ini",
-    ".conf": "ini",
+    ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
     ".properties": "properties",
-}
+}  # fmt: skip
 PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
 """What reads and writes a format with its comments."""
 MOST_DEEP = 6
@@ -45,25 +39,22 @@ def of_name(name: str) -> str:
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
     """The text with this key, with dots between its parts, set to the value. ValueError where the text is not of that
     format, or has no place for the key."""
-    return _EDITORS[format_](text, key, value)
+    editor = _EDITORS.get(format_)
+    return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
 
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
     """What stands under a key; None for nothing, and for what is no single value. ValueError as `edited`."""
-    value = _READERS[format_](text, key)
+    value = _pick(_TABLES[format_](text), key) if format_ in _TABLES else _of_lines(text, format_, key)
     return value if isinstance(value, str | bool | int | float) else None
 
 
 def numbers(text: str, format_: str) -> dict[str, int]:
     """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
     if format_ in ("ini", "properties"):
-        return dict(_lines_of(text, format_))
-    tables = {"toml": _plain_toml, "yaml": lambda text: _yaml(text)[1], "json": _json}[format_](text)
-    return dict(_numbers(tables, "", MOST_DEEP))
-
-
-def _plain_toml(text: str) -> Any:
-    return _toml(text).unwrap()
+        values = {key: whole(parts[4].strip()) or 0 for _, key, parts in _entries(_lines(text), format_)}
+        return {key: value for key, value in values.items() if value > 0}
+    return dict(_numbers(_TABLES[format_](text), "", MOST_DEEP))
 
 
 def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
@@ -73,15 +64,6 @@ def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             yield f"{before}{name}", value
         yield from _numbers(value, f"{before}{name}.", deep - 1)
-
-
-def _lines_of(text: str, format_: str) -> Iterator[tuple[str, int]]:
-    section = ""
-    for line in text.splitlines():
-        if format_ == "ini" and (heading := SECTION.fullmatch(line)):
-            section = f"{heading[1].strip()}."
-        elif (parts := LINE.fullmatch(line)) and (value := whole(parts[4].strip()) or 0) > 0:
-            yield f"{section}{parts[2].strip()}", value
 
 
 def _put(tables: Any, key: str, value: SettingValue) -> None:
@@ -173,60 +155,54 @@ SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
-def _edit_ini(text: str, key: str, value: SettingValue) -> str:
-    """SECTION.KEY, or KEY before the first section; a key that is not there is added to its section."""
-    section, _, name = key.rpartition(".")
-    lines, at = _lines(text), ""
-    end = None if section else 0
-    for number, line in enumerate(lines):
-        if heading := SECTION.fullmatch(line):
-            at = heading[1].strip()
-        elif at == section and (parts := LINE.fullmatch(line)) and parts[2].strip() == name:
-            lines[number] = _with_value(parts, value)
-            return _joined(lines, text)
-        if at == section:
-            end = number + 1
-    if end is None:
-        return _joined([*lines, _added(f"[{section}]", text), _added(f"{name} = {_line(value)}", text)], text)
-    return _joined([*lines[:end], _added(f"{name} = {_line(value)}", text), *lines[end:]], text)
-
-
-def _ini(text: str, key: str) -> str | None:
-    section, _, name = key.rpartition(".")
-    at = ""
-    for line in text.splitlines():
-        if heading := SECTION.fullmatch(line):
-            at = heading[1].strip()
-        elif at == section and (parts := LINE.fullmatch(line)) and parts[2].strip() == name:
-            return parts[4].strip()
-    return None
-
-
-def _edit_properties(text: str, key: str, value: SettingValue) -> str:
-    """The whole key, dots and all, as Java has it: of several the last one counts, and a line whose end is escaped goes
-    on in the next."""
+def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
+    """INI: SECTION.KEY, or KEY before the first section; a key that is not there is added to its section. Properties:
+    the whole key, dots and all, as Java has it; a line whose end is escaped goes on in the next."""
     lines = _lines(text)
-    for number, parts in reversed(_pairs(lines)):
-        if parts[2].strip() == key:
-            last = number
-            while _goes_on(lines[last]) and last + 1 < len(lines):
-                last += 1
-            return _joined([*lines[:number], _with_value(parts, value), *lines[last + 1 :]], text)
-    return _joined([*lines, _added(f"{key}={_line(value)}", text)], text)
+    if entry := _entry(lines, format_, key):
+        first, _, parts = entry
+        last = first
+        while format_ == "properties" and _goes_on(lines[last]) and last + 1 < len(lines):
+            last += 1
+        # the line ends as it did
+        line = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}" + ("\r" if parts[4].endswith("\r") else "")
+        return _joined([*lines[:first], line, *lines[last + 1 :]], text)
+    if format_ == "properties":
+        return _joined([*lines, _added(f"{key}={_line(value)}", text)], text)
+    section, _, name = key.rpartition(".")
+    added, at, end = _added(f"{name} = {_line(value)}", text), "", None if section else 0
+    for number, line in enumerate(lines, start=1):
+        at = heading[1].strip() if (heading := SECTION.fullmatch(line)) else at
+        end = number if at == section else end
+    if end is None:
+        return _joined([*lines, _added(f"[{section}]", text), added], text)
+    return _joined([*lines[:end], added, *lines[end:]], text)
 
 
-def _properties(text: str, key: str) -> str | None:
-    return next((parts[4].strip() for _, parts in reversed(_pairs(_lines(text))) if parts[2].strip() == key), None)
+def _of_lines(text: str, format_: str, key: str) -> str | None:
+    entry = _entry(_lines(text), format_, key)
+    return entry[2][4].strip() if entry else None
 
 
-def _pairs(lines: list[str]) -> list[tuple[int, re.Match[str]]]:
-    """The lines of a properties file that begin a key with its value, by their places."""
-    found = []
+Entry = tuple[int, str, re.Match[str]]
+"""The place of a line that begins a key with its value, the key with the section before it, and the line's parts."""
+
+
+def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
+    """Of several of one key the first one counts in an INI file, the last one in properties."""
+    entries = _entries(lines, format_)
+    return next((one for one in (entries if format_ == "ini" else reversed(list(entries))) if one[1] == key), None)
+
+
+def _entries(lines: Sequence[str], format_: str) -> Iterator[Entry]:
+    section = ""
     for number, line in enumerate(lines):
-        begins = not line.lstrip().startswith("!") and (number == 0 or not _goes_on(lines[number - 1]))
-        if begins and (parts := LINE.fullmatch(line)) is not None:
-            found.append((number, parts))
-    return found
+        if format_ == "ini" and (heading := SECTION.fullmatch(line)):
+            section = f"{name}." if (name := heading[1].strip()) else ""
+        elif format_ == "properties" and (line.lstrip().startswith("!") or (number and _goes_on(lines[number - 1]))):
+            continue
+        elif parts := LINE.fullmatch(line):
+            yield number, f"{section}{parts[2].strip()}", parts
 
 
 def _goes_on(line: str) -> bool:
@@ -240,11 +216,6 @@ def _line(value: SettingValue) -> str:
     if not told.isprintable():
         raise ValueError(f"{told!r} is more than a part of a line")
     return told
-
-
-def _with_value(parts: re.Match[str], value: SettingValue) -> str:
-    """The line with another value; it ends as it did."""
-    return f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}" + ("\r" if parts[4].endswith("\r") else "")
 
 
 def _lines(text: str) -> list[str]:
@@ -267,13 +238,10 @@ _EDITORS: Mapping[str, Callable[[str, str, SettingValue], str]] = {
     "toml": _edit_toml,
     "yaml": _edit_yaml,
     "json": _edit_json,
-    "ini": _edit_ini,
-    "properties": _edit_properties,
 }
-_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    "toml": lambda text, key: _pick(_toml(text).unwrap(), key),
-    "yaml": lambda text, key: _pick(_yaml(text)[1], key),
-    "json": lambda text, key: _pick(_json(text), key),
-    "ini": _ini,
-    "properties": _properties,
+_TABLES: Mapping[str, Callable[[str], Any]] = {
+    "toml": lambda text: _toml(text).unwrap(),
+    "yaml": lambda text: _yaml(text)[1],
+    "json": _json,
 }
+"""What a text is; those of INI and properties are read by their lines."""

@@ -8,17 +8,10 @@ from loadframe.study.service_tables import SettingTable
 
 def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
     """Of one table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
-    raises = limit or table.raises
-    return Knob(
-        name, _alike(tuple(table.values)), table.low, table.high, raises=raises, gives_up=table.gives_up or None
-    )
-
-
-def _alike(values: tuple[SettingValue, ...]) -> tuple[SettingValue, ...]:
-    """The values of one kind: where a number or a switch stands beside words ("auto", 4), each as the service is given
-    it, in words."""
-    words = any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1
-    return tuple(shown(value) for value in values) if words else values
+    values = tuple(table.values)
+    if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
+        values = tuple(map(shown, values))  # a number or a switch beside words ("auto", 4): as the service is given it
+    return Knob(name, values, table.low, table.high, raises=limit or table.raises, gives_up=table.gives_up or None)
 
 
 def shown(value: SettingValue) -> str:

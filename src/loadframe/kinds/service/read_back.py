@@ -5,14 +5,12 @@ from __future__ import annotations
 import http.client
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from loadframe.connections import address
 from loadframe.connections.host_port import joined
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.said import words
 from loadframe.kinds.service import formats
 from loadframe.model import SettingValue
@@ -73,22 +71,23 @@ def read(
             raise _unread(name, f"`{words(' '.join(command), 200)}` printed {words(repr(said), 80)}")
         return words(said)
     if table.file:
-        return _of_file(name, Path(fill(table.file)), table, text_of)
-    return _of_json(name, fill(table.json_), table.field)
-
-
-def _of_file(name: str, path: Path, table: ReadBackTable, text_of: Callable[[Path], str]) -> SettingValue:
-    key = table.key
+        place, key = fill(table.file), table.key
+        text = text_of(Path(place))
+    else:
+        place, key = fill(table.json_), table.field
+        text = _answer(name, place)
     try:
-        value = formats.found(text_of(path), table.format or formats.of_name(path.name), key)
+        format_ = "json" if not table.file else table.format or formats.of_name(Path(place).name)
+        value = formats.found(text, format_, key)
     except ValueError as error:
-        raise _unread(name, f"{path}: {error}") from error
+        no_json = f"{place} answers with what is no JSON ({words(error)})"
+        raise _unread(name, f"{place}: {error}" if table.file else no_json) from error
     if value is None:
-        raise _unread(name, f"{path} has no single value at {key}")
+        raise _unread(name, f"{place} has no single value at {key}")
     return words(value) if isinstance(value, str) else value
 
 
-def _of_json(name: str, url: str, field: str) -> SettingValue:
+def _answer(name: str, url: str) -> str:
     try:
         status, text = get(url)
     except ERRORS as error:
@@ -96,21 +95,9 @@ def _of_json(name: str, url: str, field: str) -> SettingValue:
     if status != http.client.OK:
         raise _unread(name, f"{url} answers with status {status}")
     try:
-        found: Any = parse_json(text)
-    except JsonError as error:
+        return text.decode()
+    except UnicodeDecodeError as error:
         raise _unread(name, f"{url} answers with what is no JSON ({words(error)})") from error
-    return picked(name, found, field, url)
-
-
-def picked(name: str, found: Any, field: str, where: str) -> SettingValue:
-    """What stands at a field with dots between its parts. TargetError where that is no single value."""
-    for part in field.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    if isinstance(found, str):
-        return words(found)
-    if not isinstance(found, bool | int | float):
-        raise _unread(name, f"{where} has no single value at {field}")
-    return found
 
 
 def _unread(name: str, why: str) -> TargetError:

@@ -49,7 +49,9 @@ class Readiness:
         if self._log is not None and self._log.read() == self._before:
             return f"no line of its output has the words {self._said!r}"
         missing = _unanswered(self._http) if self._http else ""
-        missing = missing or (_closed(self._tcp) if self._tcp else "")
+        if not missing and self._tcp:
+            host, port = parted(self._tcp, "80")
+            missing = "" if accepts(here(host, int(port)).number, int(port)) else f"{self._tcp} accepts no connection"
         missing = missing or (self._failed() if self._command else "")
         return missing or ("" if accepts("127.0.0.1", self._port) else f"port {self._port} accepts no connection")
 
@@ -68,11 +70,6 @@ def _unanswered(url: str) -> str:
     except ERRORS as error:
         return f"{url} gave no answer ({words(error) or type(error).__name__})"
     return f"{url} answers with status {status}" if status >= TOO_HIGH else ""
-
-
-def _closed(address: str) -> str:
-    host, port = parted(address, "80")
-    return "" if accepts(here(host, int(port)).number, int(port)) else f"{address} accepts no connection"
 
 
 def accepts(host: str, port: int) -> bool:

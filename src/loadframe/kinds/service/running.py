@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from loadframe.connections.host_port import parted
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
@@ -25,7 +24,7 @@ from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.company import Company
-from loadframe.kinds.service.finding import Found, find, name_of
+from loadframe.kinds.service.finding import Found, find, name_of, where
 from loadframe.kinds.service.knobs import knob_of, shown
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.passing import of_environment, passed
@@ -68,12 +67,13 @@ class RunningService:
             for name, table in target.setting.items()
         )
         self.words = self._found.words
+        first = self._found.first[0]
         kept = {"kind", "pid", "listen", "unit", "container", "setting", "owned", "restart"}
         self.address: Mapping[str, str] = {
             "kind": KIND,
             "target": write_json(target.model_dump(mode="json", by_alias=True, include=kept)),
             "words": self.words,
-            **({"thing": self._first()} if target.pid is not None else {}),
+            **({"thing": f"{first.pid}.{first.started_ticks}.{first.namespace}"} if target.pid is not None else {}),
         }
 
     @classmethod
@@ -85,7 +85,6 @@ class RunningService:
             raise ValueError(words(error)) from error
 
     def stage_files(self) -> Sequence[Path]:
-        """See base.PrintsStages."""
         return stage_files(self._target.metrics)
 
     def counters(self) -> dict[str, float]:
@@ -132,7 +131,7 @@ class RunningService:
             time.sleep(LOOK_EVERY_S)
 
     def settle(self) -> None:
-        """Nothing: what applies a setting has ended when `write` returns."""
+        """What applies a setting has ended when `write` returns."""
 
     def configured(self) -> dict[str, SettingValue]:
         """Nothing is known of what was asked for."""
@@ -140,8 +139,7 @@ class RunningService:
 
     def answers(self) -> bool:
         """See base.Answering: whether its port accepts a connection."""
-        host, port = parted(self._found.address, "80")
-        return accepts(host, int(port))
+        return accepts(*where(self._found.address))
 
     def pid(self) -> int | None:
         return next(iter(self.pids()), None)
@@ -172,7 +170,6 @@ class RunningService:
         return tuple(self._noted)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes of its helpers, by their names."""
         return self._company.processes()
 
     def local(self) -> bool:
@@ -197,12 +194,11 @@ class RunningService:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _file(self, name: str) -> OwnFile:
-        """One that settings stand in."""
         tables = [each for each in self._target.setting.values() if each.file == name]
         return OwnFile(Path(name), tables[0].format or formats.of_name(name), [each.key for each in tables])
 
     def _restart(self) -> None:
-        """As the study says, and wait until it is found again and its port accepts. TargetError."""
+        """As the study says, and wait until it is found again and its port accepts."""
         command = " ".join(self._target.restart)
         self._restarting = True  # until it is found again
         try:
@@ -212,22 +208,17 @@ class RunningService:
         if done.status != 0:
             raise TargetError(f"`{command}` ended with {done.status}", remedy=BY_HAND, details=done.said[-2000:])
         until = time.monotonic() + RESTARTED_S
-        host, port = parted(self._found.address, "80")
-        while not (self.pids() and accepts(host, int(port))):
+        while not (self.pids() and self.answers()):
             if time.monotonic() > until:
                 raise TargetError(f"the service is not back {RESTARTED_S:.0f} s after `{command}`", remedy=BY_HAND)
             time.sleep(LOOK_EVERY_S)
         self._restarting = False
 
-    def _first(self) -> str:
-        first = self._found.first[0]
-        return f"{first.pid}.{first.started_ticks}.{first.namespace}"
-
     def _values(self) -> dict[str, str]:
         return {"port": str(self._port()), **of_environment(self._target)}
 
     def _port(self) -> int:
-        return int(parted(self._found.address, "80")[1])
+        return where(self._found.address)[1]
 
     def _user(self) -> int:
         """Who runs it. TargetError where it has ended."""
@@ -271,8 +262,6 @@ class RunningService:
                     f"`{told}` did not end within {WITHIN_S:g} s, or prints without an end", remedy="Correct it."
                 )
             text = to_its_end.told(output)
-        if process.returncode != 0:
-            raise TargetError(
-                f"`{told}` ended with exit status {process.returncode}", remedy="Correct it.", details=text[-2000:]
-            )
+        if (status := process.returncode) != 0:
+            raise TargetError(f"`{told}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:])
         return text

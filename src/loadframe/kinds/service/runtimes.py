@@ -16,11 +16,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """executable: a pattern of the whole name of the program that runs. words: as people call it."""
+    """A runtime, or a framework that runs on one. words: as people call it. program: a pattern of the whole name of the
+    program that runs; of a framework that of a program, a script or a module in its command line."""
 
     id: str
     words: str
-    executable: str
+    program: str
 
 
 RUNTIMES = (
@@ -40,23 +41,13 @@ NATIVE = Runtime("native", "a compiled program", "")
 SCRIPT = Runtime("script", "a script", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
-    """A server that is known by a word of its command line. program: a pattern of the whole name of a program, a script
-    or a module in it."""
-
-    id: str
-    words: str
-    program: str
-
-
 FRAMEWORKS = (
-    Framework("gunicorn", "gunicorn", r"gunicorn"),
-    Framework("uvicorn", "uvicorn", r"uvicorn"),
-    Framework("hypercorn", "hypercorn", r"hypercorn"),
-    Framework("waitress", "waitress", r"waitress(-serve)?"),
-    Framework("uwsgi", "uWSGI", r"uwsgi(-core)?"),
-    Framework("puma", "puma", r"puma"),
+    Runtime("gunicorn", "gunicorn", r"gunicorn"),
+    Runtime("uvicorn", "uvicorn", r"uvicorn"),
+    Runtime("hypercorn", "hypercorn", r"hypercorn"),
+    Runtime("waitress", "waitress", r"waitress(-serve)?"),
+    Runtime("uwsgi", "uWSGI", r"uwsgi(-core)?"),
+    Runtime("puma", "puma", r"puma"),
 )
 
 
@@ -111,22 +102,21 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
     script, by which it is known where its own name says nothing."""
     if go:
         return GO
-    name = PurePath(executable).name
-    found = next((one for one in RUNTIMES if re.fullmatch(one.executable, name)), NATIVE)
+    found = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
     if found is not NATIVE or not interpreter:
         return found
     by_script = runtime_of(interpreter)
     return SCRIPT if by_script is NATIVE else by_script
 
 
-def framework_of(command: Sequence[str]) -> Framework | None:
+def framework_of(command: Sequence[str]) -> Runtime | None:
     """The framework that a command line starts: by its first words that are no options, and by `-m MODULE`."""
-    for word in command[:4]:
-        name = PurePath(word).name.partition(":")[0]
-        found = next((one for one in FRAMEWORKS if re.fullmatch(one.program, name)), None)
-        if found is not None:
-            return found
-    return None
+    known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in command[:4])
+    return next(filter(None, known), None)
+
+
+def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
+    return next((row for row in rows if re.fullmatch(row.program, name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +130,12 @@ class Given:
 
 def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
     """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
-    rows = [knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of]
-    return tuple(_given(knob, command, environment) for knob in rows)
-
-
-def _given(knob: Knob, command: Sequence[str], environment: Mapping[str, str]) -> Given:
-    at = place_of(knob, command)
-    value = environment.get(knob.variable) if knob.variable else None
-    if at is not None:
-        value = at.value
-    if value is not None:
-        return Given(knob, value, said=True)
-    return Given(knob, None if knob.default is None else str(knob.default), said=False)
+    given = []
+    for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
+        place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
+        value = environment.get(knob.variable) if place is None else place.value
+        given.append(Given(knob, default if value is None else value, said=value is not None))
+    return tuple(given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@ ends."""
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -67,7 +66,6 @@ class Server(PrivateServer):
         self._readiness: Readiness | None = None
         self._mark = f"{lease.id}.{self.folder.name}"
         self._looked_s = 0.0
-        self._until_s = 0.0
 
     def prepare(self) -> None:
         self.make_folders(self.data)
@@ -76,7 +74,7 @@ class Server(PrivateServer):
         self.files.make(self._user)
 
     def version(self) -> str:
-        """Its command: it has no version that we know of."""
+        """It has none that we know of."""
         return f"service {Path(self._target.command[0]).name}"
 
     def start(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
@@ -87,9 +85,14 @@ class Server(PrivateServer):
         values = self.values(state)
         self.files.write(state, values)
         within_s = (ready := self._target.ready or ReadyTable()).within
-        self._until_s = time.monotonic() + within_s
-        run = functools.partial(self._exit_status, allowance=allowance)
-        self._readiness = readiness = Readiness(ready, values, self.log, run)
+        until_s = time.monotonic() + within_s
+
+        def exit_status(command: Sequence[str]) -> int:
+            """Of a command that says whether it is ready; it has no more than the time of that."""
+            left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
+            return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
+
+        self._readiness = readiness = Readiness(ready, values, self.log, exit_status)
         try:
             self.launch(
                 self._argv(state, values),
@@ -124,21 +127,16 @@ class Server(PrivateServer):
         if error is None or self._process is None:
             return error
         left = self._left() or self._left()  # it may fork meanwhile
-        if not left and self._process.returncode == 0 and how != DIED:
-            return TargetError(
-                f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on",
-                remedy="Name the command that stays and serves. Its last log lines may say why it ended.",
-                details=self.log_tail(),
-            )
-        if not left:
-            return error
         pids = ", ".join(str(each.pid) for each in left[:MOST_TOLD])
-        return TargetError(
-            f"{self.name}'s command has ended (exit status {self._process.returncode}), and {len(left)} of its "
-            f"processes go on ({pids})",
-            remedy="Give it the option that keeps it in the foreground, such as --foreground or --no-daemon.",
-            details=self.log_tail(),
-        )
+        fact = f"{len(left)} of its processes go on ({pids})"
+        fact = f"{self.name}'s command has ended (exit status {self._process.returncode}), and {fact}"
+        remedy = "Give it the option that keeps it in the foreground, such as --foreground or --no-daemon."
+        if not left and (self._process.returncode != 0 or how == DIED):
+            return error
+        if not left:
+            fact = f"{self.name}'s command has ended by itself (exit status 0), and nothing of it goes on"
+            remedy = "Name the command that stays and serves. Its last log lines may say why it ended."
+        return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def late(self, within_s: float) -> TargetError:
         """That it is not ready, with what is seen of it."""
@@ -276,8 +274,3 @@ class Server(PrivateServer):
         self._looked_s = time.monotonic()
         self.bound_log()
         return readiness.look()
-
-    def _exit_status(self, command: Sequence[str], allowance: Allowance) -> int:
-        """Of a command that says whether it is ready; it has no more than the time of that."""
-        left_s = max(LOOK_AGAIN_S, self._until_s - time.monotonic())
-        return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]

@@ -79,11 +79,9 @@ class ServiceTarget(PrivateTarget[Server]):
         return {}
 
     def notes(self) -> tuple[str, ...]:
-        """What it does that a reader should know."""
         return (*self._server.noted, *self._company.noted())
 
     def stage_files(self) -> Sequence[Path]:
-        """See base.PrintsStages."""
         return stage_files(self._target.metrics, self._server.log)
 
     def pids(self) -> tuple[int, ...]:
@@ -115,10 +113,9 @@ class ServiceTarget(PrivateTarget[Server]):
     def _run_commands(self, wanted: TargetState, names: Iterable[str], allowance: Allowance) -> None:
         values = self._server.values(wanted)
         for name in names:
-            command = self._target.setting[name].command
-            if command:
-                with_value = {**values, "value": values[name]}
-                self._server.run([filled(word, with_value) for word in command], allowance, f"{name} was not applied")
+            with_value = {**values, "value": values[name]}
+            if command := [filled(word, with_value) for word in self._target.setting[name].command]:
+                self._server.run(command, allowance, f"{name} was not applied")
 
     def _answers(self) -> bool:
         return self._server.accepts()
@@ -131,16 +128,7 @@ class ServiceTarget(PrivateTarget[Server]):
         for name, table in self._target.setting.items():
             if table.read_back is not None:
                 fill = functools.partial(filled, values=values)
-                found = read(
-                    name, table.read_back, functools.partial(run, fact=_where(name)), fill, self._server.files.text_of
-                )
-                self._effective[name] = self.catalogue.shown(name, _told(found))
+                run_it = functools.partial(run, fact=f"target.setting.{name}.read_back")
+                found = read(name, table.read_back, run_it, fill, self._server.files.text_of)
+                self._effective[name] = self.catalogue.shown(name, shown(found))
         self._state = replace(state)
-
-
-def _where(name: str) -> str:
-    return f"target.setting.{name}.read_back"
-
-
-def _told(value: SettingValue) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
