@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from loadframe.changes.places import Gone
 from loadframe.errors import ChangeError, RecordingError
 from loadframe.host.identity import Identity, alive, children
-from loadframe.host.processes import CAP_SYS_NICE, holds, parse_cpus, threads
+from loadframe.host.privilege import CAP_SYS_NICE, holds
+from loadframe.host.processes import parse_cpus, threads
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:

@@ -210,14 +210,23 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
     now = identify(leader.pid)
     if now is not None and now != leader and leader.namespace:
         return ()  # another process has the pid: the session has ended
-    found = (identify(pid) for pid in _pids() if _session(pid) == leader.pid and _works_in(pid, folder))
+    fields = {pid: _fields(pid) for pid in _pids()}
+    members = (pid for pid, words in fields.items() if words is not None and int(words[3]) == leader.pid)
+    found = (identify(pid) for pid in members if _works_in(pid, folder))
     return tuple(process for process in found if process is not None)
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
     """Processes that are in a group, which it takes to pass through a folder, and work in that folder or have files of
     it open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
-    found = (identify(pid) for pid in _pids() if group in _groups(pid) and _works_in(pid, folder))
+    found = []
+    for pid in _pids():
+        try:
+            lines = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:  # it has ended
+            continue
+        groups = [int(word) for line in lines if line.startswith("Groups:") for word in line.split()[1:]]
+        found += [identify(pid)] if group in groups and _works_in(pid, folder) else []
     return tuple(process for process in found if process is not None)
 
 
@@ -226,20 +235,6 @@ def runs(group: int) -> bool:
     for it, as in a container whose first process adopts orphans and leaves them as they are."""
     found = (_fields(pid) for pid in _pids())
     return any(fields[0] not in "ZX" and int(fields[2]) == group for fields in found if fields is not None)
-
-
-def _groups(pid: int) -> frozenset[int]:
-    """Those that a process has beside its own."""
-    try:
-        lines = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # it has ended
-        return frozenset()
-    return frozenset(int(word) for line in lines if line.startswith("Groups:") for word in line.split()[1:])
-
-
-def _session(pid: int) -> int | None:
-    fields = _fields(pid)
-    return int(fields[3]) if fields else None
 
 
 def _works_in(pid: int, folder: Path) -> bool:

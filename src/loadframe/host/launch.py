@@ -179,21 +179,9 @@ def _prctl(name: str, option: int, value: int) -> None:
 def run(arguments: Sequence[str]) -> None:
     """Apply every option in the order that works, then become the command. Only returns by an exception."""
     names = [
-        "report",
-        "folder",
-        "group",
-        "own",
-        "keep",
-        "cover",
-        "show",
-        "rlimit",
-        "cpus",
-        "uid",
-        "gid",
-        "shared-group",
-        "parent",
-        "death-signal",
-    ]
+        "report", "folder", "group", "own", "keep", "cover", "show", "rlimit", "cpus", "uid", "gid", "shared-group",
+        "parent", "death-signal",
+    ]  # fmt: skip
     pairs, command = getopt.getopt(list(arguments), "", [f"{name}=" for name in names])
     options = dict(pairs)
     for name, text in pairs:

@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import CageError
-from loadframe.host.privilege import US, Privilege, ids_of
+from loadframe.host.privilege import PROC, US, Privilege, holds, ids_of
 from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
 
-PROC = Path("/proc")
 FREE = range(61184, 65520)
 """From these systemd takes the users of services that have one for as long as they run (systemd.exec(5), DynamicUser=):
 no distribution gives them to other users."""
@@ -26,7 +25,10 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     """A number of FREE, at random, that is no user's and no group's, not `besides`, and that no process has; None where
     we may not start processes under it: we are not root, lack a capability of NEEDED, or are in a namespace without
     such users."""
-    if os.geteuid() != 0 or not _may_change_users(proc):
+    if os.geteuid() != 0 or _lacking(proc):
+        return None
+    setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
+    if setgroups.exists() and setgroups.read_text(encoding="utf-8", errors="replace").strip() == "deny":
         return None
     taken = frozenset((*_in_use(proc), besides))
     maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
@@ -67,18 +69,8 @@ def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> N
         os.close(descriptor)
 
 
-def _may_change_users(proc: Path) -> bool:
-    try:
-        allowed = (proc / "self/setgroups").read_text(encoding="utf-8", errors="replace").strip() != "deny"
-    except FileNotFoundError:  # a kernel without user namespaces
-        allowed = True
-    return allowed and not _lacking(proc)
-
-
 def _lacking(proc: Path) -> list[str]:
-    lines = (proc / "self/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return [name for name, number in NEEDED.items() if not effective >> number & 1]
+    return [name for name, number in NEEDED.items() if not holds(number, proc)]
 
 
 def _ranges(path: Path) -> list[range]:

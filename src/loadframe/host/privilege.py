@@ -83,10 +83,22 @@ def of_uid(uid: int) -> Privilege:
         return NamedUser(uid)
 
 
+PROC = Path("/proc")
 CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 2, 5, 6, 7, 19
+CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE = 21, 23, 24
 """linux/capability.h."""
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
+
+
+def holds(capability: int, proc: Path = PROC) -> bool:
+    """Whether we have a capability in effect, by its number in linux/capability.h (capabilities(7))."""
+    return bool(_capabilities("CapEff", proc) >> capability & 1)
+
+
+def _capabilities(which: str, proc: Path = PROC) -> int:
+    text = (proc / "self/status").read_text(encoding="utf-8", errors="replace")
+    return int(re.findall(rf"^{which}:\t(\w+)", text, re.M)[0], 16)
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
@@ -95,13 +107,7 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    held = int(
-        re.findall(r"^CapPrm:\t(\w+)", Path("/proc/self/status").read_text(encoding="utf-8", errors="replace"), re.M)[
-            0
-        ],
-        16,
-    )
-    kept = held & sum(1 << number for number in set(capabilities))
+    kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     if libc.capset(header, (ctypes.c_uint32 * 6)(*halves)) != 0 or (

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,13 +20,12 @@ from loadframe.formats.plain_numbers import whole
 from loadframe.host import own_python, own_tmp
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
 from loadframe.host.file_rights import rights_of
-from loadframe.host.privilege import US, Privilege, ids_of
+from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of
 from loadframe.system.files import Folder, Whose
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
-CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE = 21, 23, 24  # linux/capability.h
 
 Stream = int | IO[bytes] | None
 """What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
@@ -119,13 +119,6 @@ def may_raise_limits() -> bool:
     return holds(CAP_SYS_RESOURCE)
 
 
-def holds(capability: int) -> bool:
-    """Whether we have a capability, by its number in linux/capability.h (capabilities(7))."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return bool(effective >> capability & 1)
-
-
 def may_have_mounts() -> bool:
     """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and where the root folder is a mount. After
     chroot(2) it is none, and what is mounted could not be kept from the machine (mount_namespaces(7))."""
@@ -154,9 +147,15 @@ def runnable(program: str, user: Privilege, shared_group: int | None = None) -> 
 def _may_run(path: Path, user: Privilege, shared_group: int | None) -> bool:
     if user == US:
         return True
-    status, ids = path.stat(), ids_of(user)
-    bit = stat.S_IXUSR if status.st_uid == ids.uid else stat.S_IXGRP if status.st_gid in ids.groups else stat.S_IXOTH
-    return bool(status.st_mode & bit) and unreachable(path.parent, user, shared_group) is None
+    return _has_x(path, ids_of(user)) and unreachable(path.parent, user, shared_group) is None
+
+
+def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
+    """Whether the mode lets a user run a program, or pass through a folder."""
+    status = path.stat()
+    groups = {*ids.groups, shared_group}
+    bit = stat.S_IXUSR if status.st_uid == ids.uid else stat.S_IXGRP if status.st_gid in groups else stat.S_IXOTH
+    return bool(status.st_mode & bit)
 
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
@@ -166,17 +165,8 @@ def unreachable(path: Path, user: Privilege, shared_group: int | None = None) ->
 
 def _closed(path: Path, user: Privilege, shared_group: int | None) -> Iterator[Path]:
     ids = ids_of(user)
-    groups = {*ids.groups, shared_group}
-    for folder in [*reversed(path.absolute().parents), path.absolute()]:
-        status = folder.stat()
-        if status.st_uid == ids.uid:
-            allowed = status.st_mode & stat.S_IXUSR
-        elif status.st_gid in groups:
-            allowed = status.st_mode & stat.S_IXGRP
-        else:
-            allowed = status.st_mode & stat.S_IXOTH
-        if not allowed:
-            yield folder
+    way = [*reversed(path.absolute().parents), path.absolute()]
+    return (folder for folder in way if not _has_x(folder, ids, shared_group))
 
 
 def spawn(
@@ -200,12 +190,11 @@ def spawn(
     Raises CageError where the machine does not grant the allowance, MissingTool where the command cannot be run.
     """
     joined = [word for folder in allowance.groups for word in ("--group", str(folder))]
-    options = [
-        *joined,
-        *_limit_options(allowance.limits),
-        *_cpu_options(allowance.cpus),
-        *_user_options(allowance),
-    ]
+    options = [*joined, *_limit_options(allowance.limits)]
+    if allowance.cpus is not None:
+        _check_cpus(allowance.cpus)
+        options += ["--cpus", ",".join(map(str, sorted(allowance.cpus)))]
+    options += _user_options(allowance)
     program = str(command[0])
     if "/" not in program and (program := located(program) or "") == "":
         raise _error(f"command\t{command[0]}: No such file in PATH")
@@ -257,7 +246,6 @@ def _working_folder(path: Path, allowance: Allowance) -> int:
 
 
 def _links(path: Path) -> list[Path]:
-    """The path, each that it is a link to, and where it ends."""
     steps = [path]
     while path.is_symlink() and (path := path.parent / path.readlink()) not in steps:
         steps.append(path)
@@ -333,13 +321,6 @@ def _check_limit(name: str, value: int) -> None:
         )
 
 
-def _cpu_options(cpus: frozenset[int] | None) -> list[str]:
-    if cpus is None:
-        return []
-    _check_cpus(cpus)
-    return ["--cpus", ",".join(map(str, sorted(cpus)))]
-
-
 def available_cpus(text: str) -> frozenset[int]:
     """CPUs in the kernel's list format, all of them online. CageError for others."""
     cpus = parse_cpus(text)
@@ -378,17 +359,13 @@ def bound_to(pid: int) -> str | None:
 def threads(pid: int) -> set[int]:
     """The threads of a process, without those that the kernel runs in it for io_uring, which cannot be bound; none of
     one that has ended."""
-    try:
-        return {int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir() if not _of_the_kernel(folder)}
-    except (FileNotFoundError, ProcessLookupError):
-        return set()
-
-
-def _of_the_kernel(folder: Path) -> bool:
-    try:
-        return (folder / "comm").read_bytes().startswith((b"iou-wrk-", b"iou-sqp-"))
-    except OSError:  # it has just ended
-        return True
+    found = set()
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for folder in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # it has just ended
+                if not (folder / "comm").read_bytes().startswith((b"iou-wrk-", b"iou-sqp-")):
+                    found.add(int(folder.name))
+    return found
 
 
 def _check_cpus(cpus: frozenset[int]) -> None:

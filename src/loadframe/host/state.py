@@ -36,38 +36,22 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 def state_directory() -> Path:
     """Where Loadframe keeps what must outlive a killed command; made if need be. CageError where it cannot be written,
     or where another user could write to it."""
-    path = _named("LOADFRAME_STATE") or (_named("XDG_STATE_HOME") or _home() / ".local/state") / "loadframe"
-    return private_folder(path, "keep its state", "LOADFRAME_STATE")
-
-
-def _named(variable: str) -> Path | None:
-    """The folder that a variable of the environment names."""
-    name = os.environ.get(variable)
-    return Path(name).absolute() if name else None
-
-
-def _home() -> Path:
+    own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
-        return Path.home()
+        path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
     except RuntimeError as error:
         raise CageError(
             "Loadframe cannot keep its state: this user has no home folder (neither HOME nor a line in /etc/passwd)",
             remedy="Set LOADFRAME_STATE to a folder of your own.",
         ) from error
+    return private_folder(path, "keep its state", "LOADFRAME_STATE")
 
 
 def writable(path: Path, purpose: str, variable: str) -> Path:
     """The folder, made if need be, in which folders of ours cannot be replaced by another user. purpose: what it is
     for; variable: what names another. CageError."""
     remedy = f"Set {variable} to a folder that can be written."
-    _check_text(path, purpose)
-    try:
-        weak = weak_point(path / "ours")
-        if weak is None:
-            _make(path, 0o755)
-            weak = weak_point(path / "ours")
-    except OSError as error:
-        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
+    weak, _ = _made(path, path / "ours", 0o755, purpose, remedy)
     if weak is not None:
         raise CageError(
             f"Loadframe does not {purpose} in {path}: {weak}, so other users could replace Loadframe's files",
@@ -78,25 +62,31 @@ def writable(path: Path, purpose: str, variable: str) -> Path:
     return path
 
 
-def _check_text(path: Path, purpose: str) -> None:
-    """CageError for a path that no record could name: what is left below it would not be found again."""
+def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
+    """Make a folder where need be; what on the way to the place another user could change, None where nothing, and its
+    status, None where it is not there. CageError, also for a path that no record could name: what is left below it
+    would not be found again."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
+    try:
+        weak = weak_point(place)
+        if weak is None:
+            for folder in (*reversed(path.parents), path):
+                if not folder.exists():
+                    folder.mkdir(mode if folder == path else 0o755, exist_ok=True)
+            if not path.is_dir():
+                raise NotADirectoryError(20, "Not a directory")
+            weak = weak_point(place)
+        return weak, path.lstat() if weak is None or os.path.lexists(path) else None
+    except OSError as error:
+        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=remedy) from error
 
 
 def private_folder(path: Path, purpose: str, variable: str) -> Path:
     """The same, and ours alone: what we have made ourselves and others may read is closed to them. CageError where it
     is a link, belongs to another user, or others may write to it."""
     remedy = f"Set {variable} to a folder of your own"
-    _check_text(path, purpose)
-    try:
-        weak = weak_point(path)
-        if weak is None:
-            _make(path, 0o700)
-            weak = weak_point(path)
-        status = path.lstat() if weak is None or os.path.lexists(path) else None
-    except OSError as error:
-        raise CageError(f"Loadframe cannot {purpose} in {path}: {error.strerror}", remedy=f"{remedy}.") from error
+    weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
         raise CageError(
             f"Loadframe does not {purpose} in {path}: it is a link to {path.readlink()}", remedy=f"{remedy}."
@@ -116,24 +106,12 @@ def private_folder(path: Path, purpose: str, variable: str) -> Path:
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
-    if status.st_mode & 0o077 and _only_ours(path):
+    # a user's home folder, or /etc, is not closed to others: only Loadframe keeps something in what is
+    named_so = path.name in ("leases", "changes", "loadframe")
+    if status.st_mode & 0o077 and (named_so or OURS.issuperset(entry.name for entry in path.iterdir())):
         with suppress(OSError):  # a file system without modes; that others cannot write was seen before
             path.chmod(0o700)
     return path
-
-
-def _make(path: Path, mode: int) -> None:
-    for folder in (*reversed(path.parents), path):
-        if not folder.exists():
-            folder.mkdir(mode if folder == path else 0o755, exist_ok=True)
-    if not path.is_dir():
-        raise NotADirectoryError(20, "Not a directory")
-
-
-def _only_ours(path: Path) -> bool:
-    """Whether only Loadframe keeps something in it: a user's home folder, or /etc, is not closed to others."""
-    names = {entry.name for entry in path.iterdir()}
-    return path.name in ("leases", "changes", "loadframe") or names <= OURS
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
