@@ -76,7 +76,12 @@ def ndb(
         else:
             answer(loadframe.render_ndb(report))
         if write is not None and not report.refused:
-            _write(write, read.text)
+            try:
+                write_whole(write, read.text.encode())  # or not at all: it may be the file that was read
+            except OSError as error:
+                fact = f"{write} cannot be written: {error.strerror}"
+                raise TargetError(fact, remedy="Name another file.") from error
+            say(f"Written: {write}")
         elif write is not None:
             say(f"{write} is not written: it has errors.")
         if start and report.start is None:
@@ -108,12 +113,3 @@ def _memory(text: str) -> int:
         return size_bytes(text)
     except ValueError as error:
         raise UsageError(f"--memory: {error}", remedy="For example --memory 64GiB.") from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: it may be the file that was read."""
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise TargetError(f"{path} cannot be written: {error.strerror}", remedy="Name another file.") from error
-    say(f"Written: {path}")

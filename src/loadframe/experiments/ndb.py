@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import TargetError
@@ -19,7 +20,7 @@ from loadframe.kinds.ndb.cluster import LOCAL, NODES, Cluster, Node, cluster_of
 from loadframe.kinds.ndb.config import Config, read_config
 from loadframe.kinds.ndb.rules import check
 from loadframe.kinds.ndb.settings import POOL
-from loadframe.model import NdbDataNode, NdbReport, NdbServer, NdbThreads
+from loadframe.model import NdbDataNode, NdbReport, NdbServer
 from loadframe.runs.host import read_host
 
 PROGRAMS = ("ndb_mgmd", "ndbmtd", "ndb_mgm", "ndbd")
@@ -37,7 +38,11 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
     if (longest := max(map(len, text.split("\n")))) > LONGEST_LINE:
         raise TargetError(f"{path} has a line of {longest:,} characters", remedy="Give a config.ini.")
     config = read_config(text)
-    _check_size(config, path)
+    # whatever else is wrong with them does not matter then
+    if (nodes := sum(section.kind in NODES and not section.default for section in config.sections)) > MOST_NODES:
+        raise TargetError(
+            f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Omit the others."
+        )
     for heading, name, value in changes:
         try:
             config = config.changed(heading, name, value)
@@ -46,15 +51,6 @@ def read_ndb_config(path: Path, changes: Sequence[tuple[str, str, str]] = ()) ->
                 f"{path}: {error}", remedy='Name a section and a setting, for example "ndbd default.DataMemory=1G".'
             ) from error
     return config
-
-
-def _check_size(config: Config, path: Path) -> None:
-    """TargetError for more nodes than a cluster can have: whatever else is wrong with them does not matter then."""
-    nodes = sum(section.kind in NODES and not section.default for section in config.sections)
-    if nodes > MOST_NODES:
-        raise TargetError(
-            f"{path} has {nodes:,} nodes; a MySQL Cluster has at most {MOST_NODES}", remedy="Omit the others."
-        )
 
 
 def check_ndb(
@@ -72,7 +68,11 @@ def check_ndb(
     node's host; where neither is given, this machine's are taken for nodes on localhost. bound: CPUs that other
     processes on these hosts are bound to, by what they are called. TargetError where an option file cannot be read.
     """
-    hosts = _hosts(cpus, memory_bytes, bound or {})
+    known = None if cpus is None else frozenset(range(cpus))
+    hosts = Hosts(known, memory_bytes, bound or {}, None)
+    if cpus is None and memory_bytes is None:
+        here = frozenset({*LOCAL, socket.gethostname(), socket.getfqdn()})
+        hosts = Hosts(online_cpus(), read_host().memory_bytes or None, bound or {}, here)
     read = [SqlNode(str(path), parse_options(_text(path), SERVER_GROUPS)) for path in servers]
     case = Case(cluster_of(config), hosts, read)
     return NdbReport(
@@ -97,19 +97,10 @@ def _text(path: Path) -> str:
         raise TargetError(f"{path} cannot be read: {error}", remedy="Name a text file in UTF-8.") from error
 
 
-def _hosts(cpus: int | None, memory_bytes: int | None, bound: Mapping[str, frozenset[int]]) -> Hosts:
-    if cpus is None and memory_bytes is None:
-        here = frozenset({*LOCAL, socket.gethostname(), socket.getfqdn()})
-        return Hosts(online_cpus(), read_host().memory_bytes or None, bound, here)
-    return Hosts(None if cpus is None else frozenset(range(cpus)), memory_bytes, bound, None)
-
-
 def _data_node(node: Node) -> NdbDataNode:
-    threads: tuple[NdbThreads, ...] | None
-    try:
+    threads = None
+    with suppress(ValueError):  # it is among the findings
         threads = node.threads()
-    except ValueError:  # it is among the findings
-        threads = None
     return NdbDataNode(node.node_id, node.host, node.section.line, threads, node.memory_bytes(), node.redo_bytes())
 
 

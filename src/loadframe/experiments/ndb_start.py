@@ -11,7 +11,7 @@ from loadframe.errors import TargetError
 from loadframe.experiments.ndb import check_ndb
 from loadframe.host.leases import Lease, scratch_directory
 from loadframe.host.processes import online_cpus
-from loadframe.kinds.ndb.as_private import AsPrivate, as_private
+from loadframe.kinds.ndb.as_private import as_private
 from loadframe.kinds.ndb.cluster import Cluster, cluster_of
 from loadframe.kinds.ndb.config import Config
 from loadframe.kinds.ndb.node_threads import grouped, read_threads
@@ -40,7 +40,14 @@ def start_ndb(config: Config) -> NdbStart:
         started = PrivateCluster(lease, {}, wanted.shape)
         try:
             started.create()
-            return _started(started, wanted)
+            begin = time.monotonic()
+            try:
+                started.start(wanted.settings)
+            except TargetError as error:
+                return NdbStart(started.version(), None, (), wanted.left_out, error.fact, error.details)
+            seconds = time.monotonic() - begin
+            nodes = tuple(_node(node) for node in started.data.values())
+            return NdbStart(started.version(), seconds, nodes, wanted.left_out)
         finally:
             started.destroy()
 
@@ -56,9 +63,10 @@ def _check_room(config: Config, cluster: Cluster) -> None:
             f"It is not started: it has {len(nodes)} data nodes, and at most {MOST_NODES} are started on one machine",
             remedy="Try it with fewer [ndbd] sections.",
         )
+    there = parse_meminfo(Path("/proc/meminfo").read_bytes())["MemAvailable"]
     free = shutil.disk_usage(scratch_directory()).free
     room = (
-        ("memory", sum(node.memory_bytes() for node in nodes), _memory_bytes(), "DataMemory=80M"),
+        ("memory", sum(node.memory_bytes() for node in nodes), there, "DataMemory=80M"),
         ("disk space for redo logs", sum(node.redo_bytes() for node in nodes), free, "NoOfFragmentLogFiles=4"),
     )
     for what, asked, has, less in room:
@@ -68,21 +76,6 @@ def _check_room(config: Config, cluster: Cluster) -> None:
                 f"machine has {show(has, 'bytes')} free",
                 remedy=f"Try it with less, for example --set 'ndbd default.{less}'.",
             )
-
-
-def _memory_bytes() -> int:
-    return parse_meminfo(Path("/proc/meminfo").read_bytes())["MemAvailable"]
-
-
-def _started(cluster: PrivateCluster, wanted: AsPrivate) -> NdbStart:
-    begin = time.monotonic()
-    try:
-        cluster.start(wanted.settings)
-    except TargetError as error:
-        return NdbStart(cluster.version(), None, (), wanted.left_out, error.fact, error.details)
-    seconds = time.monotonic() - begin
-    nodes = tuple(_node(node) for node in cluster.data.values())
-    return NdbStart(cluster.version(), seconds, nodes, wanted.left_out)
 
 
 def _node(node: DataNode) -> NdbStartedNode:

@@ -44,16 +44,12 @@ def between(
     first: dict[tuple[int, int], Spent], last: dict[tuple[int, int], Spent], seconds: float, but: Collection[int]
 ) -> dict[str, float]:
     """CPUs (s/s) by program, the busiest first. but: processes that do not count, with all that come from them."""
-    parents = {pid: one.parent for (pid, _), one in last.items()}
+    parents = {pid: spent.parent for (pid, _), spent in last.items()}
     used: Counter[str] = Counter()
-    for key, one in last.items():
-        if key[0] != INIT and not _comes_from(key[0], parents, but):
-            before = first.get(key)
-            used[one.program] += one.ticks - (before.ticks if before is not None else 0)
+    for key, spent in last.items():
+        above = key[0]
+        while above and above not in but:
+            above = parents.get(above, 0)
+        if key[0] != INIT and not above:
+            used[spent.program] += spent.ticks - (first[key].ticks if key in first else 0)
     return {name: ticks / PER_SECOND / seconds for name, ticks in used.most_common() if ticks > 0}
-
-
-def _comes_from(pid: int, parents: dict[int, int], but: Collection[int]) -> bool:
-    while pid and pid not in but:
-        pid = parents.get(pid, 0)
-    return pid != 0

@@ -176,7 +176,6 @@ def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identit
 
 
 def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
-    """Take out those that end within this time."""
     waiting = select.poll()
     for descriptor in descriptors:
         waiting.register(descriptor, select.POLLIN)

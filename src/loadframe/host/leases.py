@@ -16,7 +16,8 @@ import contextlib
 import os
 import pwd
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -108,7 +109,9 @@ class Lease:
         record = Record(name, what, identity.host_name(), identity.machine(), boot, owner, folder, run)
         record = replace(record, mounts=identity.namespace("mnt"))
         file = folder_of_leases() / f"{name}.json"
-        lease = cls(record, file, _life(file), told)
+        with _writing(file, "next to "):
+            life = Life(file)
+        lease = cls(record, file, life, told)
         try:
             lease._write()
             make_private(folder, US, group=lease.user)
@@ -185,8 +188,7 @@ class Lease:
 
     def add_process(self, pid: int) -> None:
         """Remember a process that was started, so that a sweep can end it. Does nothing for one that has ended."""
-        process = identity.identify(pid)
-        if process is not None:
+        if (process := identity.identify(pid)) is not None:
             living = tuple(known for known in self._record.processes if identity.alive(known))
             self._record = replace(self._record, processes=(*living, process))
             self._write()
@@ -232,20 +234,17 @@ class Lease:
 
     def _write(self) -> None:
         text = write_json({"schema": f"loadframe.{KIND}/{VERSION}", **asdict(self._record)}, indent=1)
-        try:
+        with _writing(self._file):
             write_durably(self._file, text)
-        except OSError as error:
-            raise CageError(
-                f"Cannot write {self._file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
-            ) from error
 
 
-def _life(file: Path) -> Life:
+@contextmanager
+def _writing(file: Path, beside: str = "") -> Iterator[None]:
     try:
-        return Life(file)
+        yield
     except OSError as error:
         raise CageError(
-            f"Cannot write next to {file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
+            f"Cannot write {beside}{file}: {error.strerror}", remedy="Free some disk space, or set LOADFRAME_STATE."
         ) from error
 
 

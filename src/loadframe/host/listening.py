@@ -7,6 +7,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,6 @@ def parse(line: str, family: socket.AddressFamily) -> Listening | None:
 
 
 def _place(text: str, family: socket.AddressFamily) -> tuple[str, int] | None:
-    """Number and port of an address as this table has it."""
     address, _, port = text.partition(":")
     try:
         data = bytes.fromhex(address)
@@ -110,9 +110,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
     """Those that take connections to a port: of this address, or of all; "" for any address."""
     known = [one for one in sockets(root) if one.port == port]
-    if not number:
-        return tuple(known)
-    exact = [one for one in known if _plain(one.number) == _plain(number)]
+    exact = [one for one in known if not number or _plain(one.number) == _plain(number)]
     return tuple(exact or [one for one in known if _plain(one.number) in ("0.0.0.0", "::")])
 
 
@@ -152,14 +150,9 @@ def _pids(root: Path) -> list[int]:
 
 
 def _links(root: Path, pid: int) -> list[str]:
-    try:
-        descriptors = list((root / str(pid) / "fd").iterdir())
-    except OSError:  # it has ended, or belongs to another user
-        return []
     found = []
-    for descriptor in descriptors:
-        try:
-            found.append(str(descriptor.readlink()))
-        except OSError:
-            continue
+    with suppress(OSError):  # it has ended, or belongs to another user
+        for descriptor in list((root / str(pid) / "fd").iterdir()):
+            with suppress(OSError):
+                found.append(str(descriptor.readlink()))
     return found

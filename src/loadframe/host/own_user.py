@@ -82,7 +82,6 @@ def _ranges(path: Path) -> list[range]:
 
 
 def _in_use(proc: Path) -> Iterator[int]:
-    """The users and groups of all processes."""
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
@@ -97,9 +96,7 @@ def _in_use(proc: Path) -> Iterator[int]:
 
 def _known(number: int) -> bool:
     for look in (pwd.getpwuid, grp.getgrgid):
-        try:
+        with suppress(KeyError):
             look(number)
-        except KeyError:
-            continue
-        return True
+            return True
     return Path(f"/run/systemd/dynamic-uid/{number}").exists()

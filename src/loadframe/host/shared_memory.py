@@ -26,26 +26,19 @@ def remove_left(lease: str, folder: Path) -> list[str]:
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
     """Remove the shared memory whose names begin with Lease.shared_name; a server that was killed leaves it behind. Say
     what was done. owners: users whose segments these may be besides our own."""
-    allowed = {os.geteuid(), *owners}
-    segments = [path for path in FOLDER.glob(f"{name}-*") if _removable(path, allowed)]
-    kept = []
-    for segment in segments:
+    allowed, removed, kept = {os.geteuid(), *owners}, 0, []
+    for segment in FOLDER.glob(f"{name}-*"):
         try:
-            segment.unlink(missing_ok=True)
+            status = segment.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_uid in allowed:  # any user may give theirs a name like ours
+                segment.unlink(missing_ok=True)
+                removed += 1
         except PermissionError:  # of a server's user
             kept.append(segment)
-    removed = len(segments) - len(kept)
+        except FileNotFoundError:
+            continue
     actions = [f"removed {removed} piece{'s' * (removed != 1)} of shared memory"] if removed else []
     return [*actions, *(f"could not remove {segment}: remove it as its owner" for segment in kept)]
-
-
-def _removable(path: Path, owners: set[int]) -> bool:
-    """Whether it is a segment of one of these users: any user may give theirs a name like ours."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_uid in owners
 
 
 def _owners(folder: Path) -> set[int]:

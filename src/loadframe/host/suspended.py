@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
@@ -14,7 +15,12 @@ frozen control group is not told so."""
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
     """Those of these processes that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
-    return tuple(pid for pid in pids if _state(root / f"proc/{pid}/stat") in STOPPED)
+    stopped = []
+    for pid in pids:
+        with suppress(OSError):  # it has ended, or is out of our sight
+            text = (root / f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            stopped += [pid] if text.rpartition(")")[2].split()[0] == STOPPED else []
+    return tuple(stopped)
 
 
 def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
@@ -30,11 +36,3 @@ def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> st
         return ""
     one = f"process {stopped[0]}" if len(stopped) == 1 else f"{len(stopped)} processes ({stopped[0]}, ...)"
     return f"{one} {'is' if len(stopped) == 1 else 'are'} stopped by a signal (SIGSTOP)"
-
-
-def _state(stat: Path) -> str:
-    try:
-        text = stat.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it has ended, or is out of our sight
-        return "X"
-    return text.rpartition(")")[2].split()[0]

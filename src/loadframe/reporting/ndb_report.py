@@ -51,8 +51,7 @@ def _threads(group: NdbThreads) -> str:
 
 
 def _finding(one: NdbFinding, file: str) -> str:
-    place = [one.file] if one.file != file else []
-    place += [f"line {one.line}"] if one.line is not None else []
+    place = [*([one.file] if one.file != file else []), *([] if one.line is None else [f"line {one.line}"])]
     where = f"{', '.join(place)}: " if place else ""
     return f"{where}{one.fact}. {one.remedy} [{one.source}]"
 
