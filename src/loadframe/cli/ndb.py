@@ -52,8 +52,7 @@ def ndb(
     start: Annotated[
         bool,
         typer.Option(
-            "--start",
-            help="Also start a private cluster with it here, unless an error is found, and end it.",
+            "--start", help="Also start a private cluster with it here, unless an error is found, and end it."
         ),
     ] = False,
     as_json: Json = False,

@@ -33,14 +33,7 @@ from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
-from loadframe.host.state import (
-    Damaged,
-    Life,
-    private_folder,
-    state_directory,
-    writable,
-    write_durably,
-)
+from loadframe.host.state import Damaged, Life, private_folder, state_directory, writable, write_durably
 from loadframe.system.files import remove_tree
 
 KIND, VERSION = "lease", 3

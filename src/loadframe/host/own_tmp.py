@@ -13,10 +13,7 @@ NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()
 
 
 def own(
-    told: Sequence[str],
-    env: Mapping[str, str],
-    needed: Iterable[Path],
-    closed: Callable[[Path], Iterable[Path]],
+    told: Sequence[str], env: Mapping[str, str], needed: Iterable[Path], closed: Callable[[Path], Iterable[Path]]
 ) -> list[str]:
     """The options of launch.py. told: the words of its command and its working folder; with what its environment names
     and `needed`, they are kept where its user may come to them, each with the folder in the common one that it lies in,

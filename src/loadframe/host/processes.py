@@ -374,8 +374,7 @@ def _check_cpus(cpus: frozenset[int]) -> None:
         wanted = ",".join(map(str, sorted(missing))) or "none at all"
         online = CPUS_ONLINE.read_text(encoding="utf-8", errors="replace").strip()
         raise CageError(
-            f"The study asks for CPU {wanted}; online are {online}",
-            remedy="Choose from the CPUs that are online.",
+            f"The study asks for CPU {wanted}; online are {online}", remedy="Choose from the CPUs that are online."
         )
 
 

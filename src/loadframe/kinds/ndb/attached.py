@@ -120,10 +120,7 @@ class AttachedCluster(Attached):
                     remedy="Name SQL nodes of a cluster; for a MySQL by itself, kind = mysql.",
                 )
             if (other := seen.setdefault(str(node.asked(SAME)), node)) is not node:
-                raise TargetError(
-                    f"{other.describe()} and {node.describe()} are one SQL node",
-                    remedy="Name it once.",
-                )
+                raise TargetError(f"{other.describe()} and {node.describe()} are one SQL node", remedy="Name it once.")
             found.setdefault(told.get(NAME, ""), node)
         if len(found) > 1:
             each = [f"{node.describe()} of {words(name)}" for name, node in found.items()]

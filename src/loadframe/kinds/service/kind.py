@@ -18,13 +18,5 @@ def undeclared(lease: Lease, resources: Resources) -> Target:
 
 
 KINDS = (
-    KindOfTarget(
-        KIND,
-        undeclared,
-        CATALOGUE,
-        CATALOGUE.check,
-        list,
-        declared=as_declared,
-        again=RunningService.again,
-    ),
+    KindOfTarget(KIND, undeclared, CATALOGUE, CATALOGUE.check, list, declared=as_declared, again=RunningService.again),
 )
