@@ -132,6 +132,6 @@ def durability(case: Case) -> Iterator[Found]:
                 continue
             if setting.weakens(value):
                 default = "" if setting.default is None else setting.show(setting.default)
-                fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up.words})"
+                fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up})"
                 remedy = f"Keep it only if this is intended; the default is {default}."
                 yield Found("warning", entry.line, fact, remedy, setting.source)

@@ -38,9 +38,7 @@ THREADS = re.compile(r"[\w={},\- ]+")
 
 
 def _spec(setting: Setting) -> SettingSpec:
-    numbers, gives_up = setting.type in ("integer", "bytes"), setting.gives_up
-    # where only more than the default gives something up, less is safe
-    safe = gives_up is not None and gives_up.larger_only and setting.low is not None
+    numbers = setting.type in ("integer", "bytes")
     return SettingSpec(
         f"{PREFIXES[setting.section]}{setting.name}",
         KINDS.get(setting.type, "text"),
@@ -49,10 +47,10 @@ def _spec(setting: Setting) -> SettingSpec:
         setting.high,
         tuple(int(choice) if numbers else choice for choice in setting.choices),
         setting.default,
-        None if gives_up is None else gives_up.words,
+        setting.gives_up,
         source=setting.source,
         takes=setting.takes or None,
-        safe=range(setting.low or 0, int(setting.default or 0) + 1) if safe else (),
+        safe=setting.safe,
     )
 
 

@@ -17,21 +17,14 @@ LARGEST_CPU = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
-    """What may be lost with values other than the default, or with larger ones only."""
-
-    words: str
-    larger_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
     """A setting in one kind of section.
 
     low, high: bounds of a number, None where none are known. choices: the words or numbers allowed, where they are
     listed. default: None where there is none. unit: of a number, "" for a count. restart: what has to be restarted
     for a new value, a key of settings.RESTARTS. takes: the memory or disk space that its value takes. first: what has
-    to be as this needs it, so that it can have its value, or an effect. deprecated: it is still read.
+    to be as this needs it, so that it can have its value, or an effect. deprecated: it is still read. gives_up: what
+    may be lost with values other than the default, or than `safe` ones.
     """
 
     section: str
@@ -46,7 +39,8 @@ class Setting:
     deprecated: bool
     source: str
     takes: str = ""
-    gives_up: GivenUp | None = None
+    gives_up: str | None = None
+    safe: range = range(0)
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
@@ -68,9 +62,7 @@ class Setting:
 
     def weakens(self, value: NodeValue) -> bool:
         """Whether this value gives up what `gives_up` says."""
-        if self.gives_up is None or self.default is None or value == self.default:
-            return False
-        return not self.gives_up.larger_only or int(value) > int(self.default)
+        return self.gives_up is not None and value not in (self.safe or (self.default,))
 
     def range_words(self) -> str:
         """Its values, in words: "2 to 72", "1M to 16384G", "Default, Disabled, WaitExternal"; "" for any text."""
