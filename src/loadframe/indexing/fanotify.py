@@ -10,17 +10,15 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.beneath import Beneath, joined, names
-from loadframe.indexing.entries import Change
-from loadframe.indexing.readers import Records, shown_limit
+from loadframe.indexing.beneath import joined, names
+from loadframe.indexing.readers import OfKernel, Records, UnreadableEventError, shown_limit
 
 # <linux/fanotify.h>
 CLOEXEC, NONBLOCK = 0x1, 0x2
@@ -41,10 +39,6 @@ MOST_DIRECTORIES = 100_000
 """Whose paths are remembered."""
 KINDS = {CREATE: "create", MOVED_TO: "create", ATTRIB: "setattr", CLOSE_WRITE: "close_write"}
 GONE = {DELETE: "unlink", MOVED_FROM: "unlink"}
-
-
-class UnreadableEventError(ValueError):
-    """Bytes that are no events of this kernel interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +105,23 @@ def _place(data: bytes) -> Place:
     return Place(data[_FSID:end], data[end:].partition(b"\0")[0])
 
 
-class Fanotify:
-    """A Reader. Of a tree on one file system: what is mounted within it is not followed."""
+class Fanotify(OfKernel):
+    """A mark on the whole file system."""
 
     name = "fanotify"
-    waiting = 0
-    resumes = False
 
-    def __init__(self, root: Path, *, first: int = 1) -> None:
-        """first: the number of the first record. MachineError where the kernel refuses, with its reason."""
-        self._tree = Beneath(root)
-        self._group = -1
+    def __init__(self, root: Path) -> None:
+        """MachineError where the kernel refuses, with its reason."""
+        super().__init__(root)
         try:
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
-            self._group = self._opened()
+            self._queue = self._opened()
             self._mark()
         except OSError as error:
             self.close()
             raise MachineError(
                 f"fanotify does not follow {root}: {error.strerror}", remedy=REMEDIES.get(error.errno or 0, OTHERWISE)
             ) from error
-        self._number = first
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
         self.unresolved = 0
@@ -151,51 +141,43 @@ class Fanotify:
         """With renames as one record where the kernel has them (Linux 5.17), else as two."""
         flags = MARK_ADD | MARK_FILESYSTEM
         try:
-            kernel.fanotify_mark(self._group, flags, WATCHED | RENAME, self._tree.root)
+            kernel.fanotify_mark(self._queue, flags, WATCHED | RENAME, self._tree.root)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            kernel.fanotify_mark(self._group, flags, WATCHED | MOVED_FROM | MOVED_TO, self._tree.root)
+            kernel.fanotify_mark(self._queue, flags, WATCHED | MOVED_FROM | MOVED_TO, self._tree.root)
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader."""
-        if not kernel.readable(self._group, timeout_s):
+        if not kernel.readable(self._queue, timeout_s):
             return Records()
         try:
-            data = os.read(self._group, READ_BYTES)
+            data = os.read(self._queue, READ_BYTES)
         except BlockingIOError:
             return Records()
-        changes: list[Change] = []
         self._lost = ""
         for event in events(data):
             if event.mask & OVERFLOW:
                 self._lost = f"the queue of fanotify was full ({queue_length()} records)"
                 self._paths.clear()
             else:
-                self._tell(event, changes.append)
-        return Records(changes, self._lost, not kernel.readable(self._group))
+                self._tell(event)
+        return Records(self._taken(), self._lost, not kernel.readable(self._queue))
 
-    def _tell(self, event: Event, add: Callable[[Change], None]) -> None:
+    def _tell(self, event: Event) -> None:
         if event.mask & ONDIR and event.mask & (RENAME | MOVED_FROM | MOVED_TO):
             self._paths.clear()  # everything below it is elsewhere now
         at, to = self._where(event.at), self._where(event.to)
-        now = time.time()
-
-        def record(kind: str, path: bytes, to: bytes = b"") -> None:
-            add(Change(kind, path, to, self._number, now, event.file))
-            self._number += 1
-
         if event.mask & RENAME:
             if at is not None and to is not None:
-                record("rename", at, to)
+                self._record("rename", at, to, event.file)
             elif at is not None:
-                record("unlink", at)
+                self._record("unlink", at, file=event.file)
             elif to is not None:
-                record("create", to)
+                self._record("create", to, file=event.file)
         if at is not None:
             for bit, kind in (GONE | KINDS).items():
                 if event.mask & bit:
-                    record(kind, at)
+                    self._record(kind, at, file=event.file)
 
     def _where(self, place: Place | None) -> bytes | None:
         """The path below the root; None where it is not in the tree, or where the directory is gone."""
@@ -236,7 +218,6 @@ class Fanotify:
         return path
 
     def inode_of(self, file: bytes) -> int | None:
-        """See Reader."""
         try:
             opened = kernel.open_by_handle(self._tree.root, file)
         except OSError:
@@ -245,16 +226,6 @@ class Fanotify:
             return os.fstat(opened).st_ino
         finally:
             os.close(opened)
-
-    def acknowledge(self, number: int) -> None:
-        """The kernel keeps no record that was read."""
-
-    def close(self) -> None:
-        """Idempotent."""
-        self._tree.close()
-        if self._group >= 0:
-            os.close(self._group)
-        self._group = -1
 
 
 def _below(root: bytes | None, path: bytes | None) -> bytes | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from loadframe.errors import MachineError
 from loadframe.indexing.entries import Change
-from loadframe.indexing.readers import Records
+from loadframe.indexing.readers import Reader, Records
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
 """Of the records. A rename would be a walk through what it names: that is left to churn."""
@@ -28,11 +28,10 @@ def record(rng: random.Random, paths: Sequence[bytes], number: int, time_s: floa
     return Change(kind, rng.choice(paths), number=number, time_s=time_s)
 
 
-class Injected:
-    """A Reader."""
+class Injected(Reader):
+    """They name no files, and are not kept."""
 
     name = "injected"
-    resumes = False
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class Injected:
         self._start_wall = 0.0
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader. The first reading begins. The time of a record is that at which it was due: a reader that is late
+        """The first reading begins. The time of a record is that at which it was due: a reader that is late
         sees its lag."""
         until = self._clock() + timeout_s
         if self._start is None:
@@ -88,13 +87,3 @@ class Injected:
     def _next(self) -> Change:
         self._made += 1
         return record(self._rng, self._paths, self._first + self._made - 1, self._start_wall + self._made / self._rate)
-
-    def inode_of(self, file: bytes) -> int | None:
-        """They name none."""
-        return None
-
-    def acknowledge(self, number: int) -> None:
-        """They are not kept."""
-
-    def close(self) -> None:
-        """Idempotent."""

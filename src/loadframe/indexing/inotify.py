@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +16,8 @@ from pathlib import Path
 
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.beneath import Beneath, joined, shown
-from loadframe.indexing.entries import Change
-from loadframe.indexing.readers import Records, shown_limit
+from loadframe.indexing.beneath import joined, shown
+from loadframe.indexing.readers import OfKernel, Records, UnreadableEventError, shown_limit
 
 # <sys/inotify.h>
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
@@ -29,10 +27,6 @@ WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLYD
 _EVENT = struct.Struct("=iIII")
 READ_BYTES = 1 << 18
 LIMITS = Path("/proc/sys/fs/inotify")
-
-
-class UnreadableEventError(ValueError):
-    """Bytes that are no events of this kernel interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +61,25 @@ class _Leaving:
     directory: bool
 
 
-class Inotify:
-    """A Reader. Of a tree on one file system: what is mounted within it is not followed. A directory that is mounted
-    twice is followed at the path that was watched first."""
+class Inotify(OfKernel):
+    """A directory that is mounted twice is followed at the path that was watched first."""
 
     name = "inotify"
-    waiting = 0
-    resumes = False
 
-    def __init__(self, root: Path, *, first: int = 1) -> None:
-        """Watches every directory before it returns. first: the number of the first record. MachineError where the
-        kernel refuses, or has fewer watches than the tree has directories."""
-        self._tree = Beneath(root)
+    def __init__(self, root: Path) -> None:
+        """Watches every directory before it returns. MachineError where the kernel refuses, or has fewer watches than
+        the tree has directories."""
+        super().__init__(root)
         try:
-            self._instance = kernel.inotify_init()
+            self._queue = kernel.inotify_init()
         except OSError as error:
-            self._tree.close()
+            self.close()
             raise MachineError(
                 f"inotify does not follow {root}: {error.strerror}",
                 remedy=f"End other programs of this user that use inotify, or raise {LIMITS}/max_user_instances.",
             ) from error
-        self._number = first
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, _Leaving] = {}
-        self._changes: list[Change] = []
         self.unwatched: dict[bytes, str] = {}
         """Directories without a watch, and why: their entries are not followed."""
         try:
@@ -105,11 +94,10 @@ class Inotify:
         return len(self._paths)
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader."""
         waited = dict(self._leaving)
         lost = ""
-        if kernel.readable(self._instance, 0 if waited else timeout_s):
-            for event in events(os.read(self._instance, READ_BYTES)):
+        if kernel.readable(self._queue, 0 if waited else timeout_s):
+            for event in events(os.read(self._queue, READ_BYTES)):
                 if event.mask & OVERFLOW:
                     lost = f"the queue of inotify was full ({limit('max_queued_events')} records)"
                 else:
@@ -120,9 +108,8 @@ class Inotify:
         if lost:
             self._leaving.clear()
             self._watch_below(b"", tell=False)
-        changes, self._changes = self._changes, []
-        drained = not self._leaving and not kernel.readable(self._instance)
-        return Records(changes, lost, drained)
+        drained = not self._leaving and not kernel.readable(self._queue)
+        return Records(self._taken(), lost, drained)
 
     def _take(self, event: Event) -> None:
         if event.mask & IGNORED:
@@ -163,7 +150,7 @@ class Inotify:
         below = leaving.path + b"/"
         for watch in [number for number, path in self._paths.items() if path == leaving.path or path.startswith(below)]:
             with suppress(OSError):  # the directory, and its watch with it, may be gone already
-                kernel.inotify_rm_watch(self._instance, watch)
+                kernel.inotify_rm_watch(self._queue, watch)
             self._paths.pop(watch, None)
 
     def _file(self, path: bytes) -> bytes:
@@ -172,10 +159,6 @@ class Inotify:
             return b"%d" % self._tree.entry(path).st_ino
         except OSError:
             return b""
-
-    def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
-        self._changes.append(Change(kind, path, to, self._number, time.time(), file))
-        self._number += 1
 
     def _watch_below(self, top: bytes, *, tell: bool) -> None:
         """Watch this directory and all below it; with `tell`, a record for each entry that is found there."""
@@ -229,7 +212,7 @@ class Inotify:
 
     def _add(self, listing: int, path: bytes) -> int:
         try:
-            return kernel.inotify_add_watch(self._instance, listing, WATCHED)
+            return kernel.inotify_add_watch(self._queue, listing, WATCHED)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
@@ -238,20 +221,6 @@ class Inotify:
                 f" watched, and {limit('max_user_watches')} watches are all that this user may have",
                 remedy=f"Raise {LIMITS}/max_user_watches, follow with fanotify as root, or follow a smaller tree.",
             ) from error
-
-    def inode_of(self, file: bytes) -> int | None:
-        """See Reader."""
-        return int(file)
-
-    def acknowledge(self, number: int) -> None:
-        """The kernel keeps no record that was read."""
-
-    def close(self) -> None:
-        """Idempotent."""
-        self._tree.close()
-        if self._instance >= 0:
-            os.close(self._instance)
-        self._instance = -1
 
 
 def limit(name: str) -> str:

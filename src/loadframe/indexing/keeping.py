@@ -231,8 +231,8 @@ PATIENCE_S = 0.2
 """How long the thread waits for records before it looks whether it shall end."""
 
 
-class Buffered:
-    """A Reader, in front of another one, which it closes."""
+class Buffered(Reader):
+    """In front of another one, which it closes."""
 
     def __init__(self, reader: Reader, *, most: int = MOST_RECORDS) -> None:
         """most: records in memory; one reading more may come on top."""
@@ -263,7 +263,7 @@ class Buffered:
                 self._changed.notify_all()
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader. What the thread could not read on for is raised once its records are taken."""
+        """What the thread could not read on for is raised once its records are taken."""
         with self._changed:
             self._changed.wait_for(lambda: self._kept or self._lost or self._failure, timeout_s)
             if self._failure and not self._kept:
@@ -282,15 +282,12 @@ class Buffered:
             return len(self._kept) + self._reader.waiting
 
     def inode_of(self, file: bytes) -> int | None:
-        """See Reader."""
         return self._reader.inode_of(file)
 
     def acknowledge(self, number: int) -> None:
-        """See Reader."""
         self._reader.acknowledge(number)
 
     def close(self) -> None:
-        """Idempotent."""
         with self._changed:
             self._ends = True
             self._changed.notify_all()

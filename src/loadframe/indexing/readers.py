@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import abc
+import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
+from loadframe.indexing.beneath import Beneath
 from loadframe.indexing.entries import Change
 
 
@@ -20,37 +23,62 @@ class Records:
     drained: bool = True
 
 
-class Reader(Protocol):
+class Reader(abc.ABC):
     """A change log that is open."""
 
     name: str
     """As a study says it: fanotify, inotify, injected, recorded."""
-    resumes: bool
+    resumes: bool = False
     """Whether the log outlives its reader: one that does is read on from the record that was acknowledged last. After
     the end of one that does not, the tree has to be scanned again."""
 
     @property
     def waiting(self) -> int:
         """Records that the next readings will give, as far as it is known."""
-        ...
+        return 0
 
+    @abc.abstractmethod
     def read(self, timeout_s: float) -> Records:
         """The records that are there, at the latest after this time; none is not an error. MachineError where the log
         cannot be read on."""
-        ...
 
     def inode_of(self, file: bytes) -> int | None:
         """The inode of a file that a record names (Change.file); None where it has no name any more, or is not known.
         For any thread."""
-        ...
+        return int(file)
 
-    def acknowledge(self, number: int) -> None:
+    def acknowledge(self, number: int) -> None:  # noqa: B027 - most logs keep no record that was read
         """Every record up to this one is in the database. Idempotent."""
-        ...
+
+    def close(self) -> None:  # noqa: B027 - most have nothing open
+        """Idempotent."""
+
+
+class OfKernel(Reader):
+    """One of the kernel's, of a tree on one file system: what is mounted within it is not followed."""
+
+    def __init__(self, root: Path) -> None:
+        self._tree, self._queue = Beneath(root), -1
+        self._changes: list[Change] = []
+        self._number = 1
+
+    def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
+        self._changes.append(Change(kind, path, to, self._number, time.time(), file))
+        self._number += 1
+
+    def _taken(self) -> list[Change]:
+        changes, self._changes = self._changes, []
+        return changes
 
     def close(self) -> None:
-        """Idempotent."""
-        ...
+        self._tree.close()
+        if self._queue >= 0:
+            os.close(self._queue)
+        self._queue = -1
+
+
+class UnreadableEventError(ValueError):
+    """Bytes that are no events of a kernel interface."""
 
 
 def shown_limit(path: Path) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from loadframe.errors import MachineError
 from loadframe.indexing.entries import KINDS, Change
-from loadframe.indexing.readers import Records
+from loadframe.indexing.readers import Reader, Records
 from loadframe.system.files import regular_file
 
 LONGEST_LINE = 1 << 20
@@ -84,11 +84,10 @@ def _path(told: dict[str, Any], key: str) -> bytes:
     return path
 
 
-class Recorded:
-    """A Reader."""
+class Recorded(Reader):
+    """The file stays as it is: whoever writes it may cut it."""
 
     name = "recorded"
-    waiting = 0
     resumes = True
 
     def __init__(self, log: Path, *, after: int = 0) -> None:
@@ -104,7 +103,7 @@ class Recorded:
         self._line, self._rest = 0, b""
 
     def read(self, timeout_s: float) -> Records:
-        """See Reader. A last line without its end is waited for. MachineError for a line that is no record."""
+        """A last line without its end is waited for. MachineError for a line that is no record."""
         until = time.monotonic() + timeout_s
         while True:
             data = self._file.read(AT_ONCE)
@@ -131,14 +130,6 @@ class Recorded:
                 self._after = change.number
                 yield change
 
-    def inode_of(self, file: bytes) -> int | None:
-        """See Reader."""
-        return int(file)
-
-    def acknowledge(self, number: int) -> None:
-        """The file stays as it is: whoever writes it may cut it."""
-
     def close(self) -> None:
-        """Idempotent."""
         with suppress(OSError):
             self._file.close()
