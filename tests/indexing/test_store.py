@@ -64,9 +64,9 @@ def test_an_older_look_replaces_no_newer_one_and_removes_none(store: Store) -> N
     for batch in (new, old, new, old):
         store.apply(Batch(rows=batch))
     assert by_path(store) == {b"a": new[0]}
-    store.remove([b"a"], seen_ns=10)
+    store.apply(Batch(removed=[b"a"], seen_ns=10))
     assert store.count() == 1
-    store.remove([b"a"], seen_ns=20)
+    store.apply(Batch(removed=[b"a"], seen_ns=20))
     assert store.count() == 0
 
 
@@ -74,7 +74,7 @@ def test_a_directory_goes_with_all_that_is_beneath_it(store: Store) -> None:
     kept = [an_entry(path) for path in (b"", b"d", b"da", b"d/kept", b"a/d/b")]
     gone = [an_entry(path) for path in (b"d/x", b"d/x/y", b"d/x/y/z")]
     store.apply(Batch(rows=rows(kept + gone)))
-    store.remove([b"d/x", b"not there"], seen_ns=1)
+    store.apply(Batch(removed=[b"d/x", b"not there"], seen_ns=1))
     assert set(by_path(store)) == {entry.path for entry in kept}
 
 

@@ -13,7 +13,7 @@ import pytest
 from loadframe.errors import StudyError, WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.indexing.store import Store, connect
+from loadframe.indexing.store import Batch, Store, connect
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import registry
 from loadframe.workloads.metadata_index import MetadataIndex, database_of
@@ -86,7 +86,7 @@ def test_a_step_begins_with_an_empty_database_or_with_the_tree_in_it(
 def test_what_is_lost_is_told(endpoint: Endpoint, store: Store, folder: Path) -> None:
     workload = made(endpoint)
     step(workload, endpoint, 100, folder)
-    store.remove([b"d0000000"], store.last_seen_ns())
+    store.apply(Batch(removed=[b"d0000000"], seen_ns=store.last_seen_ns()))
     with pytest.raises(WorkloadError, match="99 of 100 entries are not there") as caught:
         workload.after_step(endpoint)
     assert caught.value.remedy

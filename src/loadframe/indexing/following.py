@@ -57,16 +57,13 @@ class Following:
         *,
         batch: int = 1_000,
         rows: int = ROWS_AT_ONCE,
-        scan: Callable[[], object] | None = None,
         applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """batch: records at most in a transaction. rows: of directories that appear, at most in one. scan: brings the
-        whole database up to date, in place of the scan of this module, with one thread. applied: told the records of
-        each batch once it is committed. MachineError, StoreError."""
+        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: told
+        the records of each batch once it is committed. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
-        self._scan = scan or self._scan_all
         self._clock_ns, self._applied = clock_ns, applied
         self._seen_ns = store.last_seen_ns()
         self._waiting: list[Change] = []
@@ -94,7 +91,7 @@ class Following:
         """Scan the tree, unless the log is one that is read on from a record that is acknowledged. The reader was
         opened before: what changes meanwhile is applied after."""
         if not (self._reader.resumes and self._store.acknowledged(self._reader.name)):
-            self._scan_whole()
+            self._scan()
 
     def step(self, timeout_s: float) -> int:
         """Apply one batch; wait for its first record for at most this time. How many records it had."""
@@ -111,11 +108,7 @@ class Following:
         if read.lost:
             self.done.scans += 1
             self.done.lost.append(read.lost)
-            self._scan_whole()
-
-    def _scan_whole(self) -> None:
-        self._scan()
-        self._seen_ns = max(self._seen_ns, self._store.last_seen_ns())
+            self._scan()
 
     def _look(self) -> int:
         """A time before the tree is asked. It grows with each batch, also where the clock was put back."""
@@ -234,7 +227,7 @@ class Following:
         self.done.db_s += time.monotonic() - began
         return rows
 
-    def _scan_all(self) -> None:
+    def _scan(self) -> None:
         """The whole tree, and then what is not there any more is removed: where the file system failed nothing is."""
         seen_ns, failed = self._look(), self.done.passed.failed
         self._tree.forget()
@@ -243,6 +236,7 @@ class Following:
             self._write([top], [top], Batch(seen_ns=seen_ns))
             if self.done.passed.failed == failed:
                 self._store.forget_before(seen_ns)
+        self._seen_ns = max(self._seen_ns, self._store.last_seen_ns())
 
     def close(self) -> None:
         """The reader and the store are the caller's. Idempotent."""

@@ -7,14 +7,13 @@ whole rest of a batch here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 import pymysql
 from pymysql.cursors import SSCursor
 
 from loadframe.indexing import totals
-from loadframe.indexing.store import COLUMNS, INDEXED, SET, AgainError, Row, Store, StoreError
+from loadframe.indexing.store import COLUMNS, INDEXED, SET, Row, Store, StoreError
 
 IN_THE_WAY = frozenset({1205, 1213, 1020})
 """Errors of MariaDB: a lock took too long, a deadlock, a record has changed since it was read."""
@@ -38,7 +37,7 @@ def connect(database: Mapping[str, str]) -> MariadbStore:
         given["unix_socket"] = database["socket"]
     else:
         given |= {"host": database["host"], "port": int(database["port"])}
-    with _explained():
+    with MariadbStore.explained():
         connection = pymysql.connect(**given, database=database.get("schema") or None, autocommit=True)
         with connection.cursor() as cursor:
             # Two batches that meet in a gap between keys would wait for one another.
@@ -49,20 +48,26 @@ def connect(database: Mapping[str, str]) -> MariadbStore:
 class MariadbStore(Store):
     """See Store."""
 
-    ENTRIES = """CREATE TABLE entries (
-    id BINARY(16) PRIMARY KEY, parent BINARY(16) NOT NULL, path MEDIUMBLOB NOT NULL, name VARBINARY(1024) NOT NULL,
-    device BIGINT NOT NULL, inode BIGINT NOT NULL, type CHAR(1) CHARACTER SET latin1 NOT NULL, size BIGINT NOT NULL,
-    blocks BIGINT NOT NULL, links BIGINT NOT NULL, uid BIGINT NOT NULL, gid BIGINT NOT NULL, mode INT NOT NULL,
-    atime_ns BIGINT NOT NULL, mtime_ns BIGINT NOT NULL, ctime_ns BIGINT NOT NULL, seen_ns BIGINT NOT NULL
-) ENGINE = InnoDB"""
-    PROGRESS = "CREATE TABLE progress (log VARCHAR(64) PRIMARY KEY, number BIGINT NOT NULL) ENGINE = InnoDB"
+    TYPES: ClassVar[Mapping[str, str]] = {
+        "id": "BINARY(16)",
+        "path": "MEDIUMBLOB",
+        "name": "VARBINARY(1024)",
+        "type": "CHAR(1) CHARACTER SET latin1",
+        "whole": "BIGINT",
+        "mode": "INT",
+        "log": "VARCHAR(64)",
+        "options": "ENGINE = InnoDB",
+    }
     INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "linked": "(links, type)", "name": "(name(64))"}
     """An index has all rows, and of a long column its beginning."""
     TOTALS = totals.MARIADB
     LATER = "ON DUPLICATE KEY UPDATE number = greatest(number, VALUES(number))"
 
-    def __init__(self, connection: pymysql.connections.Connection[Any]) -> None:
-        self._connection = connection
+    ERRORS = (pymysql.err.MySQLError, OSError)
+
+    @staticmethod
+    def _in_the_way(error: Exception) -> bool:
+        return bool(error.args) and error.args[0] in IN_THE_WAY
 
     def _keep_totals(self) -> None:
         """Where the account may not make triggers there are none: answers are summed up then."""
@@ -74,7 +79,7 @@ class MariadbStore(Store):
             self._do("DROP TABLE IF EXISTS totals")
 
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
-        with _explained(), self._connection.cursor(SSCursor) as cursor:
+        with self.explained(), self._connection.cursor(SSCursor) as cursor:
             cursor.execute(question)
             yield from cursor.fetchall_unbuffered()
 
@@ -82,26 +87,15 @@ class MariadbStore(Store):
         there = "table_schema = DATABASE() AND table_name = 'totals'"
         return bool(self._number(f"SELECT count(*) FROM information_schema.tables WHERE {there}"))
 
-    def close(self) -> None:
-        with suppress(pymysql.err.MySQLError):
-            self._connection.close()
-
-    def _rollback(self) -> None:
-        with suppress(pymysql.err.MySQLError, OSError):
-            self._connection.rollback()
-
     def _upsert(self, rows: Sequence[Row]) -> None:
         for values in _values(rows):
-            self._do(INSERT + values + REPLACE)
+            with self.explained():
+                self._run(INSERT + values + REPLACE, ())
 
-    def _do(self, statement: str | bytes, values: Sequence[Any] = ()) -> int:
-        with _explained(), self._connection.cursor() as cursor:
-            return int(cursor.execute(statement, values or None))
-
-    def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with _explained(), self._connection.cursor() as cursor:
-            cursor.execute(asked, values or None)
-            return list(cursor.fetchall())
+    def _run(self, statement: str | bytes, values: Sequence[Any]) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(statement, values or None)
+        return cursor
 
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join([self.literal(key) for key in ids])})", ()
@@ -119,12 +113,3 @@ def _values(rows: Sequence[Row]) -> Iterator[bytes]:
             piece, size = [], 0
     if piece:
         yield ", ".join(piece).encode()
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except (pymysql.err.MySQLError, OSError) as error:
-        number = error.args[0] if error.args else 0
-        raise (AgainError if number in IN_THE_WAY else StoreError)(" ".join(map(str, error.args))) from error

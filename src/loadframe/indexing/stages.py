@@ -19,7 +19,7 @@ from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN,
 from loadframe.indexing.entries import Entry, entry_of, id_of
 from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.queues import Queue
-from loadframe.indexing.store import AgainError, Batch, Known, Store, rows_of
+from loadframe.indexing.store import AgainError, Batch, Known, Store, as_signed, rows_of
 
 DEVICE_SHIFT = 64
 ACCESSED, MODIFIED, SEEN = 1, 2, 4
@@ -283,11 +283,6 @@ class Asker:
 def _settled(changed_ns: int, seen_ns: int) -> bool:
     """Whether an entry that was looked at then cannot have changed since without another time of its change."""
     return changed_ns + (TICK_NS if changed_ns % 1_000_000_000 else WHOLE_TICK_NS) < seen_ns
-
-
-def as_signed(number: int) -> int:
-    """The number of an inode as a database has it, in 64 bits with a sign."""
-    return number if number < 1 << 63 else number - (1 << 64)
 
 
 @dataclass(slots=True)

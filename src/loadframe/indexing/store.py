@@ -11,7 +11,9 @@ import abc
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
@@ -53,7 +55,22 @@ LINKED = "links > 1 AND type <> 'd'"
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
 """What an index has that is called otherwise than its column. uid: what the largest owners are summed up from."""
 KINDS = ("sqlite", "mariadb", "postgres")
-TABLES = ("entries", "progress", "totals")
+TABLES = {
+    "entries": """(
+    id {id} PRIMARY KEY, parent {id} NOT NULL, path {path} NOT NULL, name {name} NOT NULL, device {whole} NOT NULL,
+    inode {whole} NOT NULL, type {type} NOT NULL, size {whole} NOT NULL, blocks {whole} NOT NULL,
+    links {whole} NOT NULL, uid {whole} NOT NULL, gid {whole} NOT NULL, mode {mode} NOT NULL, atime_ns {whole} NOT NULL,
+    mtime_ns {whole} NOT NULL, ctime_ns {whole} NOT NULL, seen_ns {whole} NOT NULL)""",
+    "progress": "(log {log} PRIMARY KEY, number {whole} NOT NULL)",
+    "totals": """(
+    directory {id} PRIMARY KEY, above {id}, entries {whole} NOT NULL, linked {whole} NOT NULL, blocks {whole} NOT NULL,
+    high {whole} NOT NULL, low {whole} NOT NULL, other {whole} NOT NULL)""",
+}
+REPLACED = (
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SET)}"
+    " WHERE excluded.seen_ns >= entries.seen_ns"
+)
+"""Ends an INSERT into `entries`."""
 ATTEMPTS = 8
 """How often a transaction is begun that another one made impossible (a deadlock)."""
 PAUSE_S = 0.01
@@ -110,30 +127,53 @@ class Store(abc.ABC):
     """A connection to the database. Every method raises StoreError where the database refuses. Not for two threads at
     once."""
 
-    ENTRIES: ClassVar[str]
-    """The statement that makes the table of this name."""
-    PROGRESS: ClassVar[str]
+    TYPES: ClassVar[Mapping[str, str]]
+    """What the words in braces of TABLES are."""
     INDEXED: ClassVar[Mapping[str, str]] = INDEXED
     TOTALS: ClassVar[Sequence[str]]
-    """The statements after which the database keeps totals."""
-    LATER: ClassVar[str]
-    """Ends an INSERT into `progress`: a number never goes back."""
+    """The triggers that keep totals."""
     GREATEST: ClassVar[str] = "greatest"
+    LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"
+    """Ends an INSERT into `progress`: a number never goes back."""
     BEGIN: ClassVar[str] = "BEGIN"
     MARK: ClassVar[str] = "%s"
     """Stands for a value: a statement whose text is the same each time is parsed once."""
+    ERRORS: ClassVar[tuple[type[Exception], ...]]
+    """What the database's client raises."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def explained(cls) -> Iterator[None]:
+        """What the client raises as a StoreError."""
+        try:
+            yield
+        except cls.ERRORS as error:
+            raise (AgainError if cls._in_the_way(error) else StoreError)(" ".join(map(str, error.args))) from error
+
+    @staticmethod
+    @abc.abstractmethod
+    def _in_the_way(error: Exception) -> bool:
+        """Whether another transaction was."""
 
     def create(self, indexes: str = "parent") -> None:
         """Make the tables, in place of those that were there. indexes: of INDEXES."""
         self.drop()
-        self._do(self.ENTRIES)
-        self._do(self.PROGRESS)
+        self._make("entries")
+        self._make("progress")
         for name in INDEXES[indexes]:
             self._do(f"CREATE INDEX entries_{name} ON entries {self.INDEXED.get(name, f'({name})')}")
         if indexes in WITH_TOTALS:
             self._keep_totals()
 
+    def _make(self, table: str) -> None:
+        self._do(f"CREATE TABLE {table} {TABLES[table].format_map(self.TYPES)} {self.TYPES['options']}")
+
     def _keep_totals(self) -> None:
+        self._make("totals")
+        self._do("CREATE INDEX totals_above ON totals (above)")
         for statement in self.TOTALS:
             self._do(statement)
 
@@ -144,7 +184,7 @@ class Store(abc.ABC):
 
     def empty(self) -> None:
         """Remove every row of all tables."""
-        for table in TABLES if self.keeps_totals() else TABLES[:-1]:
+        for table in TABLES if self.keeps_totals() else ("entries", "progress"):
             self._do(f"TRUNCATE TABLE {table}")  # for which no trigger fires
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
@@ -153,7 +193,7 @@ class Store(abc.ABC):
         for some in parts(ids, IDS_PER_QUESTION):
             among, values = self._among("id", some)
             asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
-            found.update((key, (inode, *times)) for key, inode, *times in self._ask(asked, values))
+            found.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
         return found
 
     def ids(self) -> Iterator[bytes]:
@@ -180,9 +220,11 @@ class Store(abc.ABC):
         """The change up to which a change log is in the database; 0 where it is not known."""
         return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
 
-    def ask(self, question: str) -> list[tuple[Any, ...]]:
-        """The rows that answer a SELECT, whose values are numbers and literals (`literal`) in its text."""
-        return self._ask(question)
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that answer a SELECT. values: of its marks; others are numbers and literals (`literal`) in its
+        text."""
+        with self.explained():
+            return list(self._run(question, values).fetchall())
 
     @abc.abstractmethod
     def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
@@ -214,19 +256,20 @@ class Store(abc.ABC):
     def refuse_to_wait(self) -> None:  # noqa: B027 - most databases answer from a snapshot, which no lock holds back
         """From now on a question that a lock on the whole database holds back is an AgainError at once."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Idempotent."""
+        with suppress(*self.ERRORS):
+            self._connection.close()
 
     def apply(self, batch: Batch) -> None:
         """All of a batch in one transaction, begun again where another one was in the way. Idempotent."""
         for attempt in range(ATTEMPTS):
             try:
-                self._begin()
+                self._do(self.BEGIN)
                 if attempt:
                     self._take_turns()
                 self._write(batch)
-                self._commit()
+                self._do("COMMIT")
                 return
             except AgainError:
                 self._rollback()
@@ -237,77 +280,59 @@ class Store(abc.ABC):
                 self._rollback()
                 raise
 
-    def remove(self, paths: Sequence[bytes], seen_ns: int) -> None:
-        """Remove entries that were looked for at seen_ns and not found, with all beneath them. Idempotent."""
-        self.apply(Batch(removed=paths, seen_ns=seen_ns))
-
     def _write(self, batch: Batch) -> None:
         if batch.removed:
             self._remove_trees(batch)
         if batch.rows:
             self._upsert(batch.rows)
         for ids in parts(sorted(batch.touched), IDS_PER_QUESTION):
-            self._touch(ids, batch.seen_ns)
+            among, values = self._among("id", ids)
+            seen = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
+            self._do(seen, (batch.seen_ns, *values))
         if batch.log:
-            self._note(batch.log, batch.number)
+            self._do(
+                f"INSERT INTO progress (log, number) VALUES ({self._text(batch.log)}, {batch.number:d}) {self.LATER}"
+            )
 
     def _remove_trees(self, batch: Batch) -> None:
-        """Level by level, so that no statement is of one database alone."""
+        """Those that were seen no later. Level by level, so that no statement is of one database alone."""
         level = sorted({id_of(path) for path in batch.removed})
         while level:
-            below = [child for ids in parts(level, IDS_PER_QUESTION) for child in self._children(ids)]
+            below: list[bytes] = []
             for ids in parts(level, IDS_PER_QUESTION):
-                self._delete(ids, batch.seen_ns)
+                among, values = self._among("parent", ids)
+                below += (key for (key,) in self.ask(f"SELECT id FROM entries WHERE {among}", values))
+            for ids in parts(level, IDS_PER_QUESTION):
+                among, values = self._among("id", ids)
+                self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (batch.seen_ns, *values))
             level = sorted(below)
 
-    @abc.abstractmethod
     def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
         """How many rows the statement changed."""
+        with self.explained():
+            return int(self._run(statement, values).rowcount)
 
     @abc.abstractmethod
-    def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
+    def _run(self, statement: str, values: Sequence[Any]) -> Any:
+        """The cursor that has the result."""
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
         """The condition that the column has one of these, with the values that its marks stand for."""
 
     def _number(self, asked: str) -> int:
-        return int(self._ask(asked)[0][0])
-
-    def _begin(self) -> None:
-        self._do(self.BEGIN)
+        return int(self.ask(asked)[0][0])
 
     def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
         """In a transaction that another one was in the way of: wait until it is the only one that writes totals."""
 
-    def _commit(self) -> None:
-        self._do("COMMIT")
-
-    @abc.abstractmethod
     def _rollback(self) -> None:
-        """Never raises."""
+        with suppress(*self.ERRORS):
+            self._connection.rollback()
 
     @abc.abstractmethod
     def _upsert(self, rows: Sequence[Row]) -> None:
         """A row that is there is replaced where it was seen no later."""
-
-    def _touch(self, ids: Sequence[bytes], seen_ns: int) -> None:
-        among, values = self._among("id", ids)
-        statement = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
-        self._do(statement, (seen_ns, *values))
-
-    def _children(self, ids: Sequence[bytes]) -> list[bytes]:
-        among, values = self._among("parent", ids)
-        return [key for (key,) in self._ask(f"SELECT id FROM entries WHERE {among}", values)]
-
-    def _delete(self, ids: Sequence[bytes], seen_ns: int) -> None:
-        """Those that were seen no later."""
-        among, values = self._among("id", ids)
-        self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (seen_ns, *values))
-
-    def _note(self, log: str, number: int) -> None:
-        """Never back to an earlier number."""
-        self._do(f"INSERT INTO progress (log, number) VALUES ({self._text(log)}, {number:d}) {self.LATER}")
 
 
 def connect(database: Mapping[str, str]) -> Store:
@@ -318,7 +343,7 @@ def connect(database: Mapping[str, str]) -> Store:
     if kind not in KINDS:
         raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")
     try:
-        store = _connected(kind, database)
+        store: Store = import_module(f"loadframe.indexing.{kind}_store").connect(database)
         if proof := database.get("proof"):
             _prove(store, proof, database["schema"])
         return store
@@ -335,20 +360,6 @@ def _prove(store: Store, proof: str, schema: str) -> None:
     if why:
         store.close()
         raise StoreError(f"tables are not looked up in the schema {schema} of this run alone: {why}")
-
-
-def _connected(kind: str, database: Mapping[str, str]) -> Store:
-    if kind == "sqlite":
-        from loadframe.indexing import sqlite_store
-
-        return sqlite_store.connect(database)
-    if kind == "mariadb":
-        from loadframe.indexing import mariadb_store
-
-        return mariadb_store.connect(database)
-    from loadframe.indexing import postgres_store
-
-    return postgres_store.connect(database)
 
 
 def parts(values: Iterable[T], most: int) -> Iterator[list[T]]:

@@ -9,19 +9,17 @@ Sizes are kept in two parts, so that the sum of those that a file system may tel
 
 from __future__ import annotations
 
-from typing import LiteralString
-
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1
-ONE_NAME: LiteralString = "({row}.links < 2 OR {row}.type = 'd')"
-OF_FILES: LiteralString = "{row}.type IN ('f', 'l')"
-SUMS: tuple[LiteralString, ...] = ("entries", "linked", "blocks", "high", "low", "other")
+ONE_NAME = "({row}.links < 2 OR {row}.type = 'd')"
+OF_FILES = "{row}.type IN ('f', 'l')"
+SUMS: tuple[str, ...] = ("entries", "linked", "blocks", "high", "low", "other")
 """Of the table `totals`, beside the directory and the one that has it. linked: files with several names, which all that
 follows leaves out. blocks: of 512 bytes. high, low: sizes of files and symbolic links, in units of 2^32 bytes and what
 is left. other: the sizes of all others."""
 
 
-def _of(row: LiteralString) -> tuple[LiteralString, ...]:
+def _of(row: str) -> tuple[str, ...]:
     """What one entry adds to each of SUMS."""
     one = ONE_NAME.replace("{row}", row)
     sized = f"{one} AND {OF_FILES.replace('{row}', row)}"
@@ -37,30 +35,25 @@ def _of(row: LiteralString) -> tuple[LiteralString, ...]:
 
 ENTRY = _of("entries")
 """Of an entry, in the order of the sums."""
-_NEW: LiteralString = ", ".join(_of("NEW"))
-_LESS: LiteralString = ", ".join(f"{name} = {name} - ({value})" for name, value in zip(SUMS, _of("OLD"), strict=True))
-_OTHERWISE: LiteralString = " OR ".join(f"OLD.{name} <> NEW.{name}" for name in ("type", "links", "blocks", "size"))
+_NEW = ", ".join(_of("NEW"))
+_LESS = ", ".join(f"{name} = {name} - ({value})" for name, value in zip(SUMS, _of("OLD"), strict=True))
+_OTHERWISE = " OR ".join(f"OLD.{name} <> NEW.{name}" for name in ("type", "links", "blocks", "size"))
 """Of an entry that is written again. Its id is a hash of its path, so its directory stays."""
-_SUBTRACT: LiteralString = f"UPDATE totals SET {_LESS} WHERE directory = OLD.parent;"
-_EMPTY: LiteralString = "DELETE FROM totals WHERE directory = {id} AND entries = 0 AND above IS NULL;"
-_GONE: LiteralString = f"UPDATE totals SET above = NULL WHERE directory = OLD.id; {_EMPTY.replace('{id}', 'OLD.id')}"
-_NO_MORE: LiteralString = f"{_SUBTRACT} {_EMPTY.replace('{id}', 'OLD.parent')}"
+_SUBTRACT = f"UPDATE totals SET {_LESS} WHERE directory = OLD.parent;"
+_EMPTY = "DELETE FROM totals WHERE directory = {id} AND entries = 0 AND above IS NULL;"
+_GONE = f"UPDATE totals SET above = NULL WHERE directory = OLD.id; {_EMPTY.replace('{id}', 'OLD.id')}"
+_NO_MORE = f"{_SUBTRACT} {_EMPTY.replace('{id}', 'OLD.parent')}"
 
 # --- SQLite -----------------------------------------------------------------------------------------------------------
 
-_MORE: LiteralString = ", ".join(f"{name} = totals.{name} + excluded.{name}" for name in SUMS)
-_ADD: LiteralString = (
-    f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON CONFLICT (directory) DO UPDATE SET {_MORE};"
-)
-_THERE: LiteralString = (
+_MORE = ", ".join(f"{name} = totals.{name} + excluded.{name}" for name in SUMS)
+_ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON CONFLICT (directory) DO UPDATE SET {_MORE};"
+_THERE = (
     "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0)"
     " ON CONFLICT (directory) DO UPDATE SET above = excluded.above;"
 )
 """As PostgreSQL understands them, too."""
-SQLITE: tuple[LiteralString, ...] = (
-    """CREATE TABLE totals (directory BLOB PRIMARY KEY, above BLOB, entries INTEGER NOT NULL, linked INTEGER NOT NULL,
-    blocks INTEGER NOT NULL, high INTEGER NOT NULL, low INTEGER NOT NULL, other INTEGER NOT NULL) WITHOUT ROWID""",
-    "CREATE INDEX totals_above ON totals (above)",
+SQLITE = (
     f"CREATE TRIGGER totals_new AFTER INSERT ON entries BEGIN {_ADD} END",
     f"CREATE TRIGGER totals_there AFTER INSERT ON entries WHEN NEW.type = 'd' BEGIN {_THERE} END",
     f"CREATE TRIGGER totals_other AFTER UPDATE OF type, links, blocks, size ON entries WHEN {_OTHERWISE} "
@@ -75,17 +68,12 @@ SQLITE: tuple[LiteralString, ...] = (
 
 # --- MariaDB ----------------------------------------------------------------------------------------------------------
 
-_MARIADB_MORE: LiteralString = ", ".join(f"{name} = {name} + VALUES({name})" for name in SUMS)
-_MARIADB_ADD: LiteralString = (
-    f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON DUPLICATE KEY UPDATE {_MARIADB_MORE};"
-)
-_MARIADB_THERE: LiteralString = (
+_MARIADB_MORE = ", ".join(f"{name} = {name} + VALUES({name})" for name in SUMS)
+_MARIADB_ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON DUPLICATE KEY UPDATE {_MARIADB_MORE};"
+_MARIADB_THERE = (
     "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0) ON DUPLICATE KEY UPDATE above = VALUES(above);"
 )
-MARIADB: tuple[LiteralString, ...] = (
-    """CREATE TABLE totals (directory BINARY(16) PRIMARY KEY, above BINARY(16), entries BIGINT NOT NULL,
-    linked BIGINT NOT NULL, blocks BIGINT NOT NULL, high BIGINT NOT NULL, low BIGINT NOT NULL, other BIGINT NOT NULL,
-    INDEX totals_above (above)) ENGINE = InnoDB""",
+MARIADB = (
     f"CREATE TRIGGER totals_new AFTER INSERT ON entries FOR EACH ROW BEGIN {_MARIADB_ADD} "
     f"IF NEW.type = 'd' THEN {_MARIADB_THERE} END IF; END",
     f"CREATE TRIGGER totals_other AFTER UPDATE ON entries FOR EACH ROW BEGIN IF {_OTHERWISE} THEN "
@@ -97,20 +85,17 @@ MARIADB: tuple[LiteralString, ...] = (
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
-_SUMMED: LiteralString = ", ".join(f"sum({value})" for value in _of("changed"))
-_SUMMED_LESS: LiteralString = ", ".join(f"{name} = totals.{name} - less.{name}" for name in SUMS)
-_NAMED: LiteralString = ", ".join(f"sum({value}) AS {name}" for name, value in zip(SUMS, _of("changed"), strict=True))
-_FUNCTION: LiteralString = (
+_SUMMED = ", ".join(f"sum({value})" for value in _of("changed"))
+_SUMMED_LESS = ", ".join(f"{name} = totals.{name} - less.{name}" for name in SUMS)
+_NAMED = ", ".join(f"sum({value}) AS {name}" for name, value in zip(SUMS, _of("changed"), strict=True))
+_FUNCTION = (
     "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN {body} "
     "RETURN NULL; END $$"
 )
-_FOR_EACH_STATEMENT: LiteralString = "FOR EACH STATEMENT EXECUTE FUNCTION"
-FUNCTIONS: tuple[LiteralString, ...] = ("totals_new", "totals_other", "totals_less")
+_FOR_EACH_STATEMENT = "FOR EACH STATEMENT EXECUTE FUNCTION"
+FUNCTIONS: tuple[str, ...] = ("totals_new", "totals_other", "totals_less")
 """Of PostgreSQL: they do not go with the table."""
-POSTGRES: tuple[LiteralString, ...] = (
-    """CREATE TABLE totals (directory bytea PRIMARY KEY, above bytea, entries bigint NOT NULL, linked bigint NOT NULL,
-    blocks bigint NOT NULL, high bigint NOT NULL, low bigint NOT NULL, other bigint NOT NULL)""",
-    "CREATE INDEX totals_above ON totals (above)",
+POSTGRES = (
     _FUNCTION.replace("{name}", "totals_new").replace(
         "{body}",
         f"INSERT INTO totals SELECT parent, NULL, {_SUMMED} FROM changed GROUP BY parent ORDER BY parent "
