@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import SampleError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import finite
+from loadframe.progress import counted
 
 STDIN = "-"
 LARGEST_BYTES = 50_000_000
@@ -82,6 +84,24 @@ def check_commas(names: list[str], name: str) -> None:
         )
 
 
+def check_once(names: list[str], name: str) -> None:
+    """SampleError for a header that names a column twice."""
+    twice = next((column for column in names if column and names.count(column) > 1), None)
+    if twice is not None:
+        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
+
+
+def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
+    """SampleError for a row that has more or fewer cells than the header."""
+    for row in body:
+        if len(row.cells) != len(names):
+            raise SampleError(
+                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
+                f"{counted(len(names), 'column')}",
+                remedy=remedy,
+            )
+
+
 def beginning(names: list[str]) -> str:
     """The first names of a header, as a message quotes them."""
     return repr((", ".join(names[:8]) or "nothing")[:100])
@@ -95,4 +115,12 @@ def number(text: str, where: str) -> float:
             f"{where}: {text[:100]!r} is not a finite number",
             remedy="Write numbers as 1234.5, and leave out what was not measured.",
         )
+    return value
+
+
+def measured(column: str, cell: str, row: Row, right: Callable[[float], bool], remedy: str) -> float:
+    """A cell's number. SampleError where it is none, or not a right one."""
+    value = number(cell, f"{row.where}: {column}")
+    if not right(value):
+        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
     return value

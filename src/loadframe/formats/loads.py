@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, header, name_of, number, read_text, rows
+from loadframe.formats.csv_text import Row, check_cells, header, measured, name_of, read_text, rows
 from loadframe.formats.plain_numbers import plausible
 from loadframe.model import LoadWindow
 from loadframe.progress import counted
@@ -41,6 +41,7 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
             f"{name} has {counted(len(body), 'row')}; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
             remedy="Note entries and seconds several times while the load runs.",
         )
+    check_cells(names, body)
     points = [_point(names, row) for row in body]
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
@@ -49,25 +50,20 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
         raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
     if kept[0][0] > 0 and kept[0][1] > 0:
         kept.insert(0, (0.0, 0.0, 0.0 if kept[0][2] is not None else None))
-    return tuple(_window(before, after) for before, after in pairwise(kept))
+    return tuple(
+        LoadWindow(at, then, until_s - since_s, None if read is None or reads is None else reads - read)
+        for (at, since_s, read), (then, until_s, reads) in pairwise(kept)
+    )
 
 
 Point = tuple[float, float, float | None]
 
 
 def _point(names: list[str], row: Row) -> Point:
-    if len(row.cells) != len(names):
-        raise SampleError(
-            f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
-            f"{counted(len(names), 'column')}",
-            remedy="Give every row a cell for each column.",
-        )
-    found = {}
-    for column, cell in zip(names, row.cells, strict=True):
-        value = number(cell, f"{row.where}: {column}")
-        if not plausible(value):
-            raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
-        found[column] = value
+    found = {
+        column: measured(column, cell, row, plausible, "A count or a time, 0 or more.")
+        for column, cell in zip(names, row.cells, strict=True)
+    }
     return found["entries"], found["seconds"], found.get("reads")
 
 
@@ -82,8 +78,3 @@ def _check(before: Point, after: Point, row: Row) -> None:
                 f"{row.where}: {column} is {last:g} after {first:g}",
                 remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
             )
-
-
-def _window(before: Point, after: Point) -> LoadWindow:
-    reads = None if before[2] is None or after[2] is None else after[2] - before[2]
-    return LoadWindow(before[0], after[0], after[1] - before[1], reads)

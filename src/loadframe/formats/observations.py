@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, beginning, check_commas, header, name_of, number, read_text, rows
+from loadframe.formats.csv_text import (
+    Row,
+    beginning,
+    check_cells,
+    check_commas,
+    check_once,
+    header,
+    measured,
+    name_of,
+    read_text,
+    rows,
+)
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, plausible
 from loadframe.model import Observation, Observations
-from loadframe.progress import counted
 
 COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
 REMEDY = f"The first line names the columns: {COLUMNS}."
@@ -39,13 +49,7 @@ def parse_observations(text: str, name: str) -> Observations:
     names = header(lines)
     _check_columns(names, name)
     body = lines[1:]
-    for row in body:
-        if len(row.cells) != len(names):
-            raise SampleError(
-                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
-                f"{counted(len(names), 'column')}",
-                remedy="Give every row a cell for each column.",
-            )
+    check_cells(names, body)
     found = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)
     _check_loads(found, body, name)
     return Observations(name, found, servers=_servers(names, body))
@@ -66,9 +70,7 @@ def _check_columns(names: list[str], name: str) -> None:
             f"{name}, line 1 names {len(names):,} columns; a curve has at most {MOST_COLUMNS}",
             remedy="Leave out resources that are never busy.",
         )
-    twice = next((column for column in names if names.count(column) > 1), None)
-    if twice is not None:
-        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
+    check_once(names, name)
     resources = {_resource(column) for column in names if column.startswith("util.")}
     for column in names:
         kind, dot, resource = column.partition(".")
@@ -134,9 +136,4 @@ def _resource(column: str) -> str:
 
 
 def _checked(column: str, cell: str, row: Row) -> float:
-    """A cell's number. SampleError where it is none, or not a right one."""
-    value = number(cell, f"{row.where}: {column}")
-    right, remedy = RIGHT[column.partition(".")[0]]
-    if not right(value):
-        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
-    return value
+    return measured(column, cell, row, *RIGHT[column.partition(".")[0]])

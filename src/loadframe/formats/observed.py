@@ -24,8 +24,7 @@ def import_observed(place: str, mapping: ObservedMapping = NOTHING_SAID, *, also
     """The rows of a file of monitoring, "-" is standard input. mapping: which series is what, where the usual names do
     not say it. also: more files, whose series are joined by their times. SampleError names the line, the series or the
     value that is wrong."""
-    text = read_text(place, remedy=REMEDY)
-    return assemble(_joined([_table(text, name_of(place)), *(_table_of(one) for one in also)]), mapping)
+    return _observed([(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)], mapping)
 
 
 def read_data(
@@ -34,15 +33,16 @@ def read_data(
     """A curve's levels, or rows in time order, whichever the file has: it is in time order if it says so (a column of
     times, JSON, sysstat's text), or if a mapping or further files are given. SampleError as `import_observed` and
     `read_observations`."""
-    text, name = read_text(place, remedy=REMEDY), name_of(place)
+    files = [(read_text(file, remedy=REMEDY), name_of(file)) for file in (place, *also)]
+    text, name = files[0]
     sysstat.check_not_of_sar(text, name)
     if _kind(text) != "csv" or observed_csv.is_timed(text) or mapping.given or also:
-        return assemble(_joined([_table(text, name), *(_table_of(one) for one in also)]), mapping)
+        return _observed(files, mapping)
     return parse_observations(text, name)
 
 
-def _table_of(place: str) -> Table:
-    return _table(read_text(place, remedy=REMEDY), name_of(place))
+def _observed(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Observed:
+    return assemble(_joined([_table(text, name) for text, name in files]), mapping)
 
 
 def _kind(text: str) -> str:

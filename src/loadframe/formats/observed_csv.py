@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, beginning, check_commas, header, rows
+from loadframe.formats.csv_text import Row, beginning, check_cells, check_commas, check_once, header, rows
 from loadframe.formats.observed_series import MOST_CELLS, MOST_ROWS, MOST_SERIES, Series, Table
 from loadframe.formats.plain_numbers import finite
 from loadframe.model import ObservedMapping
@@ -51,9 +51,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
     names, body = list(lines[0].cells), lines[1:]
     lower = header(lines)
     check_commas(lower, name)
-    twice = next((one for one in lower if one and lower.count(one) > 1), None)
-    if twice is not None:
-        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
+    check_once(lower, name)
     if not body:
         raise SampleError(f"{name} has no rows below its first line", remedy="Export a longer range.")
     if len(body) > MOST_ROWS or len(names) > MOST_SERIES or len(names) * len(body) > MOST_CELLS:
@@ -65,13 +63,7 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
     at = next((index for index, one in enumerate(lower) if one in TIMES), None)
     if at is None and not untimed:
         raise SampleError(f"{name}, line 1 has no column of times; it begins with {beginning(lower)}", remedy=REMEDY)
-    for row in body:
-        if len(row.cells) != len(names):
-            raise SampleError(
-                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
-                f"{counted(len(names), 'column')}",
-                remedy="Give every row a cell for each column; leave it empty where the value is missing.",
-            )
+    check_cells(names, body, "Give every row a cell for each column; leave it empty where the value is missing.")
     whole = len(body)
     body = body if at is None else [row for row in body if row.cells[at].lower() not in MISSING]
     if not body:
@@ -85,16 +77,20 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
         for column in range(len(names))
         if column != at and names[column]
     )
-    return Table(
-        name,
-        series,
-        _usual(lower),
-        _servers(series, name),
-        _notes(
-            at is None, order, len(body) - len(kept), whole - len(body), at is not None and zoneless(body[0].cells[at])
-        )
-        + _set_back(times, at is not None and zoneless(body[0].cells[at])),
-    )
+    notes = []
+    if at is None:
+        notes.append("There is no column of times: the rows were taken as equal steps in the order of the file.")
+    elif zoneless(body[0].cells[at]):
+        notes.append(NO_ZONE)
+    if order != sorted(order):
+        notes.append("The rows were not in time order, and were sorted.")
+    if len(kept) < len(body):
+        notes.append(f"{counted(len(body) - len(kept), 'row')} with the time of another one left out.")
+    if len(body) < whole:
+        notes.append(f"{counted(whole - len(body), 'row')} without a time left out.")
+    if NO_ZONE in notes:
+        notes += _set_back(times)
+    return Table(name, series, _usual(lower), _servers(series, name), tuple(notes))
 
 
 def _plain(name: str) -> str:
@@ -133,23 +129,10 @@ def _servers(series: Sequence[Series], name: str) -> dict[str, float]:
     return found
 
 
-def _notes(untimed: bool, order: list[int], twice: int, timeless: int, zoneless: bool) -> tuple[str, ...]:
-    notes = [NO_ZONE] if zoneless else []
-    if untimed:
-        notes.append("There is no column of times: the rows were taken as equal steps in the order of the file.")
-    if order != sorted(order):
-        notes.append("The rows were not in time order, and were sorted.")
-    if twice:
-        notes.append(f"{counted(twice, 'row')} with the time of another one left out.")
-    if timeless:
-        notes.append(f"{counted(timeless, 'row')} without a time left out.")
-    return tuple(notes)
-
-
-def _set_back(times: list[float], zoneless: bool) -> tuple[str, ...]:
+def _set_back(times: list[float]) -> tuple[str, ...]:
     """Times without a zone of which one hour, or half of one, is there twice: summer time has ended."""
     back = [before for before, after in pairwise(times) if after < before]
-    if not zoneless or len(back) != 1:
+    if len(back) != 1:
         return ()
     (last,) = back
     again = times[times.index(last) + 1]
@@ -164,20 +147,13 @@ def _set_back(times: list[float], zoneless: bool) -> tuple[str, ...]:
 
 
 def _cell(row: Row, column: int, name: str) -> float:
-    text = row.cells[column]
-    if text.lower() in MISSING:
-        return math.nan
-    value = finite(text)
-    if value is None:
-        if text.lower().lstrip("+-") in ("inf", "infinity"):
-            return math.nan
-        return _text(row, name, text)
-    return value
-
-
-def _text(row: Row, name: str, text: str) -> float:
     """A column of words is none that is looked for; a word among the numbers of ours is a fault."""
-    if _plain(name) == name.lower() and (name.lower() in ("load", "throughput") or name.lower().startswith("util.")):
+    text, lower = row.cells[column], name.lower()
+    value = finite(text)
+    if value is not None:
+        return value
+    missing = text.lower() in MISSING or text.lower().lstrip("+-") in ("inf", "infinity")
+    if not missing and (lower in ("load", "throughput") or lower.startswith("util.")):
         raise SampleError(
             f"{row.where}: {name[:60]} is {text[:100]!r}, not a number",
             remedy="Write numbers as 1234.5, and leave a cell empty where the value is missing.",

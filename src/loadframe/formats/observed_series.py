@@ -18,8 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from loadframe.errors import SampleError
+from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite
 from loadframe.formats.said import words
 from loadframe.model import Observed, ObservedMapping
@@ -51,9 +53,29 @@ class Series:
     values: tuple[float, ...]
     counts: bool = False
 
+    @classmethod
+    def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> Series:
+        """values: by their times, in any order."""
+        times = sorted(values)
+        return cls(name, labels, tuple(times), tuple(values[time_s] for time_s in times))
+
     def __str__(self) -> str:
         inside = ", ".join(f'{key}="{value}"' for key, value in self.labels.items())
         return words(f"{self.name}{{{inside}}}" if inside else self.name or "{}", 100)
+
+
+def read_json(text: str, name: str, remedy: str) -> Any:
+    """SampleError for what is none."""
+    try:
+        return parse_json(text.removeprefix("\ufeff"))
+    except JsonError as error:
+        raise SampleError(f"{name} is not JSON that can be read: {error}", remedy=remedy) from None
+
+
+def check_size(name: str, series: int, cells: int, remedy: str) -> None:
+    """SampleError for more than is read."""
+    if series > MOST_SERIES or cells > MOST_CELLS:
+        raise SampleError(f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from loadframe.errors import SampleError
-from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.observed_series import MOST_CELLS, MOST_SERIES, Series, Table
+from loadframe.formats.observed_series import Series, Table, check_size, read_json
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 
@@ -26,10 +25,7 @@ _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 def parse_table(text: str, name: str) -> Table:
     """The series of one answer, or of a list of answers. SampleError for what is none, for an answer that is an error,
     and for more than MOST_SERIES series or MOST_CELLS values."""
-    try:
-        found = parse_json(text.removeprefix("\ufeff"))
-    except JsonError as error:
-        raise SampleError(f"{name} is not JSON that can be read: {error}", remedy=REMEDY) from None
+    found = read_json(text, name, REMEDY)
     answers = found if isinstance(found, list) else [found]
     series: list[Series] = []
     cells = left_out = 0
@@ -42,10 +38,7 @@ def parse_table(text: str, name: str) -> Table:
                 left_out += 1
                 continue
             cells += len(values)
-            if len(series) >= MOST_SERIES or cells > MOST_CELLS:
-                raise SampleError(
-                    f"{name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=SHORTER
-                )
+            check_size(name, len(series) + 1, cells, SHORTER)
             series.append(_series(metric, values, name))
     if not series:
         raise SampleError(
@@ -102,5 +95,4 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
                 f'{name}: {words(own, 60)} has {words(pair, 60)} where [seconds, "number"] is expected', remedy=REMEDY
             )
         found[time_s] = value
-    times = sorted(found)
-    return Series(own, labels, tuple(times), tuple(found[time_s] for time_s in times))
+    return Series.of(own, labels, found)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadframe.errors import SampleError
-from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.observed_csv import MILLISECONDS_FROM, NO_ZONE, moment, zoneless
-from loadframe.formats.observed_series import MOST_CELLS, MOST_SERIES, Series, Table
+from loadframe.formats.observed_series import Series, Table, check_size, read_json
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 from loadframe.model import ObservedMapping
@@ -52,10 +51,7 @@ class _Found:
         key = (column, tuple(sorted(labels.items())))
         self.values.setdefault(key, {})[time_s] = value
         self.cells += 1
-        if self.cells > MOST_CELLS or len(self.values) > MOST_SERIES:
-            raise SampleError(
-                f"{self.name} has more than {MOST_SERIES:,} series or {MOST_CELLS:,} values", remedy=SHORTER
-            )
+        check_size(self.name, len(self.values), self.cells, SHORTER)
 
 
 def is_json(text: str) -> bool:
@@ -87,7 +83,7 @@ def parse_table(text: str, name: str) -> Table:
         _lines(text, found)
     if not found.values:
         raise SampleError(f"{name} has no measurements of sysstat", remedy=REMEDY)
-    series = tuple(_series(column, labels, values) for (column, labels), values in found.values.items())
+    series = tuple(Series.of(column, dict(labels), values) for (column, labels), values in found.values.items())
     busy = tuple(
         Series("busy", one.labels, one.times_s, tuple(100 - value for value in one.values))
         for one in series
@@ -96,11 +92,6 @@ def parse_table(text: str, name: str) -> Table:
     told = f"The machine was restarted {found.restarts:,} time{'s' if found.restarts > 1 else ''}."
     notes = (*((NO_ZONE,) if found.zoneless else ()), *((told,) if found.restarts else ()))
     return Table(name, (*series, *busy), _usual(series, busy), notes=notes)
-
-
-def _series(column: str, labels: tuple[tuple[str, str], ...], values: Mapping[float, float]) -> Series:
-    times = sorted(values)
-    return Series(column, dict(labels), tuple(times), tuple(values[time_s] for time_s in times))
 
 
 def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapping:
@@ -177,10 +168,7 @@ def _time(text: str, where: str) -> float:
 
 
 def _json(text: str, found: _Found) -> None:
-    try:
-        document = parse_json(text.removeprefix("\ufeff"))
-    except JsonError as error:
-        raise SampleError(f"{found.name} is not JSON that can be read: {error}", remedy=REMEDY) from None
+    document = read_json(text, found.name, REMEDY)
     for host in _list(_table(document, "sysstat", found), "hosts", found):
         if not isinstance(host, dict):
             raise SampleError(f"{found.name} has a host that is no object", remedy=REMEDY)
