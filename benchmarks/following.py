@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from typing import Any
 from loadframe.analysis.following import Following, followed, following
 from loadframe.host.environment import python
 from loadframe.indexing import trees
-from loadframe.indexing.churn import permit
 from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import connect
 from loadframe.reporting.growth_report import following_sentences
+from tree_churn import changing, permit
 
 SOURCES = (INJECTED, "inotify", "fanotify")
 FLAT_OUT = 200_000.0
@@ -73,6 +73,10 @@ def run(folder: Path, tree: Path, database: dict[str, str], source: str, rate: f
         assert program.stdin and program.stdout
         if program.stdout.readline() == "ready\n":
             program.stdin.write(f"{time.monotonic()!r}\n")
+            program.stdin.flush()
+        with changing(tree, rate) if rate and source != INJECTED else nullcontext():
+            while program.poll() is None and not (place / RESULT).exists():
+                time.sleep(0.01)
         program.communicate()
     if program.returncode:
         raise subprocess.CalledProcessError(program.returncode, command)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from change_lines import line_of
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import compare_usage, everything
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
@@ -24,8 +24,8 @@ from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.inotify import Inotify
 from loadframe.indexing.readers import Reader, Records
-from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store
+from tree_churn import Churn, permit
 from waiting import await_that
 
 FOLLOW = Path(__file__).parents[1] / "commands" / "follow.py"

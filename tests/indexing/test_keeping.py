@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tree_churn
+from change_lines import line_of
 from loadframe.host.environment import python
-from loadframe.host.identity import identify
-from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.entries import Change
 from loadframe.indexing.keeping import Keeping
-from loadframe.indexing.recorded import line_of
 from loadframe.indexing.store import Store, connect
 from loadframe.workloads.request_log import RECORD
+from tree_churn import Churn, changing, permit
 from waiting import await_that
 
 PROGRAM = tuple(python("loadframe.indexing.keeping"))
@@ -55,6 +56,8 @@ def test_changes_are_applied_while_they_are_made(
         running.communicate(timeout=60)
     running = started(database, tree, tmp_path / "run", log=log, change_rate=300.0, seconds=1.5, seed=2, drain=True)
     begin(running)
+    with changing(tree, 300.0, seed=2) if log != "injected" else nullcontext():
+        await_that(lambda: (tmp_path / "run" / RESULT).exists(), "the time is up", of=running)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0, said
     told = json.loads((tmp_path / "run" / RESULT).read_text())
@@ -114,12 +117,11 @@ def test_what_refuses_is_said_in_one_line(database: dict[str, str], tree: Path, 
     assert said.startswith("FATAL MachineError: Records cannot be injected over 0 entries at 5/s")
 
 
-def test_killed_no_process_goes_on_changing_the_tree(database: dict[str, str], tree: Path, tmp_path: Path) -> None:
+def test_changes_end_with_who_asked_for_them(tree: Path) -> None:
     permit(tree)
-    running = started(database, tree, tmp_path / "run", log="inotify", change_rate=200.0, seconds=600.0)
-    begin(running)
-    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
-    child = Path(f"/proc/{await_that(lambda: children.read_text().split(), 'it has a child', of=running)[0]}")
-    running.kill()
-    running.communicate()
-    await_that(lambda: identify(int(child.name)) is None, "the changes end")
+    churning = subprocess.Popen(
+        [sys.executable, "-P", tree_churn.__file__, str(tree), "200", "1"], stdin=subprocess.PIPE
+    )
+    await_that(lambda: len(list(tree.iterdir())) > 1, "it changes the tree", of=churning)
+    churning.communicate(timeout=60)
+    assert churning.returncode == 0

@@ -11,12 +11,12 @@ import pytest
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
 from loadframe.indexing.choosing import choose, permitted
-from loadframe.indexing.churn import Churn, permit
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.injected import Injected
 from loadframe.indexing.keeping import Buffered
 from loadframe.indexing.readers import Records
+from tree_churn import Churn, permit
 from waiting import await_that
 
 

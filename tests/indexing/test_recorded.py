@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from change_lines import line_of
 from loadframe.errors import MachineError
 from loadframe.indexing.entries import KINDS, Change
-from loadframe.indexing.recorded import Recorded, UnreadableRecordError, line_of, record_of
+from loadframe.indexing.recorded import Recorded, UnreadableRecordError, record_of
 
 NAMES = st.binary(min_size=1, max_size=255).filter(
     lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")

@@ -15,7 +15,7 @@ import pytest
 from loadframe.errors import MachineError
 from loadframe.host.own_user import free_user
 from loadframe.indexing import trees
-from loadframe.indexing.churn import MARK, Churn, permit
+from tree_churn import MARK, Churn, permit
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
 

@@ -38,7 +38,6 @@ LEFT: dict[str, int] = {
     "host/shared_memory.py": 1,
     "host/state.py": 4,
     "indexing/board.py": 3,
-    "indexing/churn.py": 8,
     "indexing/comparing.py": 1,
     "indexing/keeping.py": 2,
     "indexing/pipeline.py": 1,

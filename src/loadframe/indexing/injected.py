@@ -17,7 +17,7 @@ from loadframe.indexing.entries import Change
 from loadframe.indexing.readers import Reader, Records
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
-"""Of the records. A rename would be a walk through what it names: that is left to churn."""
+"""Of the records. A rename would be a walk through what it names."""
 AT_ONCE = 10_000
 """The most records of one reading: one that has fallen behind catches up in several."""
 

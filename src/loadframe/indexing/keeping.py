@@ -1,5 +1,5 @@
-"""The program that keeps a database current: follows the change log of a tree for a time, while changes are made or
-injected at a rate.
+"""The program that keeps a database current: follows the change log of a tree for a time, or records that are injected
+at a rate.
 
 Run as `python -P -m loadframe.indexing.keeping CONFIG.json`: prints "ready" once the change log is open and the tree is
 scanned, and reads the instant of the start (CLOCK_MONOTONIC, s; an empty line or none: now) from standard input. Each
@@ -10,19 +10,17 @@ Two stages take turns in one thread; their lines and that of the log are those o
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.host.environment import own_environment, python
 from loadframe.indexing.choosing import choose
 from loadframe.indexing.config import RESULT, STATISTICS, write_whole
 from loadframe.indexing.entries import Change
@@ -44,9 +42,9 @@ INJECTED = "injected"
 @dataclass(frozen=True)
 class Keeping:
     """tree, folder, database: as of the pipeline (Config); the file is its owner's alone, too. log: auto, fanotify,
-    inotify, injected, or recorded: in the file `records`. change_rate: changes per second that are made in the tree,
-    which must permit it (churn), or injected; 0: those of others alone. batch: records in a transaction. seconds: how
-    long. drain: after that, all that was read is applied. scan: the tree is scanned first."""
+    inotify, injected, or recorded: in the file `records`. change_rate: records per second that are injected. batch:
+    records in a transaction. seconds: how long. drain: after that, all that was read is applied. scan: the tree is
+    scanned first."""
 
     tree: str
     folder: str
@@ -123,11 +121,10 @@ class Program:
         time.sleep(max(0.0, start_s - time.monotonic()))
         self._began_s = self._line_s = time.monotonic()
         until_s = self._began_s + self.keeping.seconds
-        with changing(self.keeping):
-            while (now_s := time.monotonic()) < until_s:
-                self.following.step(min(WAIT_S, until_s - now_s))
-                if now_s - self._line_s >= LINE_EVERY_S:
-                    self._print(now_s)
+        while (now_s := time.monotonic()) < until_s:
+            self.following.step(min(WAIT_S, until_s - now_s))
+            if now_s - self._line_s >= LINE_EVERY_S:
+                self._print(now_s)
         seconds = time.monotonic() - self._began_s
         self._result(seconds)
         while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
@@ -168,26 +165,6 @@ class Program:
         )
         self._lines.write("".join(f"{json.dumps(line)}\n" for line in lines))
         self._lines.flush()
-
-
-@contextmanager
-def changing(keeping: Keeping) -> Iterator[None]:
-    """Changes are made by a process of their own meanwhile. It ends when its standard input does, also where we are
-    killed."""
-    if keeping.log in (INJECTED, Recorded.name) or keeping.change_rate <= 0:
-        yield
-        return
-    command = python("loadframe.indexing.churn", keeping.tree, str(keeping.change_rate), str(keeping.seed))
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, env=own_environment())
-    try:
-        yield
-    finally:
-        child.communicate()
-    if child.returncode:
-        raise MachineError(
-            f"The changes of {keeping.tree} ended with exit code {child.returncode}.",
-            remedy="The line before this one says why.",
-        )
 
 
 def work(keeping: Keeping) -> None:

@@ -1,4 +1,4 @@
-"""A change log in a file: one record a line, as JSON. `churn` writes such files, and so may any other source.
+"""A change log in a file: one record a line, as JSON, from any source.
 
     {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c", "inode": 1234}
 
@@ -33,16 +33,6 @@ _AGAIN_S = 0.01
 
 class UnreadableRecordError(ValueError):
     """A line that is no record."""
-
-
-def line_of(change: Change) -> bytes:
-    """The record as a line, with its end."""
-    told = {"number": change.number, "time_s": change.time_s, "kind": change.kind, "path": os.fsdecode(change.path)}
-    if change.kind == "rename":
-        told["to"] = os.fsdecode(change.to or b"")
-    if change.file:
-        told["inode"] = int(change.file)
-    return json.dumps(told).encode() + b"\n"
 
 
 def record_of(line: bytes) -> Change:

@@ -1,7 +1,7 @@
-"""Real changes to a tree of our own, at a given rate from a seed: the load of the axis `change_rate`, and of the tests.
+"""Real changes to a tree of our own, at a given rate from a seed, for benchmarks/following.py and the tests.
 
-Run as `python -P -m loadframe.indexing.churn TREE RATE SEED`; it ends when its standard input does. It makes no
-hard links: of those a fast change log does not tell all.
+Run as `python -P benchmarks/tree_churn.py TREE RATE SEED`; it ends when its standard input does. It makes no hard
+links: of those a fast change log does not tell all.
 
 Creates and writes files, removes, renames files and whole directories, links, changes modes and times. Each change is
 told as a change log tells it. Only for a tree that was made for this: what is in it is removed without asking. Another
@@ -15,6 +15,7 @@ import os
 import random
 import select
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -264,6 +265,23 @@ class Churn:
             for change in self.change():
                 tell(change)
         return self.made - before
+
+
+@contextmanager
+def changing(tree: Path, rate: float, seed: int = 0) -> Iterator[None]:
+    """Changes are made by a process of their own meanwhile. It ends when its standard input does, also where we are
+    killed."""
+    command = [sys.executable, "-P", __file__, str(tree), str(rate), str(seed)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE)
+    try:
+        yield
+    finally:
+        child.communicate()
+    if child.returncode:
+        raise MachineError(
+            f"The changes of {tree} ended with exit code {child.returncode}.",
+            remedy="The line before this one says why.",
+        )
 
 
 def main(arguments: list[str]) -> int:
