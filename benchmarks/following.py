@@ -25,12 +25,12 @@ from typing import Any
 from loadframe.analysis.following import Following, followed, following
 from loadframe.host.environment import python
 from loadframe.indexing import trees
-from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import connect
 from loadframe.reporting.growth_report import following_sentences
 from tree_churn import changing, permit
+from whole_tree import everything
 
 SOURCES = (INJECTED, "inotify", "fanotify")
 FLAT_OUT = 200_000.0

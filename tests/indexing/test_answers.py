@@ -20,6 +20,7 @@ from loadframe.indexing.store import Store
 from loadframe.model import AnswersCompared
 from loadframe.reporting.compared_answers import sentence, warnings
 from loadframe.workloads import metadata_answers
+from whole_tree import everything
 
 
 class NoReader:
@@ -74,14 +75,14 @@ def test_usage_is_that_of_du(scanned: Store, tree: Path, under: bytes) -> None:
 def test_what_is_in_the_database_alone_is_a_difference(scanned: Store, tree: Path) -> None:
     (tree / "d0/new").write_bytes(bytes(5000))
     assert not any(compared.equal for compared in comparing.compare_usage(scanned, tree))
-    compared = comparing.everything(scanned, tree)
+    compared = everything(scanned, tree)
     assert any("only find has d0/new" in difference for difference in compared.differences)
     assert any("differ in what they tell of d0" in difference for difference in compared.differences)
     (found, bytes_) = comparing.compare_find(scanned, tree, Wanted(name=b"new"))
     assert not found.equal and not bytes_.equal
     (tree / "d0/new").unlink()
     (tree / "d1/a").unlink()
-    assert "only the database has d1/a" in comparing.everything(scanned, tree).differences
+    assert "only the database has d1/a" in everything(scanned, tree).differences
     assert not comparing.compare_find(scanned, tree, Wanted(name=b"a"))[0].equal
 
 

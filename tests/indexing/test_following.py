@@ -17,7 +17,7 @@ import pytest
 from change_lines import line_of
 from loadframe.errors import MachineError
 from loadframe.indexing import kernel
-from loadframe.indexing.comparing import compare_usage, everything
+from loadframe.indexing.comparing import compare_usage
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
@@ -27,6 +27,7 @@ from loadframe.indexing.readers import Reader, Records
 from loadframe.indexing.store import Store
 from tree_churn import Churn, permit
 from waiting import await_that
+from whole_tree import everything
 
 FOLLOW = Path(__file__).parents[1] / "commands" / "follow.py"
 

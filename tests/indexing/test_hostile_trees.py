@@ -26,7 +26,7 @@ from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
 from loadframe.indexing.beneath import Beneath, shown
 from loadframe.indexing.board import Board
-from loadframe.indexing.comparing import compare_find, compare_usage, everything
+from loadframe.indexing.comparing import compare_find, compare_usage
 from loadframe.indexing.config import BOARD, RESULT, Config
 from loadframe.indexing.entries import entry_of
 from loadframe.indexing.fanotify import Fanotify
@@ -40,6 +40,7 @@ from loadframe.indexing.store import Store, connect
 from loadframe.indexing.trees import Shape
 from loadframe.indexing.walking import Passed, below, looked_up
 from waiting import await_that
+from whole_tree import everything
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs the rights of root")
 SOURCE = str(Path(loadframe.__file__).parents[1])

@@ -15,7 +15,6 @@ import pytest
 import tree_churn
 from change_lines import line_of
 from loadframe.host.environment import python
-from loadframe.indexing.comparing import everything
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.entries import Change
 from loadframe.indexing.keeping import Keeping
@@ -23,6 +22,7 @@ from loadframe.indexing.store import Store, connect
 from loadframe.workloads.request_log import RECORD
 from tree_churn import Churn, changing, permit
 from waiting import await_that
+from whole_tree import everything
 
 PROGRAM = tuple(python("loadframe.indexing.keeping"))
 

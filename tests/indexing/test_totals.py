@@ -120,7 +120,8 @@ def test_du_of_a_whole_tree_reads_no_entry(tmp_path: Path) -> None:
 
         store.ask = told  # type: ignore[method-assign, assignment]
         assert answers.usage(store).apparent_bytes == 9096
-        assert asked and all("FROM totals" in question and "FROM entries" not in question for question in asked)
+        assert any("FROM totals" in question for question in asked)
+        assert not any("FROM entries" in question for question in asked)
 
 
 @pytest.mark.parametrize("indexes", ["none", "parent", "du", "all"])

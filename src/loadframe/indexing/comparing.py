@@ -10,24 +10,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 
 from loadframe.errors import MissingTool, WorkloadError
 from loadframe.host.environment import located
 from loadframe.indexing.answers import Wanted, find, usage
 from loadframe.indexing.beneath import joined, shown
-from loadframe.indexing.entries import id_of, in_64_bits
-from loadframe.indexing.store import Store, as_signed
+from loadframe.indexing.entries import id_of
+from loadframe.indexing.store import Store
 
 PATIENCE_S = 3600.0
 MOST_TOLD = 20
 SAID_BYTES = 4000
 """Of what a program says on its standard error: its end."""
-ALL = ("path", "device", "inode", "type", "size", "blocks", "links", "uid", "gid", "mode", "mtime_ns", "ctime_ns")
-"""What `everything` compares: all but atime_ns, which changes when a directory is read."""
-_PRINTED = "".join(rf"%{letter}\0" for letter in ("P", "D", "i", "y", "s", "b", "n", "U", "G", "m", "T@", "C@"))
-_DIGEST_BYTES = 8
 READ_BYTES = 1 << 20
 
 
@@ -53,7 +48,7 @@ def compare_usage(store: Store, root: Path, under: bytes = b"", *, within_s: flo
     disk, said = _du(full, "-B1", within_s)
     apparent, _ = _du(full, "-b", within_s)
     own_apparent = ours.apparent_bytes if counts_directories() else ours.file_bytes
-    listing = _Listing(full, [], r"%P\0", within_s)
+    listing = Listing(full, [], r"%P\0", within_s)
     entries = sum(1 for _ in listing.lines(1))
     return [
         Compared("bytes on disk", ours.bytes_on_disk, disk, said=said),
@@ -68,40 +63,18 @@ def compare_find(store: Store, root: Path, wanted: Wanted, *, within_s: float = 
     count, own_bytes = len(ours), sum(found.size for found in ours.values())
     entries = bytes_ = 0
     only_theirs: list[bytes] = []
-    listing = _Listing(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", within_s)
+    listing = Listing(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", within_s)
     for path, size in listing.lines(2):
         entries, bytes_ = entries + 1, bytes_ + int(size)
         path = joined(wanted.under, path) if path else wanted.under
         if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
             only_theirs.append(path)
     only_ours = [found.path for found in list(ours.values())[:MOST_TOLD]]
-    told = _only("find", only_theirs) + _only("the database", only_ours)
+    told = only("find", only_theirs) + only("the database", only_ours)
     return [
         Compared("entries found", count, entries, told, listing.said),
         Compared("bytes found", own_bytes, bytes_, said=listing.said),
     ]
-
-
-def everything(store: Store, root: Path, *, within_s: float = PATIENCE_S) -> Compared:
-    """Every column of ALL, of every entry of the tree. MissingTool, WorkloadError, StoreError."""
-    ours = {row[0]: _digest((*row[2:3], *row[4:13], *row[14:16])) for row in store.rows()}
-    count, entries = len(ours), 0
-    other: list[bytes] = []
-    only_theirs: list[bytes] = []
-    listing = _Listing(os.fsencode(root.absolute()), [], _PRINTED, within_s)
-    for path, device, inode, type_, *numbers, mtime, ctime in listing.lines(len(ALL)):
-        entries += 1
-        links_to_gid, mode = [int(number) for number in numbers[:-1]], int(numbers[-1], 8)
-        told = (path, int(device), as_signed(int(inode)), type_.decode(), *links_to_gid, mode, _ns(mtime), _ns(ctime))
-        known = ours.pop(id_of(path), None)
-        if known != _digest(told):
-            (only_theirs if known is None else other).append(path)
-    only_ours = [row[2] for row in store.rows() if row[0] in ours][:MOST_TOLD] if ours else []
-    differences = _only("find", only_theirs[:MOST_TOLD]) + _only("the database", only_ours)
-    differences += tuple(
-        f"find and the database differ in what they tell of {shown(path)}" for path in other[:MOST_TOLD]
-    )
-    return Compared("entries with all their columns", count, entries, differences, listing.said)
 
 
 def conditions(wanted: Wanted) -> list[str | bytes]:
@@ -132,18 +105,9 @@ def counts_directories() -> bool:
         return _du(os.fsencode(empty), "-b", PATIENCE_S)[0] > 0
 
 
-def _only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    """Entries that one of the two has alone, in sentences."""
     return tuple(f"only {who} has {shown(path)}" for path in paths)
-
-
-def _digest(told: tuple[object, ...]) -> bytes:
-    return blake2b(repr(told).encode(), digest_size=_DIGEST_BYTES).digest()
-
-
-def _ns(seconds: bytes) -> int:
-    """As find prints a time, with a fraction of ten digits, of which the last is 0; as the database keeps it."""
-    whole, _, fraction = seconds.partition(b".")
-    return in_64_bits(int(whole) * 1_000_000_000 + int((fraction + bytes(9).replace(b"\0", b"0"))[:9]))
 
 
 def _full(root: Path, path: bytes) -> bytes:
@@ -193,7 +157,7 @@ def _end(said: bytes) -> str:
     return said[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip()
 
 
-class _Listing:
+class Listing:
     """find, as it lists. said: what it wrote to its standard error, once all is listed."""
 
     def __init__(self, full: bytes, wanted: Sequence[str | bytes], printed: str, within_s: float) -> None:
