@@ -22,7 +22,7 @@ from loadframe.indexing.coordinator import LOOK_EVERY_S
 
 def alone(path: str) -> int:
     """Make the board, start every process, and let them begin at one instant. They end with us. The exit code."""
-    config = configs.read(Path(path))
+    config = configs.Config.read(Path(path))
     Board.make(config.path(configs.BOARD), config.shape)
     pipe, folder = subprocess.PIPE, Path.cwd()
     started: list[subprocess.Popen[bytes]] = []

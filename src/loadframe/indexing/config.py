@@ -1,4 +1,4 @@
-"""What the program of the pipeline is told: one JSON object in a file."""
+"""What the programs of the index are told: one JSON object in a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Self
 
 from loadframe.errors import RunError
 from loadframe.indexing.board import Shape
@@ -16,17 +17,38 @@ BOARD, STATISTICS, RESULT = "board", "stages.jsonl", "result.json"
 
 
 @dataclass(frozen=True)
-class Config:
-    """tree: its root. database: as store.connect; a password may be in the environment instead (PASSWORD). folder: for
-    the logs. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage in a
-    process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0: until
-    the tree is scanned once. rewrite: also entries that are unchanged are written, not only noted as seen. forget:
-    after a whole scan entries that it did not see are removed.
-    """
+class InFolder:
+    """What a program is told: one JSON object in a file. tree: its root. folder: for the logs. database: as
+    store.connect; a password may be in the environment instead (PASSWORD)."""
 
     tree: str
     folder: str
     database: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """OSError, ValueError, TypeError for one that is none."""
+        return cls(**json.loads(path.read_text(encoding="utf-8", errors="replace")))
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    def path(self, name: str) -> Path:
+        """Of a file in the folder."""
+        return Path(self.folder) / name
+
+    def requests(self, process: int = 0) -> Path:
+        """The request log of a process."""
+        return self.path(f"requests-{process}.log")
+
+
+@dataclass(frozen=True)
+class Config(InFolder):
+    """Of the pipeline. scanners: processes. scan_threads, info_threads, fs_threads, db_threads: workers of each stage
+    in a process. batch: entries in one. queue: entries that may wait before a stage. seconds: how long it works; 0:
+    until the tree is scanned once. rewrite: also entries that are unchanged are written, not only noted as seen.
+    forget: after a whole scan entries that it did not see are removed."""
+
     scanners: int = 1
     scan_threads: int = 1
     info_threads: int = 1
@@ -47,20 +69,9 @@ class Config:
         """Batches that may wait before a stage."""
         return max(1, self.queue // self.batch)
 
-    def path(self, name: str) -> Path:
-        """Of a file in the folder."""
-        return Path(self.folder) / name
-
-    def requests(self, process: int) -> Path:
-        """The request log of a process."""
-        return self.path(f"requests-{process}.log")
-
     def applied(self, process: int) -> Path:
         """The ids of the entries that a process has acknowledged, one after the other."""
         return self.path(f"applied-{process}.ids")
-
-    def text(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -72,8 +83,3 @@ def write_whole(path: Path, text: str) -> None:
 
 
 PASSWORD = "LOADFRAME_DATABASE_PASSWORD"
-
-
-def read(path: Path) -> Config:
-    """OSError, ValueError, TypeError for one that is none."""
-    return Config(**json.loads(path.read_text(encoding="utf-8", errors="replace")))

@@ -22,12 +22,6 @@ AT_ONCE = 10_000
 """The most records of one reading: one that has fallen behind catches up in several."""
 
 
-def record(rng: random.Random, paths: Sequence[bytes], number: int, time_s: float) -> Change:
-    """The next record over these paths."""
-    kind = rng.choices(tuple(SHARES), tuple(SHARES.values()))[0]
-    return Change(kind, rng.choice(paths), number=number, time_s=time_s)
-
-
 class Injected(Reader):
     """They name no files, and are not kept."""
 
@@ -64,10 +58,17 @@ class Injected(Reader):
         until = self._clock() + timeout_s
         if self._start is None:
             self._start, self._start_wall = self._clock(), self._wall()
-        while not (due := self._due()) and (now := self._clock()) < until and not self._ended():
+        while not (due := self._due()) and (now := self._clock()) < until and self._made != self._count:
             next_s = self._start + (self._made + 1) / self._rate
             select.select([], [], [], max(0.0, min(until, next_s) - now))
-        changes = [self._next() for _ in range(min(due, AT_ONCE))]
+        changes = []
+        for _ in range(min(due, AT_ONCE)):
+            self._made += 1
+            kind = self._rng.choices(tuple(SHARES), tuple(SHARES.values()))[0]
+            time_s = self._start_wall + self._made / self._rate
+            changes.append(
+                Change(kind, self._rng.choice(self._paths), number=self._first + self._made - 1, time_s=time_s)
+            )
         return Records(changes, drained=due <= AT_ONCE)
 
     @property
@@ -80,10 +81,3 @@ class Injected(Reader):
             return 0
         so_far = int((self._clock() - self._start) * self._rate)
         return (so_far if self._count is None else min(so_far, self._count)) - self._made
-
-    def _ended(self) -> bool:
-        return self._count is not None and self._made >= self._count
-
-    def _next(self) -> Change:
-        self._made += 1
-        return record(self._rng, self._paths, self._first + self._made - 1, self._start_wall + self._made / self._rate)

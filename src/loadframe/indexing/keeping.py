@@ -14,15 +14,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.choosing import choose
-from loadframe.indexing.config import RESULT, STATISTICS, write_whole
+from loadframe.indexing.choosing import Chosen, choose
+from loadframe.indexing.config import RESULT, STATISTICS, InFolder, write_whole
 from loadframe.indexing.entries import Change
 from loadframe.indexing.following import Following
 from loadframe.indexing.injected import Injected
@@ -40,15 +40,11 @@ INJECTED = "injected"
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """tree, folder, database: as of the pipeline (Config); the file is its owner's alone, too. log: auto, fanotify,
-    inotify, injected, or recorded: in the file `records`. change_rate: records per second that are injected. batch:
-    records in a transaction. seconds: how long. drain: after that, all that was read is applied. scan: the tree is
-    scanned first."""
+class Keeping(InFolder):
+    """log: auto, fanotify, inotify, injected, or recorded: in the file `records`. change_rate: records per second that
+    are injected. batch: records in a transaction. seconds: how long. drain: after that, all that was read is applied.
+    scan: the tree is scanned first."""
 
-    tree: str
-    folder: str
-    database: Mapping[str, str] = field(default_factory=dict)
     log: str = "auto"
     change_rate: float = 0.0
     batch: int = 1000
@@ -58,52 +54,27 @@ class Keeping:
     scan: bool = True
     records: str = ""
 
-    @property
-    def requests(self) -> str:
-        """The name of the request log."""
-        return "requests-0.log"
 
-    def text(self) -> str:
-        return json.dumps(asdict(self))
-
-    def path(self, name: str) -> Path:
-        """Of a file in the folder."""
-        return Path(self.folder) / name
-
-
-def read(path: Path) -> Keeping:
-    """OSError, ValueError, TypeError for one that is none."""
-    return Keeping(**json.loads(path.read_text(encoding="utf-8", errors="replace")))
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A change log; why others were not taken, by name."""
-
-    reader: Reader
-    refused: Mapping[str, str]
-
-
-def opened(keeping: Keeping, store: Store) -> Opened:
+def opened(keeping: Keeping, store: Store) -> Chosen:
     """The change log that is asked for. MachineError where it is not permitted, StoreError."""
     if keeping.log == INJECTED:
         rows = store.ask(f"SELECT path FROM entries WHERE type = 'f' ORDER BY id LIMIT {MOST_PATHS}")
         paths, rate = [path for (path,) in rows], keeping.change_rate
         first, count = store.acknowledged(INJECTED) + 1, int(rate * keeping.seconds)
-        return Opened(Injected(paths, rate, seed=keeping.seed, first=first, count=count), {})
+        return Chosen(Injected(paths, rate, seed=keeping.seed, first=first, count=count), {})
     if keeping.log == Recorded.name:
-        return Opened(Buffered(Recorded(Path(keeping.records), after=store.acknowledged(Recorded.name))), {})
+        return Chosen(Buffered(Recorded(Path(keeping.records), after=store.acknowledged(Recorded.name))), {})
     chosen = choose(Path(keeping.tree), keeping.log)
-    return Opened(Buffered(chosen.reader), chosen.refused)
+    return replace(chosen, reader=Buffered(chosen.reader))
 
 
 class Program:
     """The follower, and what it writes."""
 
-    def __init__(self, keeping: Keeping, store: Store, found: Opened, stack: ExitStack) -> None:
+    def __init__(self, keeping: Keeping, store: Store, found: Chosen, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
         self.keeping, self.found = keeping, found
-        self._log = stack.enter_context(keeping.path(keeping.requests).open("wb", buffering=0))
+        self._log = stack.enter_context(keeping.requests().open("wb", buffering=0))
         self._lines = stack.enter_context(keeping.path(STATISTICS).open("w", encoding="utf-8"))
         tree, batch = Path(keeping.tree), keeping.batch
         self.following = stack.enter_context(
@@ -194,7 +165,7 @@ def _instant(line: str) -> float:
 def main(arguments: list[str]) -> int:
     """Exit 0 when the time is up; 1 with one line on standard error where something refused."""
     try:
-        work(read(Path(arguments[0])))
+        work(Keeping.read(Path(arguments[0])))
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
         print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
         return 1

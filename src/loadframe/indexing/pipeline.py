@@ -165,7 +165,7 @@ def main(arguments: list[str]) -> int:
     """Exit 0 when the work is done or the time is up; 1 with one line on standard error where something refused."""
     try:
         path, number = arguments
-        work(configs.read(Path(path)), int(number))
+        work(Config.read(Path(path)), int(number))
     except (StoreError, MachineError, OSError, ValueError, TypeError) as error:
         print(f"FATAL {type(error).__name__}: {error}", file=sys.stderr)
         return 1

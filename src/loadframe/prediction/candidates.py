@@ -14,7 +14,7 @@ growth of all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -109,8 +109,16 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
 def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
     """log X of each candidate at the loads, (L,). Beyond a limit each stays at what it gives there."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
-    made = {"flat": _flat, "power": _power, "law": _law, "line": _line, "economy": _economy, "network": _network}
-    return {name: made[name](data, within) for name in names}
+    top, last = math.log(float(data.throughputs[-1])), float(data.loads[-1])
+    made: dict[str, Callable[[], Floats]] = {
+        "flat": lambda: np.full(len(within), top),
+        "power": lambda: np.asarray(top + elasticity(data) * np.log(within / last)),
+        "law": lambda: _law(data, within),
+        "line": lambda: _line(data, within, grows=False),
+        "economy": lambda: _line(data, within, grows=True),
+        "network": lambda: _network(data, within),
+    }
+    return {name: made[name]() for name in names}
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
@@ -139,18 +147,10 @@ def ceilings(data: Seen) -> dict[str, float]:
     }
 
 
-def _flat(data: Seen, loads: Floats) -> Floats:
-    return np.full(len(loads), math.log(float(data.throughputs[-1])))
-
-
 def slope(data: Seen) -> float:
     """X / N as the higher half of the loads has it."""
     half = len(data.loads) // 2
     return float(np.median(data.throughputs[half:] / data.loads[half:]))
-
-
-def _straight(data: Seen, loads: Floats) -> Floats:
-    return np.asarray(np.log(slope(data) * loads))
 
 
 def elasticity(data: Seen) -> float:
@@ -184,10 +184,6 @@ def way(data: Seen) -> str:
 def regime(data: Seen) -> str:
     """Of REGIMES: what the load is, and whether the throughput still follows it."""
     return f"{data.kind} {way(data)}"
-
-
-def _power(data: Seen, loads: Floats) -> Floats:
-    return np.asarray(math.log(float(data.throughputs[-1])) + elasticity(data) * np.log(loads / data.loads[-1]))
 
 
 def _law(data: Seen, loads: Floats) -> Floats:
@@ -253,16 +249,10 @@ def ceiling(data: Seen, *, grows: bool) -> float:
     return min((used_up(data, name, grows=grows) for name in data.used), default=math.inf)
 
 
-def _line(data: Seen, loads: Floats) -> Floats:
-    return _to_ceiling(data, _straight(data, loads), ceiling(data, grows=False))
-
-
-def _economy(data: Seen, loads: Floats) -> Floats:
-    return _to_ceiling(data, _straight(data, loads), ceiling(data, grows=True))
-
-
-def _to_ceiling(data: Seen, line: Floats, most: float) -> Floats:
-    most = max(most, float(np.log(data.throughputs.max())))
+def _line(data: Seen, loads: Floats, *, grows: bool) -> Floats:
+    """In proportion to the load, up to the ceiling."""
+    line = np.log(slope(data) * loads)
+    most = max(ceiling(data, grows=grows), float(np.log(data.throughputs.max())))
     if data.kind == "rate" or not math.isfinite(most):
         return np.asarray(np.minimum(line, most))
     return np.asarray(-np.logaddexp(-SHARPNESS * line, -SHARPNESS * most) / SHARPNESS)

@@ -55,7 +55,9 @@ def observe(steps: Sequence[Step], *, name: str, axis: str) -> Observations:
         for metric, resource in named.items()
         if (count := _count(metric)) in metrics
     }
-    return Observations(name, rows, axis=axis, servers=servers, ceilings=_ceilings(named))
+    caged = {resource for metric, resource in named.items() if metric.endswith(".cage.cpu.utilization")}
+    stations = {*STATIONS.values(), *caged} - ({MACHINE_CPU} if caged else set())
+    return Observations(name, rows, axis=axis, servers=servers, ceilings=frozenset(named.values()) - stations)
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
@@ -71,12 +73,6 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
     if hottest := HOTTEST.fullmatch(metric):
         return f"{hottest['component']}.hottest_thread"
     return None
-
-
-def _ceilings(named: Mapping[str, str]) -> frozenset[str]:
-    caged = {resource for metric, resource in named.items() if metric.endswith(".cage.cpu.utilization")}
-    stations = {*STATIONS.values(), *caged} - ({MACHINE_CPU} if caged else set())
-    return frozenset(resource for resource in named.values() if resource not in stations)
 
 
 def _count(metric: str) -> str | None:

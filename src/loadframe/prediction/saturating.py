@@ -97,19 +97,13 @@ def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> 
 def one_figure(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> tuple[ResourceForecast, ...]:
     """The same with the first resource where the capacity says: the interval is that of the first of all to be used up,
     and the library tells how such are off. No other one is before it."""
-    first = capacity.load
-    return tuple(
-        replace(one, at_load=first)
-        if one.resource == capacity.limited_by
-        else replace(one, at_load=_no_earlier(one.at_load, first.value))
-        for one in saturation
-    )
-
-
-def _no_earlier(estimate: Estimate | None, value: float) -> Estimate | None:
-    if estimate is None or estimate.value >= value:
-        return estimate
-    return Estimate(value, estimate.low, estimate.high if estimate.high > value else math.inf)
+    first, found = capacity.load, []
+    for one in saturation:
+        at = first if one.resource == capacity.limited_by else one.at_load
+        if at is not None and at.value < first.value:
+            at = Estimate(first.value, at.low, at.high if at.high > first.value else math.inf)
+        found.append(replace(one, at_load=at))
+    return tuple(found)
 
 
 def by_resources(

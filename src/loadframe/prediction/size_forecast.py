@@ -71,8 +71,11 @@ def forecast(
     found = GrowthForecast(last, len(windows))
     law = size_law.fit(windows)
     if law is None:
-        count = len(size_law.joined(windows))
-        return replace(found, refused=_too_few(count))
+        return replace(
+            found,
+            refused=f"{len(size_law.joined(windows))} windows that span an eighth of a doubling of the entries each; "
+            f"{size_law.FEWEST} are needed. Load more entries, or note the time more often.",
+        )
     if _is_unbounded(law, last):
         return replace(found, refused=_too_noisy(law))
     sizes_of = _sizes(memories or Memories())
@@ -145,13 +148,6 @@ def _inside(value: float, expected: Estimate) -> bool:
     return expected.low <= value <= expected.high
 
 
-def _too_few(count: int) -> str:
-    return (
-        f"{count} windows that span an eighth of a doubling of the entries each; {size_law.FEWEST} are needed. "
-        "Load more entries, or note the time more often."
-    )
-
-
 def _is_unbounded(law: SizeLaw, size: float) -> bool:
     """Whether an entry may cost nothing at this size: then its rate has no highest value."""
     return float(np.quantile(law.costs(size), LOW / 2)) <= 0
@@ -181,12 +177,11 @@ def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float])
     by_reads = None if reads is None else reads.end
     near = {name: abs(math.log(size / entries.load)) for name, size in sizes.items()}
     memory = min((name for name in near if near[name] < math.log(ALIKE)), key=lambda name: near[name], default="")
-    return MemoryEnd(entries, by_reads, times, by_reads is not None and _one_end(entries, by_reads), memory)
-
-
-def _one_end(one: LoadInterval, other: LoadInterval) -> bool:
-    overlap = one.low <= other.high and other.low <= one.high
-    return overlap or 1 / ALIKE < one.load / other.load < ALIKE
+    confirmed = by_reads is not None and (
+        (entries.low <= by_reads.high and by_reads.low <= entries.high)
+        or 1 / ALIKE < entries.load / by_reads.load < ALIKE
+    )
+    return MemoryEnd(entries, by_reads, times, confirmed, memory)
 
 
 def _walls(
@@ -209,8 +204,14 @@ def _refused(
     if size <= last:
         return None
     for name, wall in sorted(walls.items(), key=lambda one: one[1]):
+        if size > EARLY * wall and last < WELL_BEYOND * wall:
+            return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
         if size > EARLY * wall:
-            return _unseen(name, wall, last)
+            return (
+                f"Memory ({name}) holds {wall:,.0f} whole entries, and no end of it was seen up to {last:,.0f}: what is"
+                " in use of an entry may be a part of it, and end later. "
+                f"Load at least {wall / LEAST_PART:,.0f}."
+            )
     times = size / last
     if times > FURTHEST:
         return (
@@ -232,26 +233,17 @@ def _refused(
     return None
 
 
-def _unseen(name: str, wall: float, last: float) -> str:
-    if last < WELL_BEYOND * wall:
-        return f"Memory ({name}) ends at about {wall:,.0f} entries; nothing beyond was seen."
-    return (
-        f"Memory ({name}) holds {wall:,.0f} whole entries, and no end of it was seen up to {last:,.0f}: what is in use "
-        f"of an entry may be a part of it, and end later. Load at least {wall / LEAST_PART:,.0f}."
-    )
-
-
 def _point(law: SizeLaw, windows: Sequence[LoadWindow], size: float) -> GrowthPoint:
     random = np.random.default_rng(SEED)
     off = random.standard_t(TAILS, size_law.DRAWS) / math.sqrt(TAILS / (TAILS - 2))
     beyond = max(0.0, math.log2(size / law.last))
     spread = MODEL_ERROR["beyond" if law.left_memory > 0.5 else "in memory"] * beyond
     rates = _rates(law, size) * np.exp(off * math.hypot(spread, law.noise))
-    seen = _seen(windows, law.last)
-    if seen is None or size <= law.last:
-        seconds = law.seconds(0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
-    else:
-        seconds = seen + law.seconds(law.last, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
+    there = _reaching(_loads(windows) or [], law.last)  # seen all the way from an empty database
+    seen = there and size > law.last
+    seconds = law.seconds(law.last if seen else 0.0, size) * np.exp(-off * math.hypot(spread, law.noise / 2))
+    if seen:
+        seconds = fmean(_seconds_to(load, law.last) for load in there) + seconds
     return GrowthPoint(size, _estimate(rates), _estimate(seconds))
 
 
@@ -259,13 +251,6 @@ def _rates(law: SizeLaw, size: float) -> Numbers:
     """Draws of the rate at a size. Those few of an entry that costs nothing (`_is_unbounded`) are beyond every end."""
     costs = law.costs(size)
     return np.asarray(1 / np.maximum(costs, 1e-6 * float(np.median(costs))))
-
-
-def _seen(windows: Sequence[LoadWindow], size: float) -> float | None:
-    """Seconds from an empty database to this size, of loads that were repeated the mean; None where no load was seen
-    all the way."""
-    there = _reaching(_loads(windows) or [], size)
-    return fmean(_seconds_to(load, size) for load in there) if there else None
 
 
 def _reaching(loads: Sequence[Sequence[LoadWindow]], size: float) -> list[Sequence[LoadWindow]]:

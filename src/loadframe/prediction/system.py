@@ -91,7 +91,11 @@ class System:
         """The load at which requests would keep a resource busy all the time, if none had to wait: (S,), inf where
         that is too far away. Closed: N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
-        wanted = 1 / self.offered[:, None] if self.kind == "rate" else self._cycle_s(loads)
+        if self.kind == "rate":
+            wanted = 1 / self.offered[:, None]
+        else:  # Z + sum D, without waiting
+            longest = np.max([demand.at(loads) for demand in self.demands.values()], axis=0)
+            wanted = np.maximum(self.delay_s[:, None] + self._work_s(loads).sum(axis=-1), longest)
         over = np.log(loads * self.demands[name].at(loads) / np.maximum(wanted, 1e-300))
         crossed = over >= 0
         first = crossed.argmax(axis=1)
@@ -100,11 +104,6 @@ class System:
         share = np.where(rise > 0, -over[rows, before] / np.where(rise > 0, rise, 1), 0.0)
         found = np.exp(np.log(loads[before]) + np.clip(share, 0, 1) * np.log(loads[first] / loads[before]))
         return np.where(crossed.any(axis=1), found, np.inf)
-
-    def _cycle_s(self, loads: Floats) -> Floats:
-        """Z + sum D at each load, without waiting: (S, L)."""
-        longest = np.max([self.demands[name].at(loads) for name in self.demands], axis=0)
-        return np.asarray(np.maximum(self.delay_s[:, None] + self._work_s(loads).sum(axis=-1), longest))
 
     def _work_s(self, loads: Floats) -> Floats:
         """D of each station at each load: (S, L, K)."""
@@ -135,15 +134,11 @@ class System:
             _exact(middle[at], float(load), float(think[at]), self.servers) or once[at] for at, load in enumerate(loads)
         ]
         waiting = near * (np.array(right) / once)
-        bound = np.minimum(loads / (delay + work.sum(axis=-1)), _least_ceiling(work, self.servers))
+        longest = (work / self.servers).max(axis=-1)
+        ceiling = np.where(longest > 0, 1 / np.where(longest > 0, longest, 1.0), np.inf)
+        bound = np.minimum(loads / (delay + work.sum(axis=-1)), ceiling)
         share = self.regular[:, None]
         return np.asarray((1 - share) * waiting + share * np.maximum(bound, waiting))
-
-
-def _least_ceiling(work: Floats, servers: Floats) -> Floats:
-    """min m / D over the stations: (S, L)."""
-    longest = (work / servers).max(axis=-1)
-    return np.asarray(np.where(longest > 0, 1 / np.where(longest > 0, longest, 1.0), np.inf))
 
 
 def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:

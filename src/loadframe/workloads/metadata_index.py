@@ -344,7 +344,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
             file.write(keeping.text().encode())
             worker = Worker(
                 python("loadframe.indexing.keeping", f"/dev/fd/{file.fileno()}"),
-                log=keeping.path(keeping.requests),
+                log=keeping.requests(),
                 printed=keeping.path("keeping.txt"),
                 environment=_environment(endpoint),
                 pass_fds=(file.fileno(),),
