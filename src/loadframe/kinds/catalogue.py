@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from loadframe.errors import StudyError, check_all
@@ -148,6 +150,36 @@ class Catalogue:
         return StudyError(
             f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
         )
+
+
+def catalogue_in(*files: Path) -> Catalogue:
+    """Of the [settings] of TOML files of ours, one after the other. The last one has the kind, and the source of rows
+    in files that have none. TypeError for a column that a setting does not have."""
+    documents = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
+    last = documents[-1]
+    specs = (
+        _spec(name, row, document.get("source", last["source"]), document.get("words", {}))
+        for document in documents
+        for name, row in document["settings"].items()
+    )
+    return Catalogue(last["kind"], tuple(specs), last["listed"])
+
+
+def _spec(name: str, row: Mapping[str, Any], source: str, words: Mapping[str, str]) -> SettingSpec:
+    columns = {"dynamic": True, "source": source.format(name=name), **row}
+    columns |= {text: words.get(columns[text], columns[text]) for text in ("takes", "gives_up") if text in columns}
+    columns |= {listed: tuple(columns[listed]) for listed in ("choices", "safe") if listed in columns}
+    if "safe_to" in columns:
+        columns["safe"] = range(columns.pop("safe_to") + 1)
+    if columns["kind"] == "bytes":
+        columns |= {bound: sized(columns[bound]) for bound in ("low", "high", "default") if bound in columns}
+    return SettingSpec(name, **columns)
+
+
+def sized(value: Any) -> Any:
+    """A size that may be written as 32M."""
+    is_sized = isinstance(value, str) and value[:-1].isdigit()
+    return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
 
 def plain(name: str) -> str:

@@ -6,9 +6,12 @@ a large one's. The rows are those of each kind (`TUNABLES` in `kinds/NAME/settin
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from loadframe.kinds.catalogue import sized
 from loadframe.model import SettingValue
 
 MB, GB = 1 << 20, 1 << 30
@@ -36,3 +39,15 @@ class Tunable:
 
 
 SWITCH = (False, True)
+
+
+def tunables_in(file: Path) -> tuple[Tunable, ...]:
+    """The [tune] of a TOML file of ours; a size may be written as 32M, and the largest as "half of memory"."""
+    rows = tomllib.loads(file.read_text(encoding="utf-8"))["tune"].items()
+    return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    return None if value == "half of memory" else sized(value)

@@ -3,90 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, connections, difference, of_both, requests, share
 
 KINDS = ("mariadb", "mysql")
-_OF_BOTH = """
-open_tables               | count | tables open in the table cache
-opened_tables             | 1/s   | tables opened because the cache did not have them
-table_cache_misses        | 1/s   | look-ups that the table cache could not answer
-table_cache_overflows     | 1/s   | tables closed because the table cache was full
-table_open_cache          | count | tables the table cache may hold (effective)
-open_table_definitions    | count | table definitions in the cache
-opened_table_definitions  | 1/s   | table definitions read because the cache did not have them
-table_definition_cache    | count | table definitions the cache may hold (effective)
-open_files                | count | files the server counts as open
-opened_files              | 1/s   | files the server opened
-open_files_limit          | count | files the server may open (effective)
-connections               | count | client connections open
-max_used_connections      | count | most client connections at once
-max_connections           | count | client connections allowed (effective)
-threads_running           | count | server threads that work on a statement
-connection_errors_max     | 1/s   | connections refused because all were taken
-aborted_connects          | 1/s   | connections that failed
-questions                 | 1/s   | statements
-log_fsyncs                | 1/s   | fsyncs of the redo log
-data_fsyncs               | 1/s   | fsyncs of data files
-pool_reads                | 1/s   | pages that the buffer pool had to read from disk
-pool_read_requests        | 1/s   | pages asked of the buffer pool
-pool_wait_free            | 1/s   | waits for a free page in the buffer pool
-pages_flushed             | 1/s   | pages that the buffer pool wrote to disk
-redo_fill                 | share | redo log in use, of what may be before pages must be written, largest
-log_waits                 | 1/s   | waits because the log buffer was too small
-table_locks_waited        | 1/s   | table locks that had to wait
-row_lock_waits            | 1/s   | row locks that had to wait
-temporary_disk_tables     | 1/s   | temporary tables that went to disk
-table_cache_hits          | 1/s   | look-ups that the table cache answered
-tables_at_once            | count | running statements times tables per statement
-max_connections.asked     | count | client connections asked for
-open_files_limit.asked    | count | files asked for, 0 where the server works them out
-table_open_cache.asked    | count | tables asked for in the table cache
-table_open_cache_instances | count | instances the table cache may have (effective)
-files_wanted              | count | files that the connections and the table cache asked for want
-memory_at_full            | bytes | resident memory expected with every connection taken
-threads_created           | 1/s   | threads made for connections
-new_connections           | 1/s   | attempts to connect
-new_thread_share          | share | connections for which a thread was made
-pool_pages                | count | pages of the buffer pool
-pool_pages_free           | count | pages of the buffer pool unused
-pool_pages_used           | count | pages of the buffer pool in use
-pool_miss_share           | share | pages asked of the buffer pool that had to be read from disk
-pool_pages_dirty          | count | pages of the buffer pool changed and not written yet
-pool_page_bytes           | bytes | size of a page
-log_write_requests        | 1/s   | writes to the redo log
-log_buffer_waits          | share | writes to the redo log that waited because the log buffer was too small
-checkpoint_age            | bytes | redo log since the last checkpoint
-checkpoint_max_age        | bytes | redo log that may lie since the last checkpoint
-temporary_tables          | 1/s   | temporary tables made
-disk_table_share          | share | temporary tables that were made on disk
-table_locks_immediate     | 1/s   | table locks given at once
-lock_wait_share           | share | table locks that waited
-prepared_statements       | count | prepared statements kept
-max_prepared_stmt_count   | count | prepared statements allowed (effective)
-"""
-"""name without its kind | unit | what."""
-
-ROWS = (
-    "".join(f"{kind}.{row}\n" for kind in KINDS for row in _OF_BOTH.strip().splitlines())
-    + """\
-mariadb.table_cache_instances     | count | instances of the table cache in use
-mariadb.files_of_full_cache       | count | files of a full table cache in all its instances
-mysql.doublewrites            | 1/s   | writes to the doublewrite files
-mysql.binlog_transactions     | 1/s   | transactions written to the binary log
-mysql.binlog_cache_disk_uses  | 1/s   | transactions too large for the binary log's cache
-mysql.row_locks_waited_for    | count | row locks that are waited for at this moment
-mysql.redo_log_wait           | s/s   | threads that wait for the redo log's files
-mysql.binary_log_wait         | s/s   | threads that wait for the binary log's file
-mysql.data_file_wait          | s/s   | threads that wait for InnoDB's data files
-mysql.doublewrite_wait        | s/s   | threads that wait for the doublewrite files
-mysql.metadata_lock_wait      | s/s   | threads that wait for metadata locks
-mysql.table_lock_wait         | s/s   | threads that wait for table locks
-mysql.redo_log_capacity       | bytes | redo log that the server keeps files for
-mysql.tables_kept             | count | tables open in the table cache; all of it where tables displace one another
-mysql.commit_wait             | s/s   | threads that wait for the redo log's files or the binary log's
-"""
-)
+_ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8").splitlines()
+ROWS = "\n".join(row.format(kind=kind) for kind in KINDS for row in _ROWS if row.startswith(("{kind}.", f"{kind}.")))
 """name | unit | what."""
 
 OF_CAPACITY = 30 / 32 * 0.95

@@ -1,110 +1,21 @@
-"""nginx as data: its settings, where each stands in the configuration, and its counters.
-
-Contexts, defaults and meanings were read from nginx's documentation of 1.22 (nginx.org/en/docs, the module named as the
-source); what an installed nginx does not take it says itself (`nginx -t`). A directive with several values is several
-settings here, named directive_value.
-"""
+"""nginx as data: its settings, where each stands in the configuration, and its counters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
-from loadframe.kinds.catalogue import Catalogue, count, gauge, specs_from
-from loadframe.kinds.tunable import SWITCH, Tunable
+from loadframe.kinds.catalogue import catalogue_in, count, gauge
+from loadframe.kinds.tunable import tunables_in
 
-MOST = 2**31 - 1
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
-_core, _http, _proxy = (specs_from(f"ngx_{module}_module") for module in ("core", "http_core", "http_proxy"))
-
-
-CATALOGUE = Catalogue(
-    kind="nginx",
-    source="The settings are nginx's directives; those of several values are named directive_value.",
-    specs=(
-        # workers, and what each may hold
-        _core("worker_processes", "integer", True, 1, MOST, 1, takes="a process, and worker_connections in each"),
-        _core("worker_rlimit_nofile", "integer", True, 1, MOST),
-        _core(
-            "worker_connections", "integer", True, 1, MOST, 512,
-            takes="memory for each in every worker, from the start",
-        ),
-        _core("multi_accept", "boolean", True, default=False),
-        _core("accept_mutex", "boolean", True, default=False),
-        _core("accept_mutex_delay", "duration", True, 1, MOST, 500, unit="ms"),
-        _core("thread_pool_threads", "integer", True, 1, MOST, 32, takes="a thread for each in every worker"),
-        _core("thread_pool_max_queue", "integer", True, 1, MOST, 65536),
-        # how it listens
-        _http("listen_backlog", "integer", True, 1, MOST, 511),
-        _http("listen_reuseport", "boolean", False, default=False),
-        # connections
-        _http("keepalive_timeout", "duration", True, 0, MOST, 75, unit="s"),
-        _http("keepalive_requests", "integer", True, 1, MOST, 1000),
-        _http("keepalive_time", "duration", True, 1, MOST, 3600, unit="s"),
-        _http("send_timeout", "duration", True, 1, MOST, 60, unit="s"),
-        _http("client_header_timeout", "duration", True, 1, MOST, 60, unit="s"),
-        _http("reset_timedout_connection", "boolean", True, default=False),
-        _http("tcp_nopush", "boolean", True, default=False),
-        _http("tcp_nodelay", "boolean", True, default=True),
-        # how files are read and sent
-        _http("sendfile", "boolean", True, default=False),
-        _http("sendfile_max_chunk", "bytes", True, 0, default=2 << 20),
-        _http("aio", "text", True, default="off", choices=("off", "threads")),
-        _http("directio", "bytes", True, -1, default=-1),
-        _http("directio_alignment", "bytes", True, 512, default=512),
-        _http("output_buffers_number", "integer", True, 1, MOST, 2),
-        _http(
-            "output_buffers_size", "bytes", True, 1, default=32 << 10, takes="memory for each buffer of each response",
-        ),
-        _http("postpone_output", "bytes", True, 0, default=1460),
-        _http("read_ahead", "bytes", True, 0, default=0),
-        _http("open_file_cache_max", "integer", True, 0, MOST, 0, takes="a descriptor for each file, in every worker"),
-        _http("open_file_cache_inactive", "duration", True, 1, MOST, 60, unit="s"),
-        _http("open_file_cache_valid", "duration", True, 1, MOST, 60, unit="s"),
-        _http("open_file_cache_min_uses", "integer", True, 1, MOST, 1),
-        _http("open_file_cache_errors", "boolean", True, default=False),
-        _http("etag", "boolean", True, default=True),
-        # rates
-        _http("limit_rate", "bytes", True, 0, default=0),
-        _http("limit_rate_after", "bytes", True, 0, default=0),
-        # nginx's own default is on: a private instance would fill the disk with it
-        _http("access_log", "boolean", True, default=False, source="ngx_http_log_module; off is ours"),
-    ),
-)  # fmt: skip
+_FILE = Path(__file__).with_name("settings.toml")
+CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 """dynamic: workers that a reload starts take the new value."""
-
-
-CACHE_CATALOGUE = Catalogue(
-    kind="nginx-cache",
-    source=CATALOGUE.source,
-    specs=(
-        *CATALOGUE.specs,
-        _proxy("proxy_cache_max_size", "bytes", True, 1 << 20, default=1 << 40, takes="this much disk space"),
-        _proxy(
-            "proxy_cache_keys",
-            "bytes",
-            False,
-            64 << 10,
-            default=10 << 20,
-            takes="shared memory: about 8,000 keys for each MiB",
-        ),
-        _proxy("proxy_cache_inactive", "duration", True, 1, MOST, 86400, unit="s"),
-        _proxy("proxy_cache_valid", "duration", True, 1, MOST, 86400, unit="s"),
-        _proxy("proxy_cache_min_uses", "integer", True, 1, MOST, 1),
-        _proxy("proxy_cache_lock", "boolean", True, default=True),
-        _proxy("proxy_buffers_number", "integer", True, 2, MOST, 8),
-        _proxy(
-            "proxy_buffers_size",
-            "bytes",
-            True,
-            1 << 10,
-            default=8 << 10,
-            takes="memory for each buffer of each fetch",
-        ),
-    ),
-)
+CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
 """A cache before an origin. proxy_cache_max_size, _inactive, _valid and _lock: nginx's own defaults are none, 10
 minutes, none and off; ours have nothing go stale or be fetched twice in the middle of a study."""
 
@@ -173,12 +84,3 @@ each look, over the time since the look before."""
 
 LOGGED = tuple(_count(name) for name in ("connections_refused", "connections_reused", "descriptors_refused"))
 """Counted in the error log, as nginx keeps no counter of them."""
-
-TUNABLES = (
-    Tunable("sendfile", values=SWITCH),
-    Tunable("tcp_nopush", values=SWITCH),
-    Tunable("multi_accept", values=SWITCH),
-    Tunable("keepalive_requests", values=(100, 1000, 10_000, 100_000)),
-    Tunable("aio", values=("off", "threads")),
-)
-"""What a search may vary, and how far; the most promising first."""
