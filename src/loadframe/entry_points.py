@@ -5,8 +5,6 @@ and what to do; `loadframe doctor` lists it. Specification:
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,8 +1,6 @@
 """Servers that run already, of the kinds that can be attached to. They are read, and their settings are changed one by
 one while they run (by way of changes/durable.py, which puts them back)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

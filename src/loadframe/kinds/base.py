@@ -1,8 +1,6 @@
 """What every target can do, and every server that runs already. One contract suite (tests/kinds) runs against each
 target."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable

@@ -1,8 +1,6 @@
 """The processes behind an address of this machine: who listens there, and all that come from it, as they come and go.
 Nothing is sent to them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Sequence

@@ -5,8 +5,6 @@ numbers, sizes in bytes, times in the setting's own unit, a choice spelled as th
 configured can be compared with what is effective by `==`.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

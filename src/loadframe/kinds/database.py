@@ -1,8 +1,6 @@
 """What MariaDB and PostgreSQL have in common as targets: our own connection to the server, kept open for reading
 counters and changing settings; a private server that is asked by it; a server that runs already."""
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod

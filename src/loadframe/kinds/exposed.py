@@ -4,8 +4,6 @@ A thread for each source asks it at most once a second, and in a short step five
 load has ended, so that it takes no CPU from what is measured. What is missing is told with its reason.
 """
 
-from __future__ import annotations
-
 import difflib
 import threading
 import time

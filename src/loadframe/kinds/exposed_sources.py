@@ -3,8 +3,6 @@
 What an address says is not parsed while a load runs: only its bytes are kept, with the time at which they began.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -1,7 +1,5 @@
 """Counting what a server says in its log, where it keeps no counter of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The origin of a cache: a private nginx that serves files, beside the cache and outside of its cage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

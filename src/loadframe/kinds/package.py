@@ -1,7 +1,5 @@
 """Where a server is from: its programs, how to get them, and what they say of themselves."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

@@ -1,8 +1,6 @@
 """Settings of a private server that no catalogue knows, and that are passed on to it: a study may come from a stranger,
 and none of its settings may run a program, load a library, reach another host, or name a file anywhere."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

@@ -3,8 +3,6 @@
 A server is a subclass that says which programs it is made of and how they are asked to end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,8 +1,6 @@
 """What targets that are one private server have in common: who runs it, what it may have, its state, how it goes from
 one to another, and what is told of it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -2,8 +2,6 @@
 (`kinds/NAME/kind.py`), one of another distribution by an entry point of the group `loadframe.kinds`. How:
 docs/writing-a-target.md."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module

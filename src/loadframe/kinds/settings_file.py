@@ -1,7 +1,5 @@
 """Settings as each target's own file says them, to copy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.changes import host

@@ -1,7 +1,5 @@
 """Servers that do not answer: what is said of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from loadframe.connections.unix_socket import LET_IT_GO_ON

@@ -4,8 +4,6 @@ What a target takes (catalogue.py) reaches further than what is sensible: ranges
 a large one's. The rows are those of each kind (`TUNABLES` in `kinds/NAME/settings.py`).
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The form of what is known of a program's functions: which class of work they do; and how rows are read."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

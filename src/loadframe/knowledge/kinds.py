@@ -6,8 +6,6 @@ what is as pure. It is found by its name: a table at the bottom cannot import th
 kinds that other distributions register come after ours (outside.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module

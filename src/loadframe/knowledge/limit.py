@@ -1,7 +1,5 @@
 """The form of a rule of the ledger, and how its rows are read."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The forms of what is said of a metric: what it follows from, and what must agree with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ never the module of the entry point itself, which touches the server. Of a packa
 is: half of what is known of a server would be another diagnosis.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace

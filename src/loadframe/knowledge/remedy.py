@@ -1,7 +1,5 @@
 """What a remedy is made from, and the arithmetic of sizing one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The forms of a signature and of a trace, the conditions that several signatures share, and how rows are read."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping

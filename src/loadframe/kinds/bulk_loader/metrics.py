@@ -1,6 +1,4 @@
 """The components of a bulk loader: its counters are those of its shards."""
 
-from __future__ import annotations
-
 IN_FRONT = ("loader",)
 """It stands in front of the shards."""

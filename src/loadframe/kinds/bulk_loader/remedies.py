@@ -1,7 +1,5 @@
 """Remedies of the bulk loader."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.remedy import Builders, Situation, server_change, whole
 from loadframe.model import Price, Remedy
 

@@ -6,8 +6,6 @@ process for each file, as the loader of the story does; else POOL is the number 
 connections and take one file after the other.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

@@ -1,7 +1,5 @@
 """The bulk loader as data: its settings."""
 
-from __future__ import annotations
-
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 from loadframe.model import SettingValue
 

@@ -1,7 +1,5 @@
 """Signatures of the bulk loader, and the traces of their causes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.signature import Trace, signature_rows

@@ -4,8 +4,6 @@ Its own settings are `pool` and `batch_bytes`; a setting of the shards has "shar
 own program (server.py), made like the one of the story; it runs as its clients do, the load driver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

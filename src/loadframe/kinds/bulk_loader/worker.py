@@ -4,8 +4,6 @@ The key of each row decides its shard; rows are sent in batches by COPY. A file 
 (ingest/store.py).
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import sys

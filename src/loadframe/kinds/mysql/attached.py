@@ -1,8 +1,6 @@
 """A MariaDB or a MySQL that runs already: read, and changed by SET GLOBAL alone; reached by its socket or by host and
 port."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import socket as sockets

@@ -1,7 +1,5 @@
 """Loadframe's own connection to a server of MySQL's family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

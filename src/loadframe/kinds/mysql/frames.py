@@ -1,7 +1,5 @@
 """Functions of MariaDB by the class of work that they do, and of MySQL where they are not called as in that."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.frame import FrameRow
 
 FRAMES = (

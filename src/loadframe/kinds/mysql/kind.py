@@ -1,7 +1,5 @@
 """MariaDB and MySQL as kinds of target."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from loadframe.host.environment import python_package

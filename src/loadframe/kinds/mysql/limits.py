@@ -1,7 +1,5 @@
 """Limits of MariaDB and MySQL: the rows of limits.toml for each of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.limit import LimitRule, limit_rules

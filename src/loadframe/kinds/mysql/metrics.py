@@ -1,7 +1,5 @@
 """What MariaDB and MySQL count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Remedies of MariaDB and MySQL."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from loadframe.knowledge.remedy import (

@@ -1,8 +1,6 @@
 """Private servers of MariaDB and MySQL: where their programs are, how they are installed and checked; own data
 directory, own socket, unprivileged user, nothing read from /etc."""
 
-from __future__ import annotations
-
 import functools
 import re
 from abc import abstractmethod

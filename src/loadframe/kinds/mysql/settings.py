@@ -1,7 +1,5 @@
 """MariaDB and MySQL as data: their settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.kinds.catalogue import catalogue_in

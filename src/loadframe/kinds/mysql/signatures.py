@@ -1,7 +1,5 @@
 """Signatures of MariaDB and MySQL, and the traces of their causes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.signature import Condition, Trace, signature_rows

@@ -1,7 +1,5 @@
 """MariaDB and MySQL, as private instances."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ What is asked for comes from the origin, an nginx that serves the files below `E
 cached survives a restart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """nginx as two kinds of target: a web server, and a cache before an origin."""
 
-from __future__ import annotations
-
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.nginx import cache, target
 from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, TUNABLES

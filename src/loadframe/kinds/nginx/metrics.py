@@ -1,7 +1,5 @@
 """What nginx counts, as a web server and as a cache."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, requests, share

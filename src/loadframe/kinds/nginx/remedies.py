@@ -1,7 +1,5 @@
 """Remedies of nginx, as a web server and as a cache."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.knowledge.remedy import (

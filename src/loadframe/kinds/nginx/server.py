@@ -1,7 +1,5 @@
 """The nginx processes: find the program, write the configuration, have it checked, start, reload."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """nginx as data: its settings, where each stands in the configuration, and its counters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Asking nginx's stub_status on a Unix socket, over one connection that is kept."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

@@ -4,8 +4,6 @@ Its port is of 127.0.0.1, if not told otherwise. It serves the files below `Endp
 or as the origin of a cache before it.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

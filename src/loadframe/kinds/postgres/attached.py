@@ -1,8 +1,6 @@
 """A PostgreSQL that runs already: read, and changed by ALTER SYSTEM and a reload alone. It is reached by its socket's
 folder or by host and port."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import pwd

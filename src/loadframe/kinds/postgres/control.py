@@ -1,7 +1,5 @@
 """Loadframe's own connection to a PostgreSQL server."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

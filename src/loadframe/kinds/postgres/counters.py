@@ -5,8 +5,6 @@ Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System 
 said beside the lines.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

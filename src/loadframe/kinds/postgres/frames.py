@@ -1,7 +1,5 @@
 """Functions of PostgreSQL by the class of work that they do."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.frame import FrameRow
 
 FRAMES = (

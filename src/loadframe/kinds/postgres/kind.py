@@ -1,7 +1,5 @@
 """PostgreSQL as a kind of target: one server, or several side by side as shards."""
 
-from __future__ import annotations
-
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.postgres.attached import PASSWORD, AttachedPostgres, host_of
 from loadframe.kinds.postgres.server import requirements

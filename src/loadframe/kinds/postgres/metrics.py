@@ -1,7 +1,5 @@
 """What PostgreSQL counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, connections, of_both, requests, share

@@ -1,7 +1,5 @@
 """Several private PostgreSQLs side by side, as shards: each with data, a socket, processes and a cage of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.host.leases import Lease

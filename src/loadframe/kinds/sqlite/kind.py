@@ -1,7 +1,5 @@
 """SQLite as a kind of target."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from loadframe.kinds.kind import KindOfTarget, SettingsFile

@@ -1,7 +1,5 @@
 """What is known of an SQLite database."""
 
-from __future__ import annotations
-
 ROWS = """
 sqlite.database_bytes             | bytes | size of the database file
 sqlite.wal_bytes                  | bytes | size of the write-ahead log

@@ -1,7 +1,5 @@
 """Remedies of SQLite."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.remedy import Builders, Situation, server_change, text, whole
 from loadframe.model import Price, Remedy
 

@@ -1,7 +1,5 @@
 """SQLite as data: its settings (PRAGMAs) and its counters. Bounds and defaults: https://www.sqlite.org/pragma.html."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.kinds.catalogue import catalogue_in

@@ -1,7 +1,5 @@
 """Signatures of SQLite, and the traces of their causes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.signature import Trace, signature_rows

@@ -1,7 +1,5 @@
 """SQLite, the embedded target: one database file; the driver's own workers are the server."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager

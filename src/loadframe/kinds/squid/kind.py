@@ -1,7 +1,5 @@
 """Squid as a kind of target."""
 
-from __future__ import annotations
-
 from loadframe.kinds import origin
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.squid.server import PACKAGE

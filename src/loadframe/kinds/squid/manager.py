@@ -1,7 +1,5 @@
 """Asking Squid's cache manager over HTTP, on one connection that is kept, and reading what it says."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import threading

@@ -1,7 +1,5 @@
 """Remedies of Squid."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.remedy import (
     OTHER_FILES,
     Builders,

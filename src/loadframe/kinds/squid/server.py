@@ -1,7 +1,5 @@
 """The Squid process: find the program, write the configuration, have it checked, start, reconfigure."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

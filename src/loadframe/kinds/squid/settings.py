@@ -1,7 +1,5 @@
 """Squid as data: its settings, how its configuration file has them, and its counters."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

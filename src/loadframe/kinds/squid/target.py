@@ -3,8 +3,6 @@
 What is on its disk (cache_dir_kind) survives a restart, what is in its memory does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.errors import TargetError

@@ -1,7 +1,5 @@
 """A server that runs already and is known by its address alone, as a kind of target."""
 
-from __future__ import annotations
-
 from loadframe.kinds.kind import ByAddress, KindOfTarget
 from loadframe.kinds.url.settings import CATALOGUE
 from loadframe.kinds.url.target import UNSEEN, UrlTarget, check_settings, host_of

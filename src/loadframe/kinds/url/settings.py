@@ -1,7 +1,5 @@
 """A running server known by its address alone, as data: what a study says of it."""
 
-from __future__ import annotations
-
 from loadframe.kinds.catalogue import Catalogue, SettingSpec
 
 CATALOGUE = Catalogue(

@@ -4,8 +4,6 @@ What answers there has an owner: on another machine it is loaded only where the 
 authorised it.
 """
 
-from __future__ import annotations
-
 import http.client
 import re
 from collections.abc import Mapping

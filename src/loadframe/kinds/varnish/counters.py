@@ -1,7 +1,5 @@
 """Varnish's counters, read where varnishstat reads them: in the memory that it shares, through its own library."""
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 from collections.abc import Mapping

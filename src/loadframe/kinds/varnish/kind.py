@@ -1,7 +1,5 @@
 """Varnish as a kind of target."""
 
-from __future__ import annotations
-
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.origin import requirements as of_origin
 from loadframe.kinds.package import installed

@@ -1,7 +1,5 @@
 """What Varnish counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.metric import requests

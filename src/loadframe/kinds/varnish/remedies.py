@@ -1,7 +1,5 @@
 """Remedies of Varnish."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.remedy import (
     Builders,
     Situation,

@@ -1,7 +1,5 @@
 """The Varnish processes: find the programs, start, ask and set parameters, tell manager and cache process apart."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

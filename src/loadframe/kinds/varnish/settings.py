@@ -1,7 +1,5 @@
 """Varnish as data: its settings and its counters."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Its port is of 127.0.0.1, if not told otherwise. What it has stored ends with it
 the storage: a restart leaves a cold cache.
 """
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Mapping, Sequence
 from pathlib import Path
