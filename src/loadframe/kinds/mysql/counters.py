@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
-from loadframe.kinds.catalogue import count, gauge
-from loadframe.kinds.mysql.metrics import OF_CAPACITY
+from loadframe.kinds.catalogue import counters_in, gauge
+from loadframe.kinds.mysql.metrics import OF_CAPACITY, ROWS
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
@@ -27,60 +26,6 @@ WAITED = (
     " WHERE EVENT_NAME IN ({})"
 )
 FILLED = "redo_fill"
-
-
-def _status_of(kind: str) -> tuple[CounterSpec, ...]:
-    """Of SHOW GLOBAL STATUS, what both MariaDB and MySQL tell."""
-    gauged, counted = partial(gauge, kind), partial(count, kind)
-    return (
-        gauged("Open_tables", "open_tables"),
-        counted("Opened_tables", "opened_tables"),
-        counted("Table_open_cache_hits", "table_cache_hits"),
-        counted("Table_open_cache_misses", "table_cache_misses"),
-        counted("Table_open_cache_overflows", "table_cache_overflows"),
-        gauged("Open_table_definitions", "open_table_definitions"),
-        counted("Opened_table_definitions", "opened_table_definitions"),
-        gauged("Open_files", "open_files"),
-        counted("Opened_files", "opened_files"),
-        gauged("Threads_connected", "connections"),
-        gauged("Max_used_connections", "max_used_connections"),
-        gauged("Threads_running", "threads_running"),
-        counted("Connection_errors_max_connections", "connection_errors_max"),
-        counted("Aborted_connects", "aborted_connects"),
-        counted("Questions", "questions"),
-        counted("Innodb_data_fsyncs", "data_fsyncs"),
-        gauged("Innodb_buffer_pool_pages_total", "pool_pages"),
-        gauged("Innodb_buffer_pool_pages_free", "pool_pages_free"),
-        gauged("Innodb_page_size", "pool_page_bytes"),
-        counted("Innodb_buffer_pool_reads", "pool_reads"),
-        counted("Innodb_buffer_pool_read_requests", "pool_read_requests"),
-        counted("Innodb_buffer_pool_wait_free", "pool_wait_free"),
-        counted("Innodb_buffer_pool_pages_flushed", "pages_flushed"),
-        counted("Innodb_log_waits", "log_waits"),
-        counted("Table_locks_waited", "table_locks_waited"),
-        counted("Innodb_row_lock_waits", "row_lock_waits"),
-        counted("Created_tmp_disk_tables", "temporary_disk_tables"),
-        counted("Created_tmp_tables", "temporary_tables"),
-        counted("Threads_created", "threads_created"),
-        counted("Connections", "new_connections"),
-        counted("Table_locks_immediate", "table_locks_immediate"),
-        gauged("Prepared_stmt_count", "prepared_statements"),
-        gauged("Innodb_buffer_pool_pages_dirty", "pool_pages_dirty"),
-        counted("Innodb_log_write_requests", "log_write_requests"),
-    )
-
-
-def _variables_of(kind: str) -> tuple[CounterSpec, ...]:
-    """Of SHOW GLOBAL VARIABLES: ceilings that belong next to their use."""
-    names = (
-        "table_open_cache",
-        "table_definition_cache",
-        "open_files_limit",
-        "max_connections",
-        "table_open_cache_instances",
-        "max_prepared_stmt_count",
-    )
-    return tuple(gauge(kind, name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,42 +71,14 @@ class Counting:
         return {name: number / PICOSECONDS for name, number in numbers if number is not None}
 
 
-_count = partial(count, "mysql")
-MARIADB = Counting(
-    "mariadb",
-    (
-        *_status_of("mariadb"),
-        gauge("mariadb", "Table_open_cache_active_instances", "table_cache_instances"),
-        gauge("mariadb", "Innodb_checkpoint_age", "checkpoint_age"),
-        gauge("mariadb", "Innodb_checkpoint_max_age", "checkpoint_max_age"),
-    ),
-    _variables_of("mariadb"),
-    ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age"),
-)
+def _counting(kind: str, redo: tuple[str, str], usable: float = 1.0) -> Counting:
+    of_kind = "\n".join(row for row in ROWS.splitlines() if row.startswith(f"{kind}."))
+    status, variables, waits = (counters_in(of_kind, source) for source in ("status", "variable", "wait"))
+    return Counting(kind, status, variables, redo, waits, usable)
+
+
+MARIADB = _counting("mariadb", ("Innodb_checkpoint_age", "Innodb_checkpoint_max_age"))
 """MariaDB 10.11 has no Innodb_os_log_fsyncs any more: fsyncs of the redo log count in Innodb_data_fsyncs (seen: 20
 single-row commits raise it by 21)."""
-MYSQL = Counting(
-    "mysql",
-    (
-        *_status_of("mysql"),
-        _count("Innodb_os_log_fsyncs", "log_fsyncs"),
-        gauge("mysql", "Innodb_redo_log_logical_size", "checkpoint_age"),
-        gauge("mysql", "Innodb_redo_log_capacity_resized", "redo_log_capacity"),
-        _count("Innodb_dblwr_writes", "doublewrites"),
-        _count("Binlog_cache_use", "binlog_transactions"),
-        _count("Binlog_cache_disk_use", "binlog_cache_disk_uses"),
-        gauge("mysql", "Innodb_row_lock_current_waits", "row_locks_waited_for"),
-    ),
-    _variables_of("mysql"),
-    ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"),
-    waits=(
-        _count("wait/io/file/innodb/innodb_log_file", "redo_log_wait"),
-        _count("wait/io/file/sql/binlog", "binary_log_wait"),
-        _count("wait/io/file/innodb/innodb_data_file", "data_file_wait"),
-        _count("wait/io/file/innodb/innodb_dblwr_file", "doublewrite_wait"),
-        _count("wait/lock/metadata/sql/mdl", "metadata_lock_wait"),
-        _count("wait/lock/table/sql/handler", "table_lock_wait"),
-    ),
-    usable=OF_CAPACITY,
-)
+MYSQL = _counting("mysql", ("Innodb_redo_log_logical_size", "Innodb_redo_log_capacity_resized"), OF_CAPACITY)
 """Waits: those that are measured unless the server is told otherwise; seconds of all threads."""

@@ -1,11 +1,11 @@
 """nginx as data: its settings, where each stands in the configuration, and its counters."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from loadframe.kinds.catalogue import catalogue_in, count, gauge
+from loadframe.kinds.catalogue import catalogue_in, counters_in
+from loadframe.kinds.nginx.metrics import ROWS
 from loadframe.kinds.tunable import tunables_in
 
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
@@ -59,26 +59,13 @@ DIRECTIVES: tuple[Directive, ...] = (
     Directive("proxy", "proxy_buffers {proxy_buffers_number} {proxy_buffers_size}"),
 )  # fmt: skip
 
-
-_gauge, _count = partial(gauge, "nginx"), partial(count, "nginx")
-STATUS = (
-    *(_gauge(name) for name in ("connections", "reading", "writing", "waiting")),
-    *(_count(name) for name in ("accepts", "handled", "requests")),
-)
+STATUS = counters_in(ROWS, "status")
 """stub_status (ngx_http_stub_status_module). Our own look is counted too."""
-
-CEILINGS = tuple(
-    _gauge(name)
-    for name in (
-        "workers", "worker_connections", "connections_allowed", "worker_rlimit_nofile", "worker_open_files",
-    )
-)  # fmt: skip
+CEILINGS = counters_in(ROWS, "ceiling")
 """How many workers there are, the connections of each, and how many clients have before idle ones are closed; the
 descriptors that a worker may have, and those of the one that has most."""
-
-WORK = (_count("worker_cpu"), _count("worker_blocked"))
+WORK = counters_in(ROWS, "work")
 """Seconds of CPU, and in uninterruptible sleep, of a worker: the average of all. The latter adds up how many were so at
 each look, over the time since the look before."""
-
-LOGGED = tuple(_count(name) for name in ("connections_refused", "connections_reused", "descriptors_refused"))
+LOGGED = counters_in(ROWS, "log")
 """Counted in the error log, as nginx keeps no counter of them."""

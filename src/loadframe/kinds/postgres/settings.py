@@ -1,9 +1,9 @@
 """PostgreSQL as data: its settings and its counters."""
 
-from functools import partial
 from pathlib import Path
 
-from loadframe.kinds.catalogue import catalogue_in, count, gauge
+from loadframe.kinds.catalogue import catalogue_in, counters_in
+from loadframe.kinds.postgres.metrics import ROWS
 from loadframe.kinds.tunable import tunables_in
 
 _FILE = Path(__file__).with_name("settings.toml")
@@ -26,40 +26,16 @@ HARMLESS_TEXTS = frozenset(_HARMLESS_TEXTS.split())
 """Of the settings that take any text (type STRING of `postgres --describe-config`) those that name no program, library,
 file or host. All others are refused, also those that a later version brings."""
 
-
-_gauge, _count = partial(gauge, "postgres"), partial(count, "postgres")
-ACTIVITY = tuple(
-    _gauge(name)
-    for name in (
-        "connections", "active", "idle_in_transaction", "lock_waiters", "autovacuum_workers", "worker_processes",
-    )
-)  # fmt: skip
+ACTIVITY = counters_in(ROWS, "activity")
 """pg_stat_activity, as it is at this moment; without our own connection, but for `connections`."""
-
-CEILINGS = tuple(
-    _gauge(name)
-    for name in (
-        "max_connections", "connections_allowed", "autovacuum_max_workers", "max_worker_processes", "locks",
-        "lock_slots", "wal_since_checkpoint", "checkpoint_distance", "transaction_age", "transaction_age_limit",
-    )
-)  # fmt: skip
+CEILINGS = counters_in(ROWS, "ceiling")
 """Ceilings that belong next to their use, and uses of shared memory and log."""
-
-COUNTED = tuple(
-    _count(name)
-    for name in (
-        "commits", "rollbacks", "sessions", "blocks_hit", "blocks_read", "temp_files", "temp_bytes", "deadlocks",
-        "checkpoints_timed", "checkpoints_requested", "checkpoint_buffers", "cleaner_buffers", "cleaner_stops",
-        "wal_records", "wal_pages", "wal_buffers_full", "wal_bytes",
-    )
-)  # fmt: skip
+COUNTED = counters_in(ROWS, "counted")
 """Of all databases together. A connection tells what it did at most once a second and when it ends (pgstat.c,
 PGSTAT_MIN_INTERVAL), so of a window of a second or two these are right to about a fifth; wal_bytes is the position of
 the log, right at every moment, and checkpoints are told when they happen."""
-
-WAITS = tuple(_count(name) for name in ("waiting_lock", "waiting_lwlock", "waiting_io", "waiting_wal"))
+WAITS = counters_in(ROWS, "wait")
 """Seconds that connections waited, by what they waited for: how many waited at each look, over the time since the look
 before (as sampled session histories do)."""
-
-REFUSALS = (_count("connections_refused"),)
+REFUSALS = counters_in(ROWS, "log")
 """From the server's log, which only a private instance lets us read."""
