@@ -141,7 +141,6 @@ class Control(ABC):
         """Close a connection, whose server may be gone."""
 
     def _shown(self, error: Exception) -> str:
-        """What the server says, in words."""
         return words(error)
 
     def _drop(self) -> None:
@@ -221,15 +220,12 @@ class AttachedDatabase(ABC, Generic[Own]):
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
-        """Its first process, None where it is on another machine or hidden from us."""
         return self._if_named(self._told_pid())
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """None."""
         return {}
 
     def close(self) -> None:
-        """Let go of the connection. Never raises."""
         self._control.close()
 
     def _if_named(self, pid: int | None) -> int | None:

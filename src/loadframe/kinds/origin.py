@@ -57,7 +57,6 @@ class Origin:
         self._server.watch_workers()
 
     def check(self) -> None:
-        """TargetError where it has died."""
         if (died := self._server.died()) is not None:
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
@@ -75,7 +74,6 @@ class Origin:
         return answered
 
     def stop(self) -> None:
-        """Stop it; the files stay."""
         self._status.close()
         self._server.stop()
 
@@ -99,7 +97,6 @@ class CacheTarget(PrivateTarget[OfTarget]):
         self._origin.create()
 
     def start(self, state: TargetState) -> None:
-        """Start the origin, then the cache with these settings and limits, and wait until it answers."""
         self._origin.start()
         super().start(state)
 
@@ -115,7 +112,6 @@ class CacheTarget(PrivateTarget[OfTarget]):
         self._origin.stop()
 
     def destroy(self) -> None:
-        """End both and remove their folders; the lease stays its owner's."""
         super().destroy()
         self._origin.destroy()
 

@@ -105,7 +105,6 @@ class PrivateServer:
         return self.package.required(program)
 
     def version(self) -> str:
-        """Name and version."""
         return self.name if self.package is None else self.package.version()
 
     def check_place(self) -> None:
@@ -381,7 +380,6 @@ class PrivateServer:
 
     @property
     def pid(self) -> int | None:
-        """The process, None where none runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property

@@ -36,7 +36,6 @@ class PrivateTarget(ABC, Generic[Server]):
         self._state: TargetState | None = None
 
     def create(self) -> None:
-        """MissingTool without a program that it needs; TargetError where its folder cannot be made."""
         self._server.create()
 
     def check(self, state: TargetState) -> None:
@@ -44,7 +43,6 @@ class PrivateTarget(ABC, Generic[Server]):
         self._wanted(state)
 
     def start(self, state: TargetState) -> None:
-        """Start with these settings and limits, and wait until it answers."""
         wanted = self._wanted(state)
         if self._server.started:
             raise TargetError(f"{self._server.name} is running already", remedy="Use apply, or stop it first.")
@@ -66,12 +64,10 @@ class PrivateTarget(ABC, Generic[Server]):
         self._running()
 
     def stop(self) -> None:
-        """Stop cleanly; the data stay. Does nothing where it does not run."""
         self._left()
         self._server.stop()
 
     def destroy(self) -> None:
-        """End the server at once and remove its folder; the lease stays its owner's."""
         self._server.kill()  # first: whoever asks it something has its end for an answer, and lets go of it
         self._left()
         self._server.destroy()
@@ -83,7 +79,6 @@ class PrivateTarget(ABC, Generic[Server]):
         return {"target": self.pids()}
 
     def healthy(self) -> bool:
-        """Whether it answers now."""
         return self._server.pid is not None and self._answers()
 
     def version(self) -> str:
@@ -100,7 +95,6 @@ class PrivateTarget(ABC, Generic[Server]):
         }
 
     def listen_on(self, number: str) -> None:
-        """See base.Listening; of kinds that say so."""
         self._server.host = number
 
     # --- for the subclass -------------------------------------------------------------------------------------------
@@ -126,7 +120,6 @@ class PrivateTarget(ABC, Generic[Server]):
         """Close what we talk to it with. It may have died, or never have been started."""
 
     def _canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Settings in canonical form. StudyError."""
         return self.catalogue.check(settings)
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
@@ -134,7 +127,6 @@ class PrivateTarget(ABC, Generic[Server]):
         return settings
 
     def _left(self) -> None:
-        """It is about to end."""
         self._state = None
         self._hang_up()
 

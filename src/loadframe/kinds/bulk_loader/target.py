@@ -48,7 +48,6 @@ class BulkLoaderTarget:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """MissingTool without PostgreSQL; TargetError where no data can be made."""
         self._server.create()
         self._shards.create()
 

@@ -116,12 +116,10 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self.counting.read(self._control)
 
     def effective(self) -> dict[str, SettingValue]:
-        """The catalogue's settings as the server uses them."""
         found = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
         return {name: self.catalogue.shown(name, text) for name, text in found.items()}
 
     def read(self, name: str) -> SettingValue:
-        """As the server uses it."""
         self.settle()
         found = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
         if name not in found:
@@ -153,12 +151,10 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return {name: self.catalogue.shown(name, text) for name, text in asked.items() if name in known}
 
     def pids(self) -> tuple[int, ...]:
-        """Its one process."""
         pid = self.pid()
         return () if pid is None else (pid,)
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as can be told."""
         return self._control.socket is not None or self.pid() is not None
 
     def endpoint(self) -> Endpoint:
@@ -170,7 +166,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self._version if self.name in self._version else f"{self.name} {self._version}"
 
     def describe(self) -> str:
-        """Where it is, in words; no secret."""
         return self._control.words
 
     def _peer(self) -> int | None:

@@ -77,7 +77,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
         return {**values, NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
-        """On the kept connection."""
         return self.counting.read(self._talk())
 
     def endpoint(self) -> Endpoint:
@@ -103,7 +102,6 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """With the settings on its command line."""
         server, account = self._server, self._server.control_account
         reach = Reach(str(server.socket), user=account.user, password=account.password)
         self._control = Control(reach, server.died, self.pids, server.name)

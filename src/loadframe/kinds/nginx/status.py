@@ -42,14 +42,12 @@ class Status:
         raise NoRoom
 
     def answers(self) -> bool:
-        """Whether it tells its status now."""
         try:
             return bool(self.read())
         except NoRoom:
             return False
 
     def close(self) -> None:
-        """Let go of the connection. Never raises."""
         with self._lock:
             self._connection.close()
 

@@ -99,7 +99,6 @@ class NginxTarget(PrivateTarget[Server]):
         }
 
     def pids(self) -> tuple[int, ...]:
-        """The master, then its workers."""
         return () if self._server.pid is None else (self._server.pid, *self._workers())
 
     def endpoint(self) -> Endpoint:
@@ -112,7 +111,6 @@ class NginxTarget(PrivateTarget[Server]):
         self._server.start(wanted.settings, allowance, lambda: self._ready(wanted))
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """A reload."""
         self._server.reload(wanted.settings, self._allowed(wanted))
         self._entered(wanted)
 

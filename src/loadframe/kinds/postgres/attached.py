@@ -125,7 +125,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return self._looks.read(self._control.row(self._statement))
 
     def effective(self) -> dict[str, SettingValue]:
-        """The catalogue's settings as the server uses them."""
         return read_settings(self._control, list(CATALOGUE.names()))
 
     def read(self, name: str) -> SettingValue:
@@ -160,7 +159,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
     def _told_pid(self) -> int | None:
-        """The postmaster."""
         return parent_of(self._control.pid()) if self.local() else None
 
     def _peer(self) -> int | None:
@@ -198,7 +196,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return f"PostgreSQL {self._version}"
 
     def describe(self) -> str:
-        """Where it is, in words; no secret."""
         host = self._where["host"]
         return host if host.startswith("/") else joined(host, self._where["port"])
 

@@ -118,11 +118,9 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """With the settings in its configuration."""
         self._server.start(wanted.settings, allowance, lambda: self._reach().ping())
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """A reload of the configuration."""
         self._server.configure(wanted.settings)
         self._state = wanted
         self._talk().reload("PostgreSQL", RELOAD_TIMEOUT_S, self.log_tail)

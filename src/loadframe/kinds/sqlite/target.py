@@ -41,7 +41,6 @@ class SqliteTarget:
         self._settings: dict[str, SettingValue] | None = None
 
     def create(self) -> None:
-        """Make the folder. TargetError where it cannot be made."""
         try:
             if not self._folder.exists():
                 make_private(self._folder, self._owner)
@@ -62,7 +61,6 @@ class SqliteTarget:
         CATALOGUE.check(state.settings)
 
     def start(self, state: TargetState) -> None:
-        """Make the file what this state says."""
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
@@ -90,11 +88,9 @@ class SqliteTarget:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def stop(self) -> None:
-        """Nothing runs; the data stay."""
         self._settings = None
 
     def destroy(self) -> None:
-        """Remove the data."""
         self._settings = None
         remove_tree(self._folder)
 
@@ -124,7 +120,6 @@ class SqliteTarget:
         return Endpoint("sqlite", str(self._file), {"pragmas": write_json(self._pragmas(self._settings or {}))})
 
     def healthy(self) -> bool:
-        """Whether the file can be opened and read. Never raises."""
         if self._settings is None:
             return False
         try:

@@ -53,7 +53,6 @@ class Manager:
         return found
 
     def close(self) -> None:
-        """Let go of the connection. Never raises."""
         with self._lock:
             self._connection.close()
 

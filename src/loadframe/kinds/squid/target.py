@@ -79,7 +79,6 @@ class SquidTarget(CacheTarget[Server]):
         self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """A reconfiguration."""
         self._server.reconfigure(wanted, self._origin.address, self._allowed(wanted), self._ready)
         self._entered(wanted)
 

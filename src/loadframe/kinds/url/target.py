@@ -90,7 +90,6 @@ class UrlTarget:
         self._state = None
 
     def effective(self) -> dict[str, SettingValue]:
-        """What was asked for."""
         return dict(self._known().settings)
 
     def counters(self) -> dict[str, float]:

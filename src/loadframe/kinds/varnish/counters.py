@@ -25,7 +25,6 @@ _EACH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Point))
 
 
 def library() -> str | None:
-    """The name of Varnish's library, None where it is not installed."""
     return ctypes.util.find_library("varnishapi")
 
 
@@ -58,7 +57,6 @@ class Counters:
         return found
 
     def close(self) -> None:
-        """Let go of the shared memory."""
         if self._vsm is not None:
             self._api.VSC_Destroy(ctypes.byref(ctypes.c_void_p(self._vsc)), self._vsm)
             self._api.VSM_Destroy(ctypes.byref(ctypes.c_void_p(self._vsm)))

@@ -73,7 +73,6 @@ class VarnishTarget(CacheTarget[Server]):
         }
 
     def pids(self) -> tuple[int, ...]:
-        """The manager, then the cache process."""
         return tuple(pid for pid in (self._server.pid, self._cache) if pid is not None and self._server.pid is not None)
 
     # --- inside -----------------------------------------------------------------------------------------------------
