@@ -1,7 +1,5 @@
 """loadframe ndb CONFIG: whether a config.ini of MySQL Cluster holds together."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

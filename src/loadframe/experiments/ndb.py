@@ -3,8 +3,6 @@
 No cluster is started: what is said of one comes from its configuration alone.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Whether a cluster starts with a config.ini: its nodes are started on this machine alone, looked at, and ended."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Which programs use the CPUs of this machine, by the CPU time of all processes at two moments (proc(5), PID/stat)."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Collection

@@ -1,8 +1,6 @@
 """What a process of ours is started with, so that it looks for nothing in the folder in which it works: others may
 write to that folder, for example to the one in which a user calls a command."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -1,8 +1,6 @@
 """Which process is which: a pid together with its start time, because pids are used again, and the namespaces in which
 the two were read, because they mean another process, or none, in others."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

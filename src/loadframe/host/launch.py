@@ -11,8 +11,6 @@ What fails is written to the report descriptor as one line of kind and text; the
 command takes over, so silence means success.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import getopt

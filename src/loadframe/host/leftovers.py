@@ -1,7 +1,5 @@
 """What dead owners left behind, by their leases (leases.py): ended, removed, and said."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

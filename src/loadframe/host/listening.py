@@ -1,8 +1,6 @@
 """Which process listens at a port of this machine, and to whom a process is connected, from /proc: proc_net_tcp.rst
 names the socket, /proc/PID/fd its holders. Readers take a root, so that they can be read from a recorded tree."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections import Counter

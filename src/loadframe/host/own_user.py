@@ -1,7 +1,5 @@
 """A user whom nothing else on the machine knows, for what needs no rights; and folders of one user alone."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

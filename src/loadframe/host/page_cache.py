@@ -1,7 +1,5 @@
 """Let the kernel forget what it has in memory of files: the cold state of a server that reads them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

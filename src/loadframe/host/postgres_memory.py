@@ -5,8 +5,6 @@ It has a System V segment of 56 bytes that says of which data directory it is, a
 others (PGShmemHeader, storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import stat

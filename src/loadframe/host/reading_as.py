@@ -1,7 +1,5 @@
 """Files whose names another process gave: read as the user of that process, so that the kernel decides what it may."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

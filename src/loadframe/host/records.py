@@ -1,8 +1,6 @@
 """The records in the state directory: JSON objects with a schema, read strictly. A file that this version cannot use is
 told with the reason, and left as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """POSIX shared memory that servers leave behind when they are killed (shm_overview(7))."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Signals that end a command, where what is done must not be cut short."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

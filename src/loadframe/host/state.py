@@ -5,8 +5,6 @@ processes are ended, files removed, commands run. So it is ours alone (0700), on
 and only regular files of ours are read from it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import stat

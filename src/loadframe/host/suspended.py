@@ -1,7 +1,5 @@
 """Processes that are stopped: they are there, and do nothing until they are continued."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress

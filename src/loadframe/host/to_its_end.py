@@ -1,8 +1,6 @@
 """A command of the reader's own, to its end. What it prints goes to a file without a name and not through a pipe: what
 it has started may go on and hold that open, so a pipe would not end, and once we close it whoever writes is broken."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,8 +1,6 @@
 """The Unix stream sockets of this network namespace and who is at their other ends, asked of the kernel by netlink
 (sock_diag(7), include/uapi/linux/unix_diag.h): /proc/net/unix does not say to whom a socket is connected."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import struct

@@ -1,8 +1,6 @@
 """What a program says through a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
 it."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

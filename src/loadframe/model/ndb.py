@@ -1,7 +1,5 @@
 """What a config.ini of MySQL Cluster (NDB) makes, and what is wrong with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """A config.ini of MySQL Cluster, as a document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from loadframe.model import NdbDataNode, NdbFinding, NdbReport, NdbStart, NdbThreads, cpu_list

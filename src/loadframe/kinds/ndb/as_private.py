@@ -1,7 +1,5 @@
 """A config.ini as a private cluster on this machine: what of it is started, and what is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

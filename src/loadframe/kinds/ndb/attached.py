@@ -4,8 +4,6 @@ Its data nodes are read over SQL (ndbinfo), so that no API node of ours joins th
 tells nothing that ndbinfo does not: the SQL nodes say which one they have their configuration from.
 """
 
-from __future__ import annotations
-
 import socket as sockets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

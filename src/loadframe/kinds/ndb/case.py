@@ -1,7 +1,5 @@
 """What the rules are given, and what they find."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

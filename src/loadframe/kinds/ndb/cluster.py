@@ -1,7 +1,5 @@
 """A cluster as its config.ini describes it: the nodes, and the values in effect for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count

@@ -1,7 +1,5 @@
 """Rules about what is written in config.ini, and about the nodes that this makes."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Rules about the threads of data nodes and the CPUs that they share with each other and with other processes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The configuration as the management server gives it to the nodes, defaults included: `--print-full-config`."""
 
-from __future__ import annotations
-
 import re
 
 from loadframe.formats.plain_numbers import whole

@@ -1,8 +1,6 @@
 """A private MySQL Cluster (NDB) as two kinds of target, without and with SQL nodes; a config.ini of one is also
 checked, and started for a moment."""
 
-from __future__ import annotations
-
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.host.leases import Lease

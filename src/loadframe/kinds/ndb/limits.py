@@ -1,7 +1,5 @@
 """Limits of a MySQL Cluster: the rows of limits.toml."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from loadframe.knowledge.limit import limit_rules

@@ -1,7 +1,5 @@
 """What a MySQL Cluster counts."""
 
-from __future__ import annotations
-
 from operator import truediv
 from pathlib import Path
 

@@ -5,8 +5,6 @@ Columns and numbers: ha_ndbinfo_sql.cc of MySQL Cluster, and MySQL 8.4 Reference
 Information Database".
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ndbinfo of a private cluster: once a second, by a program of MySQL Cluster that stays connected as an API node."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ All of its threads have one name in the kernel. As it starts each, it writes its
 (mt.cpp and mt_thr_config.cpp of MySQL Cluster): `thr: 1 tid: 4711 (ldm) cpubind: 3 OK DBTC(1) ...`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping

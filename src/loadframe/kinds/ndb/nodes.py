@@ -3,8 +3,6 @@
 None of them goes into the background, so that each is one process, and a child of ours.
 """
 
-from __future__ import annotations
-
 import re
 
 from loadframe.errors import TargetError

@@ -4,8 +4,6 @@ A setting of data nodes has its own name; one of API nodes and of connections ha
 let nodes talk to other hosts, write elsewhere or ask for a password is not among them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

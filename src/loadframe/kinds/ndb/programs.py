@@ -1,7 +1,5 @@
 """The programs of a MySQL Cluster: where they are, and how to have them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from loadframe.kinds.package import Package

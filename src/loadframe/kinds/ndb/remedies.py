@@ -1,8 +1,6 @@
 """Remedies of a MySQL Cluster. Each says what has to be restarted for it: the target does that when it is given the
 setting."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Rules about what a cluster needs of others: slots for the connections of its servers, memory of its hosts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 A rule is a function from a Case to what it finds; its name is how findings call it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from loadframe.kinds.ndb.case import Case, Found

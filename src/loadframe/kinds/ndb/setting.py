@@ -1,7 +1,5 @@
 """One setting of MySQL Cluster: what it may be, and how config.ini writes it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The settings of MySQL Cluster, by the kind of section of config.ini that has them: the rows of settings.toml."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Signatures of a MySQL Cluster: the rows of signatures.toml, and where the working of their causes shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

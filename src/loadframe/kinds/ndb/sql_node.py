@@ -3,8 +3,6 @@
 Of MySQL it has all but InnoDB's tables: NDB is the engine of a table that names none.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ the manual, "MySQL Server Options and Variables for NDB Cluster". The others are
 and the definitions of the tables alone, so that InnoDB's settings are not among them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Without SQL nodes programs of the NDB API load it, with them all that can load a
 goes on while a data node is gone; the step is flagged, and the node is started again before the next one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Source of counts, bounds and binding: thr_config.cpp of MySQL Cluster; MySQL 8.4
 MaxNoOfExecutionThreads, LockExecuteThreadToCPU, ThreadConfig.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,6 @@
 """Which services of this machine listen at which port: the processes that hold a port, put together to the groups that
 came from one of them. They are only read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """A command line as a person types it, made into what a study declares: its words, its variables, where its port and
 its knobs stand. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """The helpers of a service: its database, its cache. Those that Loadframe starts begin before it and end after it;
 those that run already are only followed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from loadframe.errors import TargetError

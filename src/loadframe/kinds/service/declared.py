@@ -1,7 +1,5 @@
 """A kind of target as one study declares it: the settings of its service are the catalogue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

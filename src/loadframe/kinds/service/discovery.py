@@ -1,7 +1,5 @@
 """What a process on this machine is: its command, what it is written with, who runs it and where. It is only read."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Settings that a service reads from a file: it gets a private copy of the reader's own file, with the values in it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

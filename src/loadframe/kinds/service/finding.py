@@ -1,8 +1,6 @@
 """Which processes a running service has: by the pid of the first, by the port at which it listens, by the control group
 of its unit or its container. Nothing is sent to any of them."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -1,8 +1,6 @@
 """One key of a configuration file set to a value: TOML, YAML, JSON, INI and properties. All else stays as it was,
 comments too, but in JSON, which has none."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

@@ -1,7 +1,5 @@
 """A service of the reader's own, as a kind of target."""
 
-from __future__ import annotations
-
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources

@@ -1,7 +1,5 @@
 """A declared setting as what may be tried with it."""
 
-from __future__ import annotations
-
 from loadframe.model import Knob, SettingValue
 from loadframe.study.service_tables import SettingTable
 

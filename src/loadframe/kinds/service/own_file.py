@@ -1,8 +1,6 @@
 """A file of the owner of a running service, in which keys are set and from which they are taken back. Its bytes are
 kept meanwhile, and are there again once no key is changed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable

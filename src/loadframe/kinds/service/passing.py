@@ -1,7 +1,5 @@
 """What of our environment a service gets that Loadframe starts, its helpers, and the commands that the study names."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """The value of a setting that a service really uses, as its study says where to read it."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable, Sequence
 from pathlib import Path

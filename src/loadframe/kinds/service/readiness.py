@@ -4,8 +4,6 @@ All that stands in braces has its value of this start: the port, the folder of i
 ports.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

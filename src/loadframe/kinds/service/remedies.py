@@ -1,7 +1,5 @@
 """Remedies of a service that need no knowledge of it: what the kernel allows its processes."""
 
-from __future__ import annotations
-
 from loadframe.knowledge.remedy import Builders, Situation, raised
 from loadframe.model import Change, Price, Remedy
 

@@ -5,8 +5,6 @@ Only `loadframe init` reads it: it writes the knobs that it recognises into the 
 diagnosis depends on it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The process of a private service: how its command is made of what the study declares, when it is ready, how it
 ends."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping, Sequence

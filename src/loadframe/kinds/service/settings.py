@@ -1,7 +1,5 @@
 """The settings of a service, as data: those that its study declares, and no others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec

@@ -1,7 +1,5 @@
 """A service of the reader's own, started privately: its command, in a cage, as an unprivileged user."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

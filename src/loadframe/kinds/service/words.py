@@ -1,8 +1,6 @@
 """What stands in braces in a command, an address or a template of a study: {port}, {data}, a setting by its name, a
 variable of pass_environment as {ENV:NAME}."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 
