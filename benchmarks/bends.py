@@ -11,7 +11,7 @@ import numpy as np
 
 from loadframe.analysis import queueing
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.diagnosis.bend import bend_of
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import Bend, LoadInterval, Step
 from loadframe.study import parse
 from simulated import step

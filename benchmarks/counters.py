@@ -15,8 +15,7 @@ import numpy as np
 
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.sight import sighted
-from loadframe.diagnosis.windows import look
+from loadframe.diagnosis.windows import look, sighted
 from loadframe.metrics.agreements import contradictions, without
 from loadframe.model import Blind, Step
 from simulated import step

@@ -29,7 +29,7 @@ from correlated import search_it
 from loadframe.analysis import samples
 from loadframe.analysis.comparison import at_each_level, verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.analysis.reach import reach
+from loadframe.analysis.divergence import reach
 from loadframe.analysis.sequential import Plan
 from loadframe.formats.sampled import arrange
 from loadframe.formats.samples import Sample

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadframe.analysis.apart import by_the_clock
+from loadframe.analysis.by_the_hour import by_the_clock
 from loadframe.analysis.observed import learn
 from loadframe.model import Observed
 from loadframe.reporting.observed_report import render_learned

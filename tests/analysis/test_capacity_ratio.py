@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadframe.analysis.capacity_ratio import beside
+from loadframe.analysis.divergence import capacity_beside as beside
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.model.capacity import CapacityEnd
 

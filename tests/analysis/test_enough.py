@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loadframe.analysis.enough import enough, more
+from loadframe.analysis.in_service import enough, more
 
 
 def measured(law: dict[float, float], *, noise: float, blocks: int, seed: int = 0) -> dict[float, list[float]]:

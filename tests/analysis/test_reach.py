@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.analysis.reach import reach
+from loadframe.analysis.divergence import reach
 from loadframe.model import Curve
 
 LEVELS = (16, 64, 256, 1024, 4096)

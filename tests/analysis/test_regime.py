@@ -8,8 +8,8 @@ import random
 
 import pytest
 
+from loadframe.analysis.approaching import Rhythm
 from loadframe.analysis.regime import FEWEST, Series, autoregression, widening
-from loadframe.analysis.rhythm import Rhythm
 
 ROW_S, DAY = 300.0, 288
 MONTH = 30 * DAY

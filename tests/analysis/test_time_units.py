@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from loadframe.analysis import time_units
+from loadframe.analysis import queueing
 from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Latency, Step
 
 
@@ -58,22 +58,22 @@ def step(
 def test_only_what_is_off_by_a_thousand_is_a_wrong_unit(
     users: float, throughput: float, mean_ms: float, wrong: bool
 ) -> None:
-    assert time_units.is_wrong(users, throughput, mean_ms) is wrong
+    assert queueing.is_wrong(users, throughput, mean_ms) is wrong
 
 
 def test_the_numbers_are_told_of_the_lowest_level_and_what_to_do() -> None:
     steps = [step(16, 650, 0.0246, flags=(TIME_UNIT,)), step(8, 640, 0.0125, flags=(TIME_UNIT,)), step(1, 80, 12.5)]
-    (said,) = time_units.warnings(steps)
+    (said,) = queueing.warnings(steps)
     assert said == (
         "time-unit: the response times look like seconds, not milliseconds: 8 users / 640 per s = 12.5 ms, and the "
         "driver told 0.0125 ms (2 of 3 steps). Nothing was converted: tell them in milliseconds (`latency_ms`; locust: "
         "`response_time`); if each user pauses between its requests, the times may be right"
     )
-    (said,) = time_units.warnings([step(8, 640, 12_500.0, flags=(TIME_UNIT,))])
+    (said,) = queueing.warnings([step(8, 640, 12_500.0, flags=(TIME_UNIT,))])
     assert "look like microseconds, not milliseconds" in said and "pauses" not in said
-    (said,) = time_units.warnings([step(8, 640, 0.0125, flags=(TIME_UNIT, WHOLE_SECONDS))])
+    (said,) = queueing.warnings([step(8, 640, 0.0125, flags=(TIME_UNIT, WHOLE_SECONDS))])
     assert "histograms look 1,000 times too short" in said and "`unit`" in said
-    assert time_units.warnings([step(8, 640, 0.0125)]) == [], "who may pause is not judged"
+    assert queueing.warnings([step(8, 640, 0.0125)]) == [], "who may pause is not judged"
 
 
 def exposed(level: float, mean: float, *, name: str = "app_seconds", of: float = 1.0, **kind: int) -> Step:
@@ -95,15 +95,15 @@ def exposed(level: float, mean: float, *, name: str = "app_seconds", of: float =
     ],
 )
 def test_times_that_a_service_exposes_are_held_against_those_of_the_load(mean: float, name: str, looks: str) -> None:
-    said = time_units.warnings([exposed(1, mean, name=name), exposed(4, mean, name=name)])
+    said = queueing.warnings([exposed(1, mean, name=name), exposed(4, mean, name=name)])
     assert len(said) == bool(looks) and looks in "".join(said)
 
 
 def test_a_service_is_not_accused_by_what_is_not_of_these_requests_or_at_one_level_alone() -> None:
     wrong, right = 9.0, 0.009
-    assert time_units.warnings([exposed(1, wrong)])
-    assert not time_units.warnings([exposed(1, wrong, of=0.5), exposed(4, wrong, of=0.5)])
-    assert not time_units.warnings([exposed(1, wrong), exposed(4, right)])
-    assert not time_units.warnings([exposed(1, wrong, errors=50)])
-    assert not time_units.warnings([exposed(64, 0.00001)]), "the time in its handler may be short"
-    assert time_units.warnings([exposed(1, 0.00001), exposed(64, 0.00001)])
+    assert queueing.warnings([exposed(1, wrong)])
+    assert not queueing.warnings([exposed(1, wrong, of=0.5), exposed(4, wrong, of=0.5)])
+    assert not queueing.warnings([exposed(1, wrong), exposed(4, right)])
+    assert not queueing.warnings([exposed(1, wrong, errors=50)])
+    assert not queueing.warnings([exposed(64, 0.00001)]), "the time in its handler may be short"
+    assert queueing.warnings([exposed(1, 0.00001), exposed(64, 0.00001)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.analysis import likeness
+from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.fleet.on_hosts import MOST_ATTEMPTS
@@ -91,7 +91,7 @@ def test_hosts_that_count_the_same_in_every_block_are_told_apart_by_what_they_co
     (run,) = tmp_path.glob("*-tuned")
     found = fleet_files.HOSTS.last(RunFolder.open(run))
     assert found is not None and {each.likeness for each in found.hosts} == said
-    assert {each.blocks for each in found.hosts} == {likeness.PLAN.first}, "more blocks would say the same"
+    assert {each.blocks for each in found.hosts} == {divergence.PLAN.first}, "more blocks would say the same"
 
 
 def test_a_lost_trial_is_told_and_done_again_and_counts_once(
@@ -158,7 +158,7 @@ def test_without_a_host_the_trials_so_far_are_kept(simulated: Simulated, make_st
     [(0.9, 1.1, "alike"), (1.02, 1.1, "alike"), (0.4, 0.6, "differ"), (1.15, 1.5, "differ"), (0.7, 1.1, "unknown")],
 )
 def test_what_an_interval_says_of_two_hosts(low: float, high: float, found: str) -> None:
-    assert likeness.judge(low, high) == found
+    assert divergence.judge(low, high) == found
 
 
 def test_a_host_that_has_changed_meanwhile_is_named(simulated: Simulated, make_step: MakeStep, tmp_path: Path) -> None:

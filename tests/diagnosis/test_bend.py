@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.bend import bend_of
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import (
     Bend,
     Curve,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.diagnosis import unseen
+from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.mechanism import trace_of
 from loadframe.diagnosis.windows import look
@@ -236,11 +236,11 @@ BUSY = {"target.cpu.hottest_thread": 0.97}
 )
 def test_a_collector_that_would_matter_and_is_not_seen_is_said(make_step: StepMaker, seen: Metrics, told: bool) -> None:
     steps = [make_step(level, 200.0, {**seen, "target.cpu.cores": 1.0} if level == 8 else {}) for level in (1, 8)]
-    said = unseen.collector(steps)
+    said = others.collector(steps)
     assert not any(one.judged for one in said)
     assert [one.id for one in said] == ([] if told else ["runtime.garbage_collection"])
     assert all("cannot be seen from outside: if its runtime" in one.because for one in said)
-    assert unseen.collector([]) == ()
+    assert others.collector([]) == ()
 
 
 @pytest.mark.parametrize(

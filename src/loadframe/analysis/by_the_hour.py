@@ -7,6 +7,13 @@ at that hour, is regressed on what is typical at its load, less its mean: the sh
 where the hour does. Errors of the load's readings would make it smaller: the load is the mean of every other row, and
 that of the rows between is its instrument (Reiersol 1945, Arkiv for Matematik 32A). Its error is the jackknife's over
 days.
+
+When a use is near its end though the load does not take it there: a backup each night, an incident.
+
+A row counts where its use is FULL or more while the same load, or a higher one, typically takes less than NEAR, and the
+scatter of the rows at that load does not explain it (FAR, as for outliers), or that is where most rows are: then it is
+not the load alone that takes it there. What does take it there, the rows do not say. They are told by when they
+were: on which days, and at which hours where these are nearly the same on all of them.
 """
 
 from __future__ import annotations
@@ -16,9 +23,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.analysis import student
-from loadframe.analysis.observed_blocks import Floats, reference
+from loadframe.analysis.observed_blocks import FAR, MAD, Floats, pauses, reference
+from loadframe.model import Apart
 from loadframe.model.observed import Driver
 
 DAY_S, STRETCH_S = 86400.0, 5400.0
@@ -110,3 +119,119 @@ def _means(values: Floats, place: np.ndarray, count: int) -> Floats:
     number = np.bincount(place, minlength=count)
     total = np.bincount(place, weights=values, minlength=count)
     return np.asarray(np.divide(total, number, out=np.full(count, np.nan), where=number > 0))
+
+
+FULL, NEAR = 0.9, 0.7
+FEWEST_PEAK_ROWS = 3
+"""Fewer are single spikes, which count as outliers."""
+
+APART = 3.0
+"""Rows further apart than this many times the usual pace are no longer one spell."""
+
+FEWEST_PEAK_DAYS = 3
+"""Two days with the same hour may be chance."""
+
+MOST_OF, WINDOW_S = 0.9, 4 * 3600.0
+"""Where nine in ten rows lie within the same four hours of the day, those hours are told."""
+
+FEWEST_RESPONSES = 10
+SINCE_1970 = 1e8
+
+
+def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Floats | None) -> Apart | None:
+    """When the use was near its end apart from the load. time_s: ascending, UTC where it is seconds since 1970; load,
+    use, response: (n,), NaN where missing. None where it was not, or in fewer than FEWEST_ROWS rows."""
+    known = np.isfinite(load) & np.isfinite(use)
+    time_s, load, use = time_s[known], load[known], use[known]
+    rows, usual = _rows(load, use)
+    if len(rows) < FEWEST_PEAK_ROWS:
+        return None
+    at_s, pace_s = time_s[rows], pauses(time_s)[0]
+    begins = np.flatnonzero(np.diff(at_s, prepend=-np.inf) > APART * pace_s)
+    ends = np.append(begins[1:], len(rows)) - 1
+    lasts = at_s[ends] - at_s[begins] + pace_s
+    window = _window(at_s)
+    first_s, last_s = (window[0], window[1]) if window is not None else (0.0, DAY_S)
+    days = np.unique((at_s - first_s) // DAY_S)
+    there = (time_s - first_s) % DAY_S <= (last_s - first_s) % DAY_S if window is not None else slice(None)
+    by_clock = bool(time_s[0] >= SINCE_1970)
+    return Apart(
+        resource,
+        rows=len(rows),
+        spells=len(begins),
+        use=float(np.median(use[rows])),
+        highest_use=float(use[rows].max()),
+        usual=float(np.median(usual[rows])),
+        low_load=float(load[rows].min()),
+        high_load=float(load[rows].max()),
+        first_s=float(at_s[0]),
+        last_s=float(at_s[-1]),
+        longest_s=float(lasts.max()),
+        days=len(days) if by_clock else None,
+        days_seen=len(np.unique((time_s[there] - first_s) // DAY_S)) if by_clock else None,
+        hours_from_s=window[0] if window is not None and by_clock else None,
+        hours_to_s=window[1] if window is not None and by_clock else None,
+        always=window is not None and window[2],
+        weekday=_weekday(days) if by_clock else None,
+        response=None if response is None else _slower(rows, load, response[known]),
+    )
+
+
+def by_the_clock(time_s: Floats, load: Floats, use: Floats) -> NDArray[np.bool_]:
+    """Which rows, (n,), are near their end apart from the load at the same hours of most days, where there are such
+    hours: the load says nothing of these, and they nothing of it. Times are seconds since 1970."""
+    marked = np.zeros(len(use), dtype=np.bool_)
+    known = np.flatnonzero(np.isfinite(load) & np.isfinite(use))
+    rows, _ = _rows(load[known], use[known])
+    window = _window(time_s[known][rows]) if len(rows) >= FEWEST_PEAK_ROWS else None
+    if window is not None:
+        marked[known[rows]] = True
+    return marked
+
+
+def _rows(load: Floats, use: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The rows, and of all what such loads or higher ones usually take."""
+    if not (use >= FULL).any():
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    typical = reference(load, use)
+    usual = _at_this_load_or_higher(load, typical)
+    spread = MAD * reference(load, np.abs(use - typical))
+    far = (use - typical > FAR * spread) | (typical >= NEAR)
+    return np.flatnonzero((use >= FULL) & (usual < NEAR) & far), usual
+
+
+def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
+    """The least that is typical at the load of each row, or at any higher one, (n,)."""
+    order = np.argsort(-load, kind="stable")
+    least = np.empty_like(typical)
+    least[order] = np.minimum.accumulate(typical[order])
+    return least
+
+
+def _window(at_s: Floats) -> tuple[float, float, bool] | None:
+    """The hours of the day (seconds since midnight) that nearly all rows have in common, and whether all have; None
+    where there are none, or on fewer than FEWEST_DAYS days."""
+    of_day = np.sort(at_s % DAY_S)
+    for count in (len(of_day), int(np.ceil(MOST_OF * len(of_day)))):
+        last = np.concatenate([of_day, of_day + DAY_S])[np.arange(len(of_day)) + count - 1]
+        first = int((last - of_day).argmin())
+        if last[first] - of_day[first] > WINDOW_S:
+            continue
+        days = np.unique((at_s - of_day[first]) // DAY_S)
+        if len(days) < FEWEST_PEAK_DAYS:
+            return None
+        return float(of_day[first]), float(last[first] % DAY_S), count == len(of_day)
+    return None
+
+
+def _weekday(days: Floats) -> int | None:
+    """0 for Monday, where all of FEWEST_DAYS days or more are the same one."""
+    found = np.unique((days + 3) % 7)  # 1970 began on a Thursday
+    return int(found[0]) if len(days) >= FEWEST_PEAK_DAYS and len(found) == 1 else None
+
+
+def _slower(rows: NDArray[np.int64], load: Floats, response: Floats) -> float | None:
+    """How many times the usual response time at this load these rows took, in the middle."""
+    times = (response / reference(load, response))[rows]
+    times = times[np.isfinite(times)]
+    return float(np.median(times)) if len(times) >= FEWEST_RESPONSES else None

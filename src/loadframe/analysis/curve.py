@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loadframe.analysis import gradual, pieces, segments, student
+from loadframe.analysis import in_service, pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.comparison import exp_in_range
-from loadframe.analysis.enough import enough, more
+from loadframe.analysis.in_service import enough, more
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 from loadframe.progress import counted
 
@@ -88,7 +88,7 @@ def fit(
             knee = None
             warnings.append("The throughput bends, but these levels do not show where: measure more blocks.")
         elif gradually and cliff is None:
-            between = gradual.gradual(data, bend.fitted, knee)
+            between = in_service.gradual(data, bend.fitted, knee)
             knee = between or knee
         warnings += _shape_warnings(shape, points, knee)
     capacity, capacity_warnings = _capacity(ordered, within_latency_p95_ms)

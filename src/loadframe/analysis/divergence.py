@@ -9,6 +9,23 @@ Whether it begins to change slowly or all at once, levels that are far apart can
 on, less steeply, beyond the second place, and all places that then fit nearly as well as the best one are in it: the
 likelihood ratio inverted, as in Hansen, Sample splitting and threshold estimation, 2000, with an F quantile, as there
 are few blocks. Where a sudden change fits and a straight one does not, the divergence is reported in its middle.
+
+What a change is worth: at each load; and without choosing one, peak against peak, capacity, and the bend.
+
+The ratio at a load depends on which load: past a collapse it grows without bound with the levels that were measured.
+
+Two capacities on one host: how many times more, with bounds that allow for all that is known to err.
+
+A search brackets a capacity: shown to meet at `low`, to miss at `high`. A capacity also differs from one search to the
+next, which one bracket does not show; as given it was searched several times, so the bounds of another one are widened
+by the factor by which those searches differ.
+
+Whether two hosts are alike: an A/A comparison, which must prove that there is no difference that matters.
+
+That no difference is proved is not enough, as few blocks prove nothing. So the whole interval must lie within a margin
+(an equivalence test by its interval: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15). Several
+hosts are alike if each of these comparisons says so, so none of them needs a stricter level than one alone
+(intersection-union: Berger 1982, Technometrics 24(4)).
 """
 
 from __future__ import annotations
@@ -21,9 +38,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import student
+from loadframe.analysis.comparison import Grains, exp_in_range, verdict
 from loadframe.analysis.pieces import grid
 from loadframe.analysis.queueing import Floats
-from loadframe.model import LoadInterval
+from loadframe.analysis.sequential import Plan
+from loadframe.model import Capacity, Curve, CurvePoint, LoadGain, LoadInterval, Peak
+from loadframe.model.capacity import CapacityBeside
+from loadframe.model.fleet_hosts import HostRatio, Likeness
+from loadframe.model.verdict import decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
 """With two blocks, 6 of 100 pairs whose ratio was the same everywhere seemed to part."""
@@ -132,3 +154,115 @@ def _proved(table: Floats, shapes: Floats, gain: float, seed: int) -> bool:
     own = float(((table - table.mean(axis=0)) ** 2).sum())
     as_much = int((explained * own >= gain * scatter).sum())
     return (1 + as_much) / (1 + SIMULATED) <= SIGNIFICANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """ratio: the peak after over the one before, with its interval (95 %). rising: whether throughput still grows at
+    the highest level measured after the change, so that the peak is higher still. knee, capacity: before and after;
+    None where a curve has none."""
+
+    ratio: float
+    low: float
+    high: float
+    before: Peak
+    after: Peak
+    rising: bool
+    knee: tuple[LoadInterval | None, LoadInterval | None]
+    capacity: tuple[LoadInterval | None, LoadInterval | None]
+
+    @property
+    def higher(self) -> bool:
+        """Whether the peak is proven to be higher: single blocks prove nothing."""
+        return self.high > self.low > 1
+
+
+def reach(before: Curve, after: Curve) -> Reach | None:
+    """From the curves of both states; None where nothing was done in either. The interval combines those of the points
+    at the peaks, in quadrature of logarithms; a point of one block has none and gives none."""
+    one, two = _at_peak(before), _at_peak(after)
+    if min(one.throughput, two.throughput) <= 0:
+        return None
+    ratio, low, high = _ratio(one, two)
+    return Reach(
+        ratio=ratio,
+        low=low,
+        high=high,
+        before=before.peak,
+        after=after.peak,
+        rising=after.shape == "linear" and after.peak.load == after.points[-1].load,
+        knee=(before.knee, after.knee),
+        capacity=(before.capacity, after.capacity),
+    )
+
+
+def at_loads(before: Curve, after: Curve) -> tuple[LoadGain, ...]:
+    """The gain at each load of both curves at which both did something, rising; intervals as those of `reach`."""
+    points = {point.load: point for point in after.points if point.throughput > 0}
+    pairs = [(one, points[one.load]) for one in before.points if one.throughput > 0 and one.load in points]
+    return tuple(
+        LoadGain(one.load, one.throughput, two.throughput, *_ratio(one, two))
+        for one, two in sorted(pairs, key=lambda pair: pair[0].load)
+    )
+
+
+def _ratio(one: CurvePoint, two: CurvePoint) -> tuple[float, float, float]:
+    centre = math.log(two.throughput / one.throughput)
+    down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
+    up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
+    return exp_in_range(centre), exp_in_range(centre - down), exp_in_range(centre + up)
+
+
+def _at_peak(curve: Curve) -> CurvePoint:
+    return next(point for point in curve.points if point.load == curve.peak.load)
+
+
+def _log(more: float, less: float) -> float:
+    return math.log(more / less) if less > 0 and math.isfinite(more) else math.inf
+
+
+def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
+    """Another capacity, against that of these searches with equal settings, which have all been found. ValueError for
+    none, or one that was not."""
+    loads = [each.load for each in start if each.load]
+    lows = [each.low for each in start if each.low]
+    highs = [each.high for each in start if each.high]
+    if not start or not len(loads) == len(lows) == len(highs) == len(start):
+        raise ValueError("a capacity is held against searches that have all found theirs")
+    spread = max(loads) / min(loads)
+    low = None if other.low is None else other.low / spread / max(highs)
+    high = None if other.high is None else other.high * spread / min(lows)
+    middle = sorted(loads)[len(loads) // 2]
+    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else None
+    decision = decide(low or 0.0, math.inf if high is None else high)
+    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, ratio, low, high, decision)
+
+
+MARGIN = 1.2
+"""A trial is held against the start of its own host. So what is left of a difference between hosts is only that a
+setting is worth more on the one than on the other; a search gives up what is below 0.7 of the best."""
+ERROR = 0.05
+PLAN = Plan(3, 8)
+"""From which block to which one it is looked whether the answer is known."""
+
+
+def host_ratio(
+    host: str,
+    other: str,
+    mine: Mapping[float, Sequence[float]],
+    theirs: Mapping[float, Sequence[float]],
+    grain: Grains | None = None,
+) -> HostRatio:
+    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
+    as there: hosts of which each counts the same in every block differ by as much as they count, or are alike."""
+    found = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(host, other, found.ratio, found.low, found.high, found.blocks, judge(found.low, found.high))
+
+
+def judge(low: float, high: float) -> Likeness:
+    """From the interval of a ratio."""
+    if low >= 1 / MARGIN and high <= MARGIN:
+        return "alike"
+    middle = (low * high) ** 0.5
+    beyond = not 1 / MARGIN <= middle <= MARGIN
+    return "differ" if beyond and not low <= 1 <= high else "unknown"

@@ -4,17 +4,36 @@ Little's law, L = X W, holds for whatever part of a server one looks at. Take th
 is served: a worker, a connection, a lock. Where n of them are all that there are and all are taken, X W = n, with W the
 time for which a request holds one. W is at most the time R of a request that met no queue, so n <= X R; and it is not
 much less where little of R lies outside of that part. docs/mathematics.md has how wide the interval is.
+
+From which level on more of the load gives no more throughput: how many threads are enough, and what more of them
+give.
+
+A level is enough where no higher one gives a WORTH more. The knee says where a curve bends, which is another question:
+a curve that falls from its first level on bends where it falls fastest, and was enough at once.
+
+Whether a throughput that levels off does so at a corner, or gradually: then no single load is its knee.
+
+One family has both: X = a N / (1 + (N / k)^p)^(1/p). With a large p it is the corner of a bottleneck (the asymptotic
+bounds, Lazowska et al. 1984, 5), with p = 1 the hyperbola of Michaelis and Menten and of the scalability law without
+kappa. Its elasticity is 1 / (1 + (N / k)^p): it grows nearly in proportion below k SHARE^(-1/p) and hardly above
+k SHARE^(1/p). Where straight pieces are put through such a curve, they meet at another load for each set of levels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, variance
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadframe.analysis import student
+from loadframe.analysis.comparison import exp_in_range
+from loadframe.analysis.pieces import Floats, Series
+from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
 OUTSIDE = 0.15
@@ -120,3 +139,142 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
         return 0.0
     worth = variance**2 / sum(part**2 / freedom for part, freedom in parts)
     return float(student.quantile((1 + CONFIDENCE) / 2, worth)) * math.sqrt(variance)
+
+
+WORTH = 0.05
+"""Of the throughput: more of the load that gives less than this more gives nothing."""
+ERROR = 0.05
+"""That any comparison of two levels is told wrongly (Bonferroni)."""
+FEWEST_LEVELS = 2
+
+
+def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
+    """The lowest level that is enough, from the throughputs of each level's blocks. Its low end is the lowest level of
+    which it is not proven that a higher one gives more, its high end the lowest one of which it is proven that none
+    does, else the highest level. None where the highest level alone is enough, so that more was never seen not to help,
+    and for less than two levels or no scatter to tell from."""
+    logs, freedom = _logs(levels)
+    loads = sorted(logs)
+    if len(loads) < FEWEST_LEVELS or freedom < 1:
+        return None
+    pooled = _pooled(logs, freedom)
+    pairs = list(combinations(loads, 2))
+    times = float(student.quantile(1 - ERROR / (2 * len(pairs)), freedom))
+    gains, sides = dict[tuple[float, float], float](), dict[tuple[float, float], float]()
+    for lower, higher in pairs:
+        gains[lower, higher] = fmean(logs[higher]) - fmean(logs[lower])
+        sides[lower, higher] = times * math.sqrt(_error(logs[lower], pooled) + _error(logs[higher], pooled))
+    worth = math.log1p(WORTH)
+    of = {load: [pair for pair in pairs if pair[0] == load] for load in loads}
+    seen = next(load for load in loads if all(gains[pair] <= worth for pair in of[load]))
+    if seen == loads[-1]:
+        return None
+    low = next(load for load in loads if all(gains[pair] - sides[pair] <= worth for pair in of[load]))
+    high = next(load for load in loads if all(gains[pair] + sides[pair] <= worth for pair in of[load]))
+    return LoadInterval(seen, low, high)
+
+
+def more(levels: Mapping[float, Sequence[float]]) -> More | None:
+    """Throughput at the best of the higher levels over that at the lowest one, by the mean logarithm; the interval
+    holds for all of the higher levels at once (Bonferroni), as the best one is chosen by what is measured. None for
+    less than two levels, nothing done at the lowest, or no scatter to tell from."""
+    logs, freedom = _logs(levels)
+    if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
+        return None
+    base, *higher = sorted(logs)
+    pooled = _pooled(logs, freedom)
+    best = max(higher, key=lambda load: fmean(logs[load]))
+    gain = fmean(logs[best]) - fmean(logs[base])
+    times = float(student.quantile(1 - ERROR / (2 * len(higher)), freedom))
+    side = times * math.sqrt(_error(logs[base], pooled) + _error(logs[best], pooled))
+    return More(best, base, exp_in_range(gain), exp_in_range(gain - side), exp_in_range(gain + side))
+
+
+def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[float]], int]:
+    """The logarithms of each level at which something was done, and their degrees of freedom."""
+    logs = {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
+    return logs, sum(len(values) - 1 for values in logs.values())
+
+
+def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
+    return sum((len(one) - 1) * variance(one) for one in logs.values() if len(one) > 1) / freedom
+
+
+def _error(values: Sequence[float], pooled: float) -> float:
+    """The square of a mean's standard error: no level is taken to scatter less than all together."""
+    own = variance(values) if len(values) > 1 else 0.0
+    return max(own, pooled) / len(values)
+
+
+SHARE = 4.0
+"""Elasticities of 4/5 and of 1/5."""
+
+GRADUAL = 2.0
+"""Ends further apart than this factor, whichever of the curves that the levels allow is taken, are no corner."""
+
+FEWEST_GRADUAL = 5
+SHARPNESS = np.geomspace(0.4, 40.0, 41)
+PLACES = 80
+BEYOND = 4.0
+"""Times the highest load up to which a bend is looked for, and below the lowest one."""
+
+ALLOWED = 5.99
+"""Of chi squared with two degrees of freedom, 95 %."""
+
+NOISE_FLOOR = 0.01
+"""As in segments.py."""
+
+
+def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
+    """The loads between which the throughput goes over from growing in proportion (an elasticity of 4/5) to hardly
+    growing (1/5), cut to the levels; around the knee. None where a corner is not refuted, or the straight pieces,
+    (n,), are nearer to the levels. Levels beyond the highest throughput are left out: a fall is no part of it."""
+    if knee is None:
+        return None
+    top = int(data.value.argmax()) + 1
+    if top < FEWEST_GRADUAL or not np.all(data.value[:top] > 0):
+        return None
+    load, value, weight = data.load[:top], np.log(data.value[:top]), 1 / (data.spread[:top] + 1e-12)
+    places, squares, _ = _fits(load, value, weight)
+    weight = weight / weight.mean()
+    straight = value - np.log(np.maximum(pieces[:top], 1e-12))
+    straight -= (weight * straight).sum() / weight.sum()
+    if squares.min() >= float((weight * straight**2).sum()):
+        return None
+    possible = _possible(squares, top, data.noise**2 * float(data.spread[:top].mean()))
+    if not (SHARE ** (2 / SHARPNESS[possible.any(axis=1)]) > GRADUAL).all():
+        return None
+    apart = SHARE ** (1 / SHARPNESS[:, None])
+    low, high = float((places / apart)[possible].min()), float((places * apart)[possible].max())
+    return LoadInterval(
+        knee.load, min(max(low, float(load[0])), knee.low), max(min(high, float(data.load[-1])), knee.high)
+    )
+
+
+def most(x: Floats, value: Floats, error: float) -> float:
+    """The highest value that any of the curves that the levels allow comes to, however high x is; infinite where a
+    straight line is among them. x, value: (n,) above 0, ascending x. error: of each value, relative, as its own
+    scatter has it; 0 where that is not known."""
+    if len(x) < FEWEST_GRADUAL:
+        return float("inf")
+    places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
+    reached = np.exp(scale) * places
+    possible = _possible(squares, len(x), error**2)
+    straight = possible & (places > x[-1])  # still in proportion at the highest: where it ends is not seen
+    return float("inf") if straight.any() else float(reached[possible].max())
+
+
+def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """The places k that are tried; for each sharpness and place the sum of squares and log a. value: logarithms."""
+    weight = weight / weight.mean()
+    places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
+    bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]
+    left = value - np.log(load) + bent
+    scale = (weight * left).sum(axis=2) / weight.sum()
+    return places, np.asarray((weight * (left - scale[:, :, None]) ** 2).sum(axis=2)), np.asarray(scale)
+
+
+def _possible(squares: Floats, levels: int, variance: float) -> NDArray[np.bool_]:
+    """Which curves the levels allow. variance: of a level, as the scatter of its blocks has it."""
+    least = float(squares.min())
+    return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

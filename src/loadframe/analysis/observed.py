@@ -29,8 +29,8 @@ from loadframe.analysis import (
 from loadframe.analysis import curve as curves
 from loadframe.analysis import observed_blocks as in_blocks
 from loadframe.analysis import scalability as law
-from loadframe.analysis.apart import apart
 from loadframe.analysis.approaching import span
+from loadframe.analysis.by_the_hour import apart
 from loadframe.analysis.observed_blocks import Blocks, Floats
 from loadframe.analysis.observed_levels import Level
 from loadframe.analysis.observed_rows import FEWEST_ROWS, LEAST_RANGE, Rows, named, use_of

@@ -22,7 +22,7 @@ from statistics import NormalDist, median
 from typing import Any
 
 from loadframe.analysis import kept
-from loadframe.analysis.rhythm import Rhythm
+from loadframe.analysis.approaching import Rhythm
 
 FEWEST, MOST = 576, 2016
 """Rows that are learned before anything is judged, and the most that are kept: two days and a week of five minutes. Of

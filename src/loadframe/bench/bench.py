@@ -29,7 +29,7 @@ from loadframe.bench.telling import tell_cost
 from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.journal import Reasons
-from loadframe.diagnosis.sight import blind_counters
+from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import NotRecovered, TargetError, WorkloadError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance

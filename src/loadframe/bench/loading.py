@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from loadframe.analysis import time_units
+from loadframe.analysis import queueing
 from loadframe.analysis.window import Summary, summarise
 from loadframe.bench.caged import MORE_MEMORY, out_of_memory
 from loadframe.bench.rig import Rig
@@ -187,10 +187,10 @@ class Loading:
     def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
         """Whether the times that the driver told do not suit its users and its throughput."""
         users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
-        if users is None or NO_LATENCIES in marks or not time_units.few_failed(summary.requests, summary.errors):
+        if users is None or NO_LATENCIES in marks or not queueing.few_failed(summary.requests, summary.errors):
             return False
         rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
-        return time_units.is_wrong(users, rate, summary.latency.mean_ms)
+        return queueing.is_wrong(users, rate, summary.latency.mean_ms)
 
     def _cut_s(self, asked: Load) -> float:
         """How much of a step's beginning does not count: as the study says, or the least of it."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.analysis import comparison
-from loadframe.analysis.reach import at_loads
-from loadframe.diagnosis.bend import bend_of, explains_bend
+from loadframe.analysis.divergence import at_loads
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
+from loadframe.diagnosis.windows import bend_of, explains_bend
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,

@@ -11,12 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis.in_service import InService
-from loadframe.diagnosis import flushing, growing, peers
-from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, rates
+from loadframe.diagnosis import growing, peers, waiting_limits
 from loadframe.diagnosis.others import beside_those_served, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.signatures import HOT
-from loadframe.diagnosis.sizes import RUNNING, SETTING, STATES, Size, sizes
+from loadframe.diagnosis.sizes import IN_SERVICE, RUNNING, SETTING, STATES, THROUGHPUT, Size, rates, sizes
 from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
@@ -108,7 +107,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
         return crowd, RuledOut(id_, other or "the requests in service wait for CPUs that other programs use")
     if other:
         return (RuledOut(id_, other),)
-    flushes = flushing.waits_for_flushes(served, flat, _from(seen.curve, plateau)) if seen.own else None
+    flushes = waiting_limits.waits_for_flushes(served, flat, _from(seen.curve, plateau)) if seen.own else None
     if flushes is not None:
         return flushes, RuledOut(id_, "the requests in service wait for flushes of the disk")
     return (_finding(id_, seen, plateau, served, flat, refused),)

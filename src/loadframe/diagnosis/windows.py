@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median_high
 
-from loadframe.model import Curve, Step
+from loadframe.metrics.agreements import names_of
+from loadframe.model import Bend, BlindCounter, Curve, Finding, Round, Step
 
 FALLING = ("cliff", "decline")
 
@@ -89,3 +91,48 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
         {name: fmean(seen) for name, seen in values.items()},
         {name: median_high(seen) for name, seen in values.items()},
     )
+
+
+def explains_bend(finding: Finding) -> bool:
+    """Whether the evidence of a finding begins where the curve bends: it explains more than the curve's height."""
+    return finding.score > 0.5
+
+
+def bend_of(one: Round) -> Bend | None:
+    """The bend of a round's curve, told at the load at which a limit begins to act, where that is what explains it: the
+    best finding that is not refuted is a limit of the ledger, and its interval and the knee's overlap. None where the
+    curve does not bend, and where the knee is all that is known.
+
+    The ledger's load is that of a counter that is read in every step; a knee lies somewhere between levels."""
+    knee, limits = one.curve.knee, {limit.id for limit in one.limits}
+    first = next((finding for finding in one.findings if finding.status != "refuted"), None)
+    if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
+        return None
+    at = first.reached_at
+    if at.low > knee.high or knee.low > at.high:
+        return None
+    return Bend(at, knee, first.id)
+
+
+TRUSTED = 0.5
+"""A counter that contradicts others in this share of the steps says nothing in the rest either: it agreed there by
+chance, or there was nothing to count."""
+
+
+def sighted(steps: Sequence[Step]) -> list[Step]:
+    """The same steps without the metrics of counters that were blind in half of them or more."""
+    often = Counter(name for step in steps for name in names_of(step.blind))
+    gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
+    if not gone:
+        return list(steps)
+    return [
+        replace(step, metrics={name: value for name, value in step.metrics.items() if name not in gone})
+        for step in steps
+    ]
+
+
+def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
+    """Every counter that was blind in any of these steps, the one that was most often first."""
+    often = Counter(one.counter for step in steps for one in step.blind)
+    words = {one.counter: one.because for step in reversed(steps) for one in step.blind}
+    return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

@@ -11,8 +11,8 @@ from loadframe.analysis.frame_classes import Collecting, collecting
 from loadframe.analysis.proportion import wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
+from loadframe.diagnosis.others import COLLECTING, TOLD_BY
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
-from loadframe.diagnosis.unseen import COLLECTING, TOLD_BY
 from loadframe.experiments.profiling import profile_at, stacks_of
 from loadframe.model import Finding, ProfiledStep, ProfileSource, Step
 from loadframe.runs.folder import RunFolder

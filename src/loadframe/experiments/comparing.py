@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loadframe.analysis import samples
-from loadframe.analysis.reach import at_loads
+from loadframe.analysis.divergence import at_loads
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import decided, prove_side_by_side

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from loadframe.analysis import saturation
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
-from loadframe.diagnosis import unseen
+from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import SERVED_AT_ONCE, UNKNOWN_KINDS, Seen, operational
 from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
-from loadframe.diagnosis.sight import sighted
-from loadframe.diagnosis.windows import look
+from loadframe.diagnosis.windows import look, sighted
 from loadframe.experiments.memory_budget import with_memory_at_full
 from loadframe.host.processes import most_open_files
 from loadframe.ledger.reading import Series, clamped, read_limits
@@ -69,9 +68,9 @@ def examine(
         name: value for name, value in effective.items() if target_kind in OWN_KINDS or name in state.settings
     }
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
-    unknown = unseen.collector(counting) if own else ()
+    unknown = others.collector(counting) if own else ()
     findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
-    findings = unseen.failures(findings, SERVED_AT_ONCE) if own else findings
+    findings = others.failures(findings, SERVED_AT_ONCE) if own else findings
     demands = {
         one.limit.id: saturation.demand_at(one.loads, one.uses, one.limit.ceiling, highest_level) for one in series
     }

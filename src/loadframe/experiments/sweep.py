@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import mean
 
 from loadframe.analysis import curve as curves
-from loadframe.analysis import search, time_units
+from loadframe.analysis import queueing, search
 from loadframe.analysis.selection import select
 from loadframe.analysis.window import LIKELY, unsettled
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookkeeping
@@ -54,7 +54,7 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
         scalability=study.load.axis in CLIENT_AXES,
     )
     loops = {step.closed_loop for step in mine}
-    told = (*_window_warnings(taken), *_driver_warnings(mine), *time_units.warnings(mine))
+    told = (*_window_warnings(taken), *_driver_warnings(mine), *queueing.warnings(mine))
     climbing = unsettled(counting)
     return replace(
         fitted,

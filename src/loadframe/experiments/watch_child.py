@@ -68,7 +68,7 @@ def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float 
     """A use without what a backup of each night takes."""
     import numpy as np
 
-    from loadframe.analysis.apart import FULL, by_the_clock
+    from loadframe.analysis.by_the_hour import FULL, by_the_clock
 
     if not any(share is not None and share >= FULL for share in shares):
         return shares

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from loadframe.analysis import observed_regimes
-from loadframe.analysis.apart import apart
-from loadframe.analysis.by_the_hour import EITHER, driver
+from loadframe.analysis.by_the_hour import EITHER, apart, driver
 from loadframe.analysis.observed_blocks import missing
 from loadframe.analysis.saturation import grows
 from loadframe.analysis.saturation_of_rows import bend, ranges

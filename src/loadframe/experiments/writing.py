@@ -13,7 +13,7 @@ from loadframe.analysis.selection import deciding
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
-from loadframe.diagnosis.sight import blind_counters
+from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import RecordingError, RunError, StudyError
 from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from loadframe.analysis import likeness
+from loadframe.analysis import divergence
 from loadframe.errors import FleetError
 from loadframe.model.fleet_hosts import FleetHosts, HostRatio
 from loadframe.model.fleet_trials import TaskPurpose
 
-TOLD = f"from {1 / likeness.MARGIN:.2f} to {likeness.MARGIN:.2f}"
+TOLD = f"from {1 / divergence.MARGIN:.2f} to {divergence.MARGIN:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ def calibrate(
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Sample]] = {host: [] for host in hosts}
     found: FleetHosts | None = None
-    for block in range(1, likeness.PLAN.last + 1):
-        if block > likeness.PLAN.first and not affords():
+    for block in range(1, divergence.PLAN.last + 1):
+        if block > divergence.PLAN.first and not affords():
             break
         for host in drawn.sample(list(hosts), len(hosts)):
             alone[host].append(measure(block, "alone", [host])[host])
         for host, sample in measure(block, "together", hosts).items():
             together[host].append(sample)
-        if block < likeness.PLAN.first:
+        if block < divergence.PLAN.first:
             continue
         found = compared(alone, together, levels)
         likenesses = {each.likeness for each in (*found.hosts, *found.together)}
@@ -72,14 +72,14 @@ def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> Flee
     middle = _middle(alone, levels)
     hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
     beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
-    return FleetHosts(tuple(levels), likeness.MARGIN, tuple(hosts), tuple(beside_itself))
+    return FleetHosts(tuple(levels), divergence.MARGIN, tuple(hosts), tuple(beside_itself))
 
 
 def _beside(
     host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
     grain = {level: (_grain(theirs, level), _grain(mine, level)) for level in levels}
-    return likeness.beside(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
+    return divergence.host_ratio(host, other, _by_level(mine, levels), _by_level(theirs, levels), grain)
 
 
 def _grain(samples: Sequence[Sample], level: float) -> float:

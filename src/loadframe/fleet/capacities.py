@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from loadframe.analysis import capacity_ratio, likeness
+from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.fleet.calibrating import Sample, calibrate
@@ -59,7 +59,7 @@ class CapacitiesOnHosts:
             return {host: _sample(each) for host, each in found.items()}
 
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        fewest = likeness.PLAN.first * (len(hosts) + 1)
+        fewest = divergence.PLAN.first * (len(hosts) + 1)
         book.progress.say(f"That takes {fewest} searches at least, one after another, of up to {budget_s:g} s each.")
         alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", len(study.alternative))
@@ -153,4 +153,4 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
     if found is None:
         nothing = (None, None, None, None, None, None)
         return CapacityBeside(done.work.title, done.host, "", *nothing, "no-proven-difference", done.failed)
-    return capacity_ratio.beside(done.work.title, done.host, starts[done.host], found)
+    return divergence.capacity_beside(done.work.title, done.host, starts[done.host], found)

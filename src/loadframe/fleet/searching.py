@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.analysis.likeness import MARGIN
+from loadframe.analysis.divergence import MARGIN
 from loadframe.errors import FleetError
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import kept_s

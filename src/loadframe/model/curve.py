@@ -90,8 +90,8 @@ class More:
 class Curve:
     """Throughput and latency over the levels, and what its shape says. closed_loop: whether a request began when the
     one before had ended; None where unknown. enough: the lowest level that no higher one gives more than; more: what
-    the best level gives over the lowest (analysis/enough.py). gradual: the loads between which it levels off, where it
-    is proven to do so gradually (analysis/gradual.py); None where that was not asked for, too."""
+    the best level gives over the lowest (analysis/in_service.py). gradual: the loads between which it levels off, where
+    it is proven to do so gradually (there, too); None where that was not asked for."""
 
     axis: str
     treatment: str

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadframe.analysis.gradual import most
+from loadframe.analysis.in_service import most
 from loadframe.analysis.queueing import Floats
 from loadframe.model import Estimate, ForecastCapacity, Limit, Observations, ResourceForecast
 from loadframe.prediction import candidates, pool
@@ -146,7 +146,7 @@ LEAST_USED = 0.5
 
 def flattening(observations: Observations) -> frozenset[str]:
     """The resources whose use, over the throughput, comes to less than ENDS_BELOW by all curves that the levels allow
-    (analysis/gradual.py); none where a straight line is among these."""
+    (analysis/in_service.py); none where a straight line is among these."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     served = np.array([float(np.median([row.throughput for row in rows if row.load == load])) for load in loads])

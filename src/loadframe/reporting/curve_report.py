@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadframe.diagnosis.bend import bend_of
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, Investigation, Round, RunQuality
 from loadframe.reporting import compared_answers, every_step, facts, rounding, terminal, words
 from loadframe.reporting import document as doc

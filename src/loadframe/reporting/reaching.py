@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loadframe.analysis import reach as reaching
-from loadframe.analysis.reach import Reach
-from loadframe.diagnosis.bend import bend_of
+from loadframe.analysis import divergence as reaching
+from loadframe.analysis.divergence import Reach
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import Investigation, LoadInterval, Round
 from loadframe.reporting import rounding, verdict_words, words
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from loadframe.analysis.enough import WORTH
+from loadframe.analysis.in_service import WORTH
 from loadframe.metrics import pipelines
 from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
 from loadframe.model.verdict import decide

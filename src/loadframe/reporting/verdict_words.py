@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from loadframe.analysis.reach import Reach
+from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.model import (
     WORK,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadframe.diagnosis.numbers import IN_SERVICE, THROUGHPUT, TIMES_ANOTHER, is_near, rates
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
+from loadframe.diagnosis.sizes import IN_SERVICE, THROUGHPUT, TIMES_ANOTHER, is_near, rates
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.model import (
     DRIVER_BESIDE,
