@@ -153,7 +153,7 @@ class Catalogue:
 def catalogue_in(*files: Path) -> Catalogue:
     """Of the [settings] of TOML files of ours, one after the other. The last one has the kind, and the source of rows
     in files that have none. TypeError for a column that a setting does not have."""
-    documents = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
+    documents = [tomllib.loads(file.read_text(encoding="utf-8", errors="strict")) for file in files]
     last = documents[-1]
     specs = (
         _spec(name, row, document.get("source", last["source"]), document.get("words", {}))

@@ -41,7 +41,7 @@ SWITCH = (False, True)
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of a TOML file of ours; a size may be written as 32M, and the largest as "half of memory"."""
-    rows = tomllib.loads(file.read_text(encoding="utf-8"))["tune"].items()
+    rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
     return tuple(Tunable(name, **{column: _value(value) for column, value in row.items()}) for name, row in rows)
 
 

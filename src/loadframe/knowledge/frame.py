@@ -43,7 +43,7 @@ class FrameRow:
 
 def frame_rows(file: Path) -> tuple[FrameRow, ...]:
     """The [[frame]] tables of a TOML file of ours."""
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))["frame"]
+    tables = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["frame"]
     return tuple(
         FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
         for row in tables

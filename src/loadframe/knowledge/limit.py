@@ -56,7 +56,7 @@ class LimitRule:
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
     """The rows of a TOML file of ours: a table for each, named by its id. words: filled in for `{word}`. TypeError for
     a column that a rule does not have."""
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="strict")
     tables = tomllib.loads(text.format_map(words) if words else text)
     rows = ({**row, "chain": tuple(row.get("chain", ()))} for row in tables.values())
     return tuple(LimitRule(id=name, **row) for name, row in zip(tables, rows, strict=True))

@@ -129,7 +129,7 @@ class Trace:
 def signature_rows(file: Path, **words: str) -> tuple[Signature, ...]:
     """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. words: filled in for
     `{word}`. TypeError for a column that a signature does not have, ValueError for a condition that is none."""
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="strict")
     document = tomllib.loads(text.format_map(words) if words else text)
     named = {**SHARED}
     named |= {name: _condition(text, {}) for name, text in document.get("conditions", {}).items()}

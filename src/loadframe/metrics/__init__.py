@@ -37,7 +37,7 @@ class Metric:
 
 
 def _table(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8", errors="strict")
 
 
 def _cells(table: str) -> list[list[str]]:

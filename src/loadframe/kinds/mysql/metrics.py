@@ -6,7 +6,7 @@ from pathlib import Path
 from loadframe.knowledge.metric import Derived, connections, difference, of_both, requests, share
 
 KINDS = ("mariadb", "mysql")
-_ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8").splitlines()
+_ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict").splitlines()
 ROWS = "\n".join(row.format(kind=kind) for kind in KINDS for row in _ROWS if row.startswith(("{kind}.", f"{kind}.")))
 """name | unit | what."""
 

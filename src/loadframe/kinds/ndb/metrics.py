@@ -10,7 +10,7 @@ THREADS = ("main", "rep", "ldm", "tc", "query", "recover", "recv")
 SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 
-ROWS = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+ROWS = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8", errors="strict")
 """name | unit | what."""
 
 OWN_WAITS = 1.0

@@ -21,7 +21,7 @@ RESTARTS = {
 }
 """What has to be restarted for a new value (manual, table 25.15)."""
 
-_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8", errors="strict"))
 MEMORY: Mapping[str, int] = _FILE["memory"]
 """Bytes of memory that one of each takes in a data node."""
 PER_PART = "RedoBuffer"

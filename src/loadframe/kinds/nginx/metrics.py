@@ -4,7 +4,7 @@ from pathlib import Path
 
 from loadframe.knowledge.metric import Derived, requests, share
 
-ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8")
+ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict")
 """name | unit | what."""
 
 DERIVED = (

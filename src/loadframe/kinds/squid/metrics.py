@@ -4,7 +4,7 @@ from pathlib import Path
 
 from loadframe.knowledge.metric import requests
 
-ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8")
+ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict")
 """name | unit | what."""
 
 AGREEMENTS = (requests("squid.requests", also=("squid.",)),)
