@@ -54,8 +54,8 @@ from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import of_lines
 from loadframe.workloads.driver_clock import Instant, Life
-from loadframe.workloads.jtl import read_jtl
-from loadframe.workloads.k6_output import read_points
+from loadframe.workloads.jmeter import read_jtl
+from loadframe.workloads.k6 import read_points
 from loadframe.workloads.redis_report import read_memtier, read_report
 
 MOST_REFRESHES = 4
@@ -254,7 +254,6 @@ DRIVERS: Mapping[str, Callable[[IO[bytes], list[str], bool], Lines]] = {
     "seconds": lambda file, names, cut_off: command_lines.read(file, names, cut_off=cut_off),
     "k6": lambda file, names, cut_off: read_points(file, names),
     "jtl": lambda file, names, cut_off: read_jtl(file, names, cut_off=cut_off),
-    "jtl-xml": lambda file, names, cut_off: read_jtl(file, names, cut_off=cut_off),
 }
 REPORTS: Mapping[str, Callable[[str], Any]] = {"redis": read_report, "memtier": read_memtier}
 

@@ -296,7 +296,6 @@ def _drivers(recorded: Path) -> dict[str, str]:
         "seconds": SECONDS,
         "k6": "".join((recorded / "k6-0.54.0.json").read_text().splitlines(keepends=True)[:40]),
         "jtl": (recorded / "jmeter-5.6.3.csv.jtl").read_text(),
-        "jtl-xml": (recorded / "jmeter-5.6.3.xml.jtl").read_text(),
         "redis": report[1] + report[2],
         "memtier": (recorded / "memtier.json").read_text(),
     }

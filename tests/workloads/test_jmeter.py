@@ -1,4 +1,4 @@
-"""JMeter: the samples of its result file, in either format, are requests of ours."""
+"""JMeter: the samples of its result file are requests of ours."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError, Lines
-from loadframe.workloads.jmeter import JMeter, program
-from loadframe.workloads.jtl import read_jtl
+from loadframe.workloads.jmeter import JMeter, program, read_jtl
 from loadframe.workloads.own_output import OutputDriver
 
 DATA = Path(__file__).parents[1] / "data/drivers"
-CSV, XML = ((DATA / f"recorded/jmeter-5.6.3.{name}.jtl").read_bytes() for name in ("csv", "xml"))
+CSV = (DATA / "recorded/jmeter-5.6.3.csv.jtl").read_bytes()
 
 
 def read(data: bytes, *, cut_off: bool = False) -> Lines:
     return read_jtl(io.BytesIO(data), ["request"], cut_off=cut_off)
 
 
-@pytest.mark.parametrize("data", [CSV, XML], ids=["csv", "xml"])
-def test_a_result_file_has_its_samples(data: bytes) -> None:
-    lines = read(data)
-    assert len(lines.end_s) == data.count(b"/page") + data.count(b"/bad") > 50
+def test_a_result_file_has_its_samples() -> None:
+    lines = read(CSV)
+    assert len(lines.end_s) == CSV.count(b"/page") + CSV.count(b"/bad") > 50
     assert lines.names == ["request", "page", "bad"]
     assert {lines.names[one] for one, failed in zip(lines.operation, lines.failed, strict=True) if failed} == {"bad"}
     assert lines.errors == {"500 Internal Server Error": sum(lines.failed)}
@@ -45,47 +43,35 @@ def test_a_sample_ends_when_it_has_taken_its_time_from_its_begin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "change", "why"),
+    ("change", "why"),
     [
-        (CSV, (b"timeStamp", b"time"), "no begin"),
-        (CSV, (b"1795560604678,315", b"2026/11/24,315"), "whole milliseconds"),
-        (CSV, (b"1795560604678,315", b"1795560604678,-315"), "whole milliseconds"),
-        (CSV, (b"1795560604678,315", b"1795560604678,NaN"), "whole milliseconds"),
-        (CSV, (b"1795560604678,315", b'1795560604678,"3'), "line|CSV"),
-        (CSV, (CSV[: CSV.index(b"\n")], b"some words"), "no header"),
-        (XML, (b"<testResults", b"<!DOCTYPE x [<!ENTITY a 'b'>]><testResults"), "document type"),
-        (XML, (b"</testResults>", b""), "no XML"),
-        (XML, (b' t="', b' u="'), "no taken"),
+        ((b"timeStamp", b"time"), "no column timeStamp"),
+        ((b"1795560604678,315", b"2026/11/24,315"), "whole milliseconds"),
+        ((b"1795560604678,315", b"1795560604678,-315"), "whole milliseconds"),
+        ((b"1795560604678,315", b"1795560604678,NaN"), "whole milliseconds"),
+        ((b"1795560604678,315", b'1795560604678,"3'), "line|CSV"),
+        ((CSV[: CSV.index(b"\n")], b"some words"), "no header"),
     ],
 )
-def test_a_result_file_that_is_none_is_refused(data: bytes, change: tuple[bytes, bytes], why: str) -> None:
-    assert change[0] in data
+def test_a_result_file_that_is_none_is_refused(change: tuple[bytes, bytes], why: str) -> None:
+    assert change[0] in CSV
     with pytest.raises(LineError, match=why):
-        read(data.replace(*change, 1))
+        read(CSV.replace(*change, 1))
 
 
-@pytest.mark.parametrize("data", [CSV, XML], ids=["csv", "xml"])
-def test_the_end_may_be_missing_where_jmeter_was_killed(data: bytes) -> None:
-    whole = len(read(data).end_s)
-    assert whole // 2 - 2 < len(read(data[: len(data) // 2], cut_off=True).end_s) < whole
+def test_the_end_may_be_missing_where_jmeter_was_killed() -> None:
+    whole = len(read(CSV).end_s)
+    assert whole // 2 - 2 < len(read(CSV[: len(CSV) // 2], cut_off=True).end_s) < whole
 
 
 def test_a_size_that_cannot_be_is_as_large_as_can_be_told() -> None:
     assert max(read(CSV.replace(b",213,", b",99999999999999999999,", 1)).moved_bytes) == 2**62
 
 
-def test_samples_within_others_are_not_counted_twice() -> None:
-    outer = b'<testResults version="1.2"><sample t="9" ts="1000" s="true" lb="both">'
-    inner = b'<httpSample t="4" ts="1000" s="true" lb="one"/><httpSample t="5" ts="1004" s="true" lb="two"/>'
-    lines = read(outer + inner + b'</sample><sample t="1" ts="1010" s="true" lb="next"/></testResults>')
-    assert lines.names == ["request", "both", "next"]
-
-
 @given(st.data())
 def test_a_spoilt_result_file_is_refused_or_has_samples_that_can_be(data: st.DataObject) -> None:
-    whole = data.draw(st.sampled_from([CSV, XML]))
-    at = data.draw(st.integers(0, len(whole) - 1))
-    spoilt = whole[:at] + data.draw(st.binary(max_size=6)) + whole[at + data.draw(st.integers(0, 60)) :]
+    at = data.draw(st.integers(0, len(CSV) - 1))
+    spoilt = CSV[:at] + data.draw(st.binary(max_size=6)) + CSV[at + data.draw(st.integers(0, 60)) :]
     try:
         lines = read(spoilt, cut_off=data.draw(st.booleans()))
     except LineError:

@@ -17,7 +17,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint
 from loadframe.workloads import registry
 from loadframe.workloads.command_lines import LineError
-from loadframe.workloads.k6_output import read_points
+from loadframe.workloads.k6 import read_points
 from loadframe.workloads.own_output import OutputDriver
 
 DATA = Path(__file__).parents[1] / "data/drivers"

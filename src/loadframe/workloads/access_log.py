@@ -71,7 +71,6 @@ class AccessLog(Recorded[AccessLogOptions]):
         return Schedule(*self._stretch.at_speed(level, duration_s))
 
     def unchecked(self, target_kind: str) -> str:
-        """See SendsRequests."""
         return (
             "Of the answers to the log's requests no more than the status was checked: below 400 where it was so in "
             "the log, below 500 otherwise."

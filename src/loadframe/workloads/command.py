@@ -8,26 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from loadframe.errors import MissingTool, StudyError, WorkloadError
+from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
 from loadframe.host.processes import Allowance
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Declared, Endpoint, Requirement, SettingValue
 from loadframe.workloads import step_files
 from loadframe.workloads.base import STAGES_FILE
-from loadframe.workloads.driver_clock import Life
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
-if TYPE_CHECKING:
-    from loadframe.workloads.command_output import Output
-
-OUTPUT = "output.jsonl"
 UNDECLARED = "undeclared"
 USERS = CLIENT_AXES | {"users"}
 """Axes whose level is how many ask, each one request after the other."""
@@ -51,6 +43,8 @@ class Command(OwnProgram[CommandOptions]):
     axes = frozenset({"level"})
     axis_unit = "level"
     model = CommandOptions
+    files = (*OwnProgram.files, STAGES_FILE)
+    stages = (STAGES_FILE, STDOUT, STDERR)
 
     def __init__(
         self,
@@ -74,11 +68,10 @@ class Command(OwnProgram[CommandOptions]):
         return self.options.loop == "open"
 
     def users(self, level: float) -> float | None:
-        """See TellsTimes."""
         return level if self.options.loop == "closed" and self.axes <= USERS else None
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload: that the program can be run, and the files that it is given can be read."""
+        """That the program can be run, and the files that it is given can be read."""
         if not self._command:
             return ()
         files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]
@@ -90,7 +83,6 @@ class Command(OwnProgram[CommandOptions]):
         )
 
     def demand(self) -> None:
-        """See OwnProgram."""
         program = self._command[0] if self._command else ""
         if located(program) is None and not ("/" in program and Path(program).is_file()):
             raise MissingTool(
@@ -99,7 +91,6 @@ class Command(OwnProgram[CommandOptions]):
             )
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """See OwnProgram."""
         return list(self._command)
 
     def working_folder(self, folder: Path) -> Path:
@@ -107,34 +98,12 @@ class Command(OwnProgram[CommandOptions]):
         return Path.cwd()
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """See OwnProgram."""
-        return {"LOADFRAME_OUTPUT": str(folder / OUTPUT), "LOADFRAME_STAGES": str(folder / STAGES_FILE)}
+        return {"LOADFRAME_STAGES": str(folder / STAGES_FILE)}
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """See OwnProgram."""
-        return (folder / OUTPUT, folder / STAGES_FILE)
-
-    def stages(self, folder: Path) -> tuple[Path, ...]:
-        """See OwnProgram: a file of its own, or what it prints."""
-        return (folder / STAGES_FILE, folder / STDOUT, folder / STDERR)
-
-    def reader(self, folder: Path, level: int) -> Reader:
-        """See OwnProgram."""
-        return partial(_read, folder, self.names)
-
-
-def _read(folder: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
-    """Of the file LOADFRAME_OUTPUT; where that is empty, of the standard output."""
-    from loadframe.workloads.command_output import read_output
-
-    path = folder / OUTPUT
-    if not step_files.size(path):
-        path = folder / STDOUT
-    file = step_files.opened(path)
-    if file is None:
-        raise WorkloadError(f"The driver has removed {path.name}.", remedy="Let it write into the file as it is.")
-    with file:
-        return read_output(file, names, life, cut_off=cut_off)
+    def reads(self, folder: Path) -> Path:
+        """The file LOADFRAME_OUTPUT; where that is empty, the standard output."""
+        path = super().reads(folder)
+        return path if step_files.size(path) else folder / STDOUT
 
 
 def _check_loop(axis: str, loop: str) -> None:

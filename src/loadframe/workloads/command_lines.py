@@ -77,9 +77,11 @@ class Second:
 class Lines:
     """All that was printed. zero_s: the instant that is 0 on the driver's clock, where it has one of its own. The
     arrays have an entry for each request: its end on the driver's clock, its latency, its operation (index of `names`),
-    1 where it failed, its bytes, its line."""
+    1 where it failed, its bytes, its line. grouping: too many operations are taken together, and not refused."""
 
     names: list[str]
+    _: KW_ONLY
+    grouping: bool = False
     zero_s: float | None = None
     end_s: array[float] = field(default_factory=lambda: array("d"))
     latency_ms: array[float] = field(default_factory=lambda: array("d"))
@@ -126,19 +128,19 @@ class Lines:
             self.errors[OTHERS] += 1
 
 
-def read(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
+def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
     """All lines of a file. names: of the operations so far; new ones are added. cut_off: its writer was killed, so the
-    last line may be torn. LineError."""
-    lines = Lines(names)
-    numbered = _whole_lines(file, cut_off)
+    last line may be torn. grouping: see Lines. LineError."""
+    lines = Lines(names, grouping=grouping)
+    numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
         for (number, _), value in zip(some, _parsed(some), strict=True):
             _take(lines, number, value)
     return lines
 
 
-def _whole_lines(file: IO[bytes], cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, and their numbers."""
+def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, without their ends, and their numbers. cut_off: as for `read`. LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1
@@ -321,6 +323,8 @@ def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
         return lines.names.index(given)
     except ValueError:
         pass
+    if lines.grouping:
+        return lines.grouped(str(given))
     if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_NAME or not given.isprintable():
         raise LineError(
             number, f"operation is {words(repr(given), 80)}; it must be a word of 1 to {LONGEST_NAME} characters"

@@ -7,7 +7,6 @@ which the step says. Where it gave quantiles alone no latency is known: they bel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -123,22 +122,3 @@ def _sorted(
         failed[order].astype(np.uint32),
     )
     return requests, order
-
-
-def numbered(
-    records: NDArray[Any], told: Sequence[str], names: list[str], sizes: bytes, errors: tuple[str, ...]
-) -> Output:
-    """What a program has written in our own format (request_log.FIELDS). told: its operations in the order of its
-    numbers; names: as for `read_output`. sizes: the bytes of each answer as uint64, of the first of them at least."""
-    names += [name for name in dict.fromkeys(told) if name not in names]
-    numbers = np.array([names.index(name) for name in told], dtype=np.uint32)
-    moved = np.zeros(len(records), dtype=np.uint64)
-    counted = np.frombuffer(sizes, "<u8", count=min(len(sizes) // 8, len(records)))
-    moved[: len(counted)] = counted
-    requests, order = _sorted(
-        records["end_s"],
-        records["latency_ms"].astype(np.float64),
-        numbers[records["operation"]],
-        records["outcome"],
-    )
-    return Output(requests, moved[order], errors=errors)

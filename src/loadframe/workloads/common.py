@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from loadframe.host.processes import Allowance
-from loadframe.model import SettingValue
+from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads.options import read_options, whole_level
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ class Common(Generic[Options]):
     def clients(self, level: int) -> int:
         """The connections by which a level is driven."""
         return level
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Nothing is left behind."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Nothing was made."""
 
     def rate(self, level: int) -> int | None:
         """The requests per second of a level in an open loop; None in a closed one."""

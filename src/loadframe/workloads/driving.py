@@ -71,7 +71,6 @@ class ProcessDriver:
         return tuple(process.pid for process in self.processes if process.poll() is None)
 
     def stage_files(self) -> Sequence[Path]:
-        """See base.PrintsStages."""
         return self.stages
 
     def running(self) -> bool:

@@ -63,7 +63,6 @@ class Farm(Common[Options]):
     target_kinds = frozenset({"mariadb", "mysql"})
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:

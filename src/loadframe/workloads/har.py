@@ -88,7 +88,6 @@ class Har(Recorded[HarOptions]):
         return self.operations
 
     def think_s(self) -> float:
-        """See HasUsers."""
         if self.order != "walk":
             return 0.0
         recalled = self.recalled()
@@ -99,7 +98,6 @@ class Har(Recorded[HarOptions]):
         return self._session.recalled
 
     def unchecked(self, target_kind: str) -> str:
-        """See SendsRequests."""
         return "Of the answers to the recorded requests no more than the status was checked: below 400."
 
     def notes(self) -> tuple[str, ...]:

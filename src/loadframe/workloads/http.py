@@ -114,19 +114,15 @@ class Http(Common[HttpOptions]):
             )
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return http_driver.trials()
 
     def think_s(self) -> float:
-        """See HasUsers."""
         return 0.0 if self._think is None else self._think.mean_s
 
     def check_requests(self, *, running: bool) -> None:
-        """See SendsRequests."""
         self._asked.prepare(running=running)
 
     def unchecked(self, target_kind: str) -> str:
-        """See SendsRequests."""
         if not self._asked.operations:
             by_itself = self.options.checked == AUTO and target_kind in by_address.KINDS
             return UNCHECKED.get("size" if by_itself else self.options.checked, "")
@@ -138,7 +134,6 @@ class Http(Common[HttpOptions]):
         )
 
     def notes(self) -> tuple[str, ...]:
-        """See SendsRequests."""
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
@@ -152,7 +147,6 @@ class Http(Common[HttpOptions]):
             self.make_objects(endpoint)
 
     def make_objects(self, endpoint: Endpoint) -> None:
-        """See MakesObjects."""
         ask(endpoint, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
@@ -205,9 +199,6 @@ class Http(Common[HttpOptions]):
             secret=self._asked.secret,
             largest_bytes=max(max(len(one.wanted), one.longest, one.size) for one in asked),
         )
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Nothing: requests change nothing."""
 
     def remove(self, endpoint: Endpoint) -> None:
         """Drop the objects; pages stay."""

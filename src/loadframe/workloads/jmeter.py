@@ -1,35 +1,33 @@
 """jmeter: the user's own test plan (targets: all that have an address; axis: users, or any property of the plan).
 
 JMeter runs without its window and is told the level by a property: the plan's thread group has ${__P(users)} threads
-and ${__P(duration)} as its duration. The result file is read once it has ended (jtl.py).
+and ${__P(duration)} as its duration. The result file is read once it has ended: CSV (jmeter.apache.org/usermanual/
+listeners.html, "CSV Log format"), times of the day in milliseconds at the begin of a sample. Samples within others are
+not in it.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 from loadframe.connections.host_port import parted
 from loadframe.errors import StudyError
+from loadframe.formats.plain_numbers import whole as whole_number
+from loadframe.formats.said import words
 from loadframe.host.environment import located
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import step_files
-from loadframe.workloads.command_lines import Lines
-from loadframe.workloads.driver_clock import Life
+from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
-from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnScript
-
-if TYPE_CHECKING:
-    from loadframe.workloads.command_output import Output
 
 PROGRAM, OUTPUT, LOG, USERS = "jmeter", "result.jtl", "jmeter.log", "users"
 HOME = "JMETER_HOME"
@@ -53,6 +51,8 @@ SAVED = {
     "sampleresult.timestamp.start": "true",
 }
 """Properties by which the result file is what is read."""
+NEEDED = ("timeStamp", "elapsed", "label", "success")
+COLUMNS = (*NEEDED, "responseCode", "responseMessage", "bytes")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,17 @@ class JMeterOptions:
     file: str = readable("your test plan (.jmx); must be given")
     seed: int = whole(1, 0, 2**32 - 1, "LOADFRAME_SEED and the property seed")
     startup_s: int = whole(60, 0, 600, "how long JMeter may take from its start to its first request")
+
+
+def program() -> str | None:
+    """Where JMeter is."""
+    home = os.environ.get(HOME, "")
+    return located(PROGRAM, f"{home}/bin" if home.startswith("/") else "")
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs."""
+    return (Requirement(kind, PROGRAM, program(), GET_IT),)
 
 
 class JMeter(OwnScript[JMeterOptions]):
@@ -70,7 +81,9 @@ class JMeter(OwnScript[JMeterOptions]):
     axis_unit = USERS
     model = JMeterOptions
     levels = (1, MOST_USERS)
-    makes_outputs = False  # to a file that is there, JMeter appends rows without a header
+    files = (OUTPUT, LOG)
+    makes_files = False  # to a file that is there, JMeter appends rows without a header
+    needs = staticmethod(requirements)
 
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
@@ -84,15 +97,10 @@ class JMeter(OwnScript[JMeterOptions]):
             )
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return (("test", "-x", program() or PROGRAM), *super().trials())
 
-    def requirements(self) -> tuple[Requirement, ...]:
-        """See OwnProgram."""
-        return requirements(self.kind)
-
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """See OwnProgram. JMeter counts in whole seconds, and is late rather than early."""
+        """JMeter counts in whole seconds, and is late rather than early."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         told = {"host": host, "port": port, "duration": math.ceil(duration_s), "seed": self.options.seed, axis: level}
@@ -100,35 +108,44 @@ class JMeter(OwnScript[JMeterOptions]):
         files = ("-t", str(self.file), "-l", str(folder / OUTPUT), "-j", str(folder / LOG))
         return [program() or PROGRAM, "-n", *files, *properties]
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """See OwnProgram."""
-        return (folder / OUTPUT, folder / LOG)
-
-    def reader(self, folder: Path, level: int) -> Reader:
-        """See OwnProgram."""
-        return partial(_read, folder / OUTPUT, self.names)
+    def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
+        return read_jtl(file, self.names, cut_off=cut_off)
 
 
-def _read(path: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
-    from loadframe.workloads.command_output import of_lines
-    from loadframe.workloads.jtl import read_jtl
+def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
+    """The samples of a result file. names: as for command_lines.read. cut_off: JMeter was killed, so its end may be
+    missing. LineError."""
+    lines = Lines(names, counts_bytes=True)
+    rows = csv.reader((line.decode("utf-8", "replace") for _, line in whole_lines(file, cut_off=cut_off)), strict=True)
+    places: dict[str, int] = {}
+    try:
+        for row in rows:
+            if not places:
+                places = {name: row.index(name) for name in COLUMNS if name in row}
+                if missing := [name for name in NEEDED if name not in places]:
+                    why = f"it has no column {missing[0]}" if places else "it is no header of JMeter's CSV"
+                    raise LineError(1, f"{why}: {words(','.join(row), 120)}")
+            elif len(row) > max(places.values()):
+                _take(lines, rows.line_num, {name: row[place] for name, place in places.items()})
+            else:
+                raise LineError(rows.line_num, f"a sample is cut off: {words(','.join(row), 120)}")
+    except csv.Error as error:
+        if not cut_off:
+            raise LineError(rows.line_num, f"it is no CSV ({error})") from error
+    return lines
 
-    file = step_files.opened(path)
-    if file is None:
-        return of_lines(Lines(names), life)
-    with file:
-        return of_lines(read_jtl(file, names, cut_off=cut_off), life)
 
-
-def program() -> str | None:
-    """Where JMeter is."""
-    home = os.environ.get(HOME, "")
-    return located(PROGRAM, f"{home}/bin" if home.startswith("/") else "")
-
-
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
-    return (Requirement(kind, PROGRAM, program(), GET_IT),)
+def _take(lines: Lines, number: int, sample: Mapping[str, str]) -> None:
+    begin_ms, taken_ms = whole_number(sample["timeStamp"]), whole_number(sample["elapsed"])
+    if begin_ms is None or taken_ms is None or begin_ms < 0 or not 0 <= taken_ms <= LONGEST_LATENCY_MS:
+        given = words(f"{sample['timeStamp']!r} and {sample['elapsed']!r}", 100)
+        raise LineError(number, f"a sample begins at and takes {given}; both must be whole milliseconds")
+    failed = sample["success"].lower() != "true"
+    if failed:
+        lines.note_error(" ".join(filter(None, (sample.get("responseCode", ""), sample.get("responseMessage", "")))))
+    moved = max(whole_number(sample.get("bytes", "0")) or 0, 0)
+    operation = lines.grouped(sample["label"])
+    lines.add(number, (begin_ms + taken_ms) / 1000.0, float(taken_ms), operation, failed=failed, moved=moved)
 
 
 KIND = KindOfWorkload(JMeter.kind, JMeter, rules(JMeterOptions), requirements, required=("file",), any_axis=True)

@@ -57,7 +57,6 @@ class JobQueue(Common[JobQueueOptions]):
     levels = (1, MOST_WORKERS)
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return (importing("loadframe.workloads.job_queue_worker"),)
 
     def install(self, endpoint: Endpoint) -> None:
@@ -66,7 +65,8 @@ class JobQueue(Common[JobQueueOptions]):
             connection.executescript(SCHEMA)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Bring the queue back to exactly the backlog, whatever the last step left; the level changes nothing else."""
+        """Bring the queue back to exactly the backlog, whatever the last step left: SQLite has rolled back what a killed
+        worker was at. The level changes nothing else."""
         self.check_level(level)
         with _connected(endpoint) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -83,9 +83,6 @@ class JobQueue(Common[JobQueueOptions]):
         folder = folder.resolve()
         workers = [self._worker(endpoint, number, folder, duration_s) for number in range(self.check_level(level))]
         return start_together(self.kind, workers, self.allowance, duration_s, one_each=True)
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Nothing: SQLite rolls back what a killed worker left, and set_level empties the queue."""
 
     def remove(self, endpoint: Endpoint) -> None:
         """Drop the queue's table."""

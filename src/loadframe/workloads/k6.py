@@ -1,36 +1,36 @@
 """k6: the user's own k6 script (targets: all that have an address; axis: vus, or any word that the script's own
 scenarios follow).
 
-k6 writes each of its measurements into a file of JSON lines, which is read once it has ended (k6_output.py).
+k6 writes each of its measurements into a file (`--out json`; grafana.com/docs/k6, "JSON output"), which is read once it
+has ended. A line is {"type": "Point", "metric": .., "data": {"time": .., "value": .., "tags": {..}}}; a request has
+some eight points, of which the one with its duration is read. `time` is the time of day at its end, and the duration is
+k6's own: sending, waiting and receiving, without the connection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Any
 
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.said import words
 from loadframe.host.environment import located
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads import step_files
-from loadframe.workloads.driver_clock import Life
+from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import readable, rules, whole
-from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnScript
-
-if TYPE_CHECKING:
-    from loadframe.workloads.command_output import Output
 
 PROGRAM, OUTPUT, VUS = "k6", "k6.json", "vus"
 MOST_VUS = 100_000
 SHORTEST_MS = 1000
 """k6 accepts no shorter duration; what is beyond a step does not count."""
 GET_IT = "with Go: go install go.k6.io/k6@latest (into ~/go/bin, which must be in PATH); Debian has no package"
-GRACEFUL_STOP_S = 30.0
-"""k6 waits for as long for iterations under way when the time is up (gracefulStop)."""
+DURATIONS = frozenset({"http_req_duration", "grpc_req_duration"})
+WANTED = tuple(f'"metric":"{name}"'.encode() for name in sorted(DURATIONS))
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class K6Options:
     file: str = readable("your k6 script; must be given")
     seed: int = whole(1, 0, 2**32 - 1, "LOADFRAME_SEED: what the script draws at random may follow from it")
     startup_s: int = whole(20, 0, 600, "how long k6 may take from its start to its first request")
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs."""
+    return (Requirement(kind, PROGRAM, located(PROGRAM), GET_IT),)
 
 
 class K6(OwnScript[K6Options]):
@@ -48,56 +53,54 @@ class K6(OwnScript[K6Options]):
     axis_unit = VUS
     model = K6Options
     levels = (1, MOST_VUS)
-
-    @property
-    def late_s(self) -> float:
-        return GRACEFUL_STOP_S
+    files = (OUTPUT,)
+    needs = staticmethod(requirements)
+    late_s = 30.0
+    """k6 waits for as long for iterations under way when the time is up (gracefulStop)."""
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return ((PROGRAM, "version"), *super().trials())
 
-    def requirements(self) -> tuple[Requirement, ...]:
-        """See OwnProgram."""
-        return requirements(self.kind)
-
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """See OwnProgram."""
         (axis,) = self.axes
-        load = (
-            ("--vus", str(level), "--duration", f"{max(round(1000 * duration_s), SHORTEST_MS)}ms")
-            if axis == VUS
-            else ()
-        )
+        duration = f"{max(round(1000 * duration_s), SHORTEST_MS)}ms"
         return [
             *(PROGRAM, "run", "--quiet", "--no-summary", "--no-thresholds", "--no-usage-report", "--address", ""),
-            *("--out", f"json={folder / OUTPUT}", *load, str(self.file)),
+            *("--out", f"json={folder / OUTPUT}"),
+            *(("--vus", str(level), "--duration", duration) if axis == VUS else ()),
+            str(self.file),
         ]
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """See OwnProgram."""
-        return (folder / OUTPUT,)
-
-    def reader(self, folder: Path, level: int) -> Reader:
-        """See OwnProgram."""
-        return partial(_read, folder / OUTPUT, self.names)
+    def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
+        return read_points(file, self.names)
 
 
-def _read(path: Path, names: list[str], life: Life, *, cut_off: bool) -> Output:
-    from loadframe.workloads.command_lines import Lines
-    from loadframe.workloads.command_output import of_lines
-    from loadframe.workloads.k6_output import read_points
-
-    file = step_files.opened(path)
-    if file is None:
-        return of_lines(Lines(names), life)
-    with file:
-        return of_lines(read_points(file, names), life)
+def read_points(file: IO[bytes], names: list[str]) -> Lines:
+    """The requests in the output of k6. names: as for command_lines.read. LineError. A torn last line is left out."""
+    lines = Lines(names)
+    for number, line in whole_lines(file, cut_off=True):
+        if any(metric in line for metric in WANTED):
+            _take(lines, number, line)
+    return lines
 
 
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
-    return (Requirement(kind, PROGRAM, located(PROGRAM), GET_IT),)
+def _take(lines: Lines, number: int, line: bytes) -> None:
+    try:
+        point = parse_json(line)
+        if point["type"] != "Point" or point["metric"] not in DURATIONS:
+            return
+        data = point["data"]
+        end_s, latency_ms = datetime.fromisoformat(data["time"]).timestamp(), float(data["value"])
+        tags: dict[str, Any] = {**data["tags"]}
+    except (JsonError, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+        raise LineError(number, f"it is no point of k6 ({words(error, 100)})") from error
+    if not 0 <= latency_ms <= LONGEST_LATENCY_MS or end_s < 0:
+        raise LineError(number, f"a request of {latency_ms:g} ms that ended at {words(data['time'], 60)}")
+    failed = str(tags.get("expected_response", "true")) == "false"
+    if failed:
+        lines.note_error(str(tags.get("error") or f"status {tags.get('status', '?')}"))
+    name = " ".join(str(tags[key]) for key in ("method", "name") if tags.get(key))
+    lines.add(number, end_s, latency_ms, lines.grouped(name), failed=failed)
 
 
 KIND = KindOfWorkload(K6.kind, K6, rules(K6Options), requirements, required=("file",), any_axis=True)

@@ -98,7 +98,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return other
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return (importing("loadframe.indexing.pipeline"),)
 
     def install(self, endpoint: Endpoint) -> None:

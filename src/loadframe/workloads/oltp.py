@@ -99,7 +99,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             )
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from loadframe.errors import WorkloadError
 from loadframe.formats.said import words
 from loadframe.host.identity import end_all, identify, marked
 from loadframe.workloads import step_files
 from loadframe.workloads.command_lines import LineError
+from loadframe.workloads.command_output import Output
 from loadframe.workloads.driver_clock import ClockError, Instant, Life
 from loadframe.workloads.driving import GRACE_S, TAIL_LINES, ProcessDriver
 from loadframe.workloads.request_log import Requests
-
-if TYPE_CHECKING:
-    from loadframe.workloads.command_output import Output
 
 MOST_OUTPUT_BYTES = 1 << 30
 """Of one step: ten million lines for requests."""
@@ -38,21 +35,14 @@ STEP_MARK = "LOADFRAME_STEP"
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 
 
-class Reader(Protocol):
-    """Reads what a driver printed."""
-
-    def __call__(self, life: Life, *, cut_off: bool) -> Output:
-        """cut_off: it was killed. LineError, ClockError."""
-
-
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """read: reads what it printed. bounds: the most bytes of each file that it writes. duration_s: for how long it
-    should work, from its first request on. open_loop: whether its requests begin when they should. mark: what STEP_MARK
-    is in its environment. address: of the target, as it was told. late_s: how long it
-    may go on with what it has begun when its time is up."""
+    """read: what it printed, given its Life and whether it was `cut_off`. bounds: the most bytes of each file that it
+    writes. duration_s: for how long it should work, from its first request on. open_loop: whether its requests begin
+    when they should. mark: what STEP_MARK is in its environment. address: of the target, as it was told. late_s: how
+    long it may go on with what it has begun when its time is up."""
 
-    read: Reader
+    read: Callable[..., Output]
     bounds: Mapping[Path, int]
     duration_s: float
     open_loop: bool
@@ -96,7 +86,6 @@ class OutputDriver(ProcessDriver):
         return int(((begin_s > start_s) & (begin_s <= end_s)).sum())
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """See ProcessDriver."""
         output = self._printed_output()
         if output.moved_bytes is None:
             return None

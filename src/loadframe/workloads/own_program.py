@@ -1,5 +1,5 @@
-"""What workloads have in common whose load is made by a program that Loadframe did not write: how it is started, what
-its environment tells it, and which targets it can reach."""
+"""The one workload behind all whose load is made by a program that Loadframe did not write. Each of them says what is
+run, and how a line of its output is read."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Generic, TypeVar
 
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_connection import ERRORS, Connection
-from loadframe.errors import TargetError
+from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
-from loadframe.workloads import beginning, recovering, step_files
+from loadframe.workloads import beginning, command_lines, recovering, step_files
+from loadframe.workloads.command_lines import Lines
+from loadframe.workloads.command_output import Output, of_lines
 from loadframe.workloads.common import Common
-from loadframe.workloads.driver_clock import Instant
+from loadframe.workloads.driver_clock import Instant, Life
 from loadframe.workloads.kind import demand
 from loadframe.workloads.options import file_at
 from loadframe.workloads.own_output import (
@@ -26,7 +29,6 @@ from loadframe.workloads.own_output import (
     MOST_PRINTED_BYTES,
     STEP_MARK,
     OutputDriver,
-    Reader,
 )
 
 if TYPE_CHECKING:
@@ -37,23 +39,26 @@ TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish
 """They answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
-CONNECT_S = 10.0
+CONNECT_S = STARTUP_S = 10.0
+"""STARTUP_S: from its start to its first request, where it has no option for it."""
 
 
 class OwnProgram(Common[Options], Generic[Options]):
-    """See base.Workload: what has the same answer in all of them. A class of its own says what it runs, and reads what
-    that printed."""
+    """See base.Workload. late_s: how long it may go on with what it has begun when its time is up."""
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
-    makes_outputs = True
-    """Whether its outputs are there, empty, when it starts. Else it makes them."""
-    first_operation = "request"
-    """Of requests that have no name of their own."""
+    files: tuple[str, ...] = ("output.jsonl",)
+    """What it writes in the folder of a step. The first one is LOADFRAME_OUTPUT."""
+    makes_files = True
+    """Whether they are there, empty, when it starts. Else it makes them."""
+    stages: tuple[str, ...] = ()
+    """In which of the files it may print statistics of a pipeline's stages."""
+    late_s = 0.0
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
         super().__init__(options, allowance)
-        self.names = [self.first_operation]
+        self.names = ["request"]  # of requests that have no name of their own
         self._warmup_s = 0.0
 
     @property
@@ -70,49 +75,46 @@ class OwnProgram(Common[Options], Generic[Options]):
         """Whether its requests begin when they should, whatever becomes of those before."""
         return not OPEN_LOOP_AXES.isdisjoint(self.axes)
 
-    @property
-    def startup_s(self) -> float:
-        """How long it may take from its start to its first request."""
-        return float(getattr(self.options, "startup_s", 10.0))
-
-    @property
-    def late_s(self) -> float:
-        """How long it may go on with what it has begun when its time is up."""
-        return 0.0
-
-    def requirements(self) -> tuple[Requirement, ...]:
+    @staticmethod
+    def needs(kind: str) -> tuple[Requirement, ...]:
         """What it needs on this machine."""
         raise NotImplementedError
 
     def demand(self) -> None:
         """MissingTool where its program is not installed."""
-        demand(self.requirements())
+        demand(self.needs(self.kind))
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         """What is run in a step. Files that it needs are written into the folder."""
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """What its environment has beside what it is told (`told`)."""
+        """What its environment has beside what all are told."""
         return {}
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """The files that it writes and that are read at its end."""
-        return ()
+    def reads(self, folder: Path) -> Path:
+        """Which of its files is read at its end."""
+        return folder / self.files[0]
 
-    def stages(self, folder: Path) -> tuple[Path, ...]:
-        """The files in which it may print statistics of a pipeline's stages."""
-        return ()
+    def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
+        """Its requests, from that file. cut_off: it was killed. LineError."""
+        return command_lines.read(file, self.names, cut_off=cut_off)
 
-    def reader(self, folder: Path, level: int) -> Reader:
-        """Reads what it has written into the folder."""
-        raise NotImplementedError
+    def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
+        """What it has written into the folder of a step. LineError, ClockError."""
+        path = self.reads(folder)
+        file = step_files.opened(path)
+        if file is None and self.makes_files:
+            raise WorkloadError(f"The driver has removed {path.name}.", remedy="Let it write into the file as it is.")
+        if file is None:
+            return of_lines(Lines(self.names), life)
+        with file:
+            return of_lines(self.lines(file, cut_off=cut_off), life)
 
     def working_folder(self, folder: Path) -> Path:
         return folder
 
     def expect(self, warmup_s: float) -> None:
-        """See base.ToldTheWarmUp."""
         self._warmup_s = warmup_s
 
     def install(self, endpoint: Endpoint) -> None:
@@ -130,11 +132,11 @@ class OwnProgram(Common[Options], Generic[Options]):
         level = self.check_level(level)
         self.demand()
         folder, user, mark = folder.resolve(), self.allowance.user, secrets.token_hex(16)
-        outputs, printed = self.outputs(folder), (folder / STDERR, folder / STDOUT)
-        for path in outputs if self.makes_outputs else ():
+        outputs, printed = [folder / name for name in self.files], (folder / STDERR, folder / STDOUT)
+        for path in outputs if self.makes_files else ():
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
-        told = self._told(endpoint, level, duration_s)
+        told = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
         beginning.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
@@ -151,10 +153,10 @@ class OwnProgram(Common[Options], Generic[Options]):
             [process],
             logs=(),
             printed=printed,
-            stages=self.stages(folder),
-            end_s=time.monotonic() + self.startup_s + duration_s + self.late_s,
+            stages=[folder / name for name in self.stages],
+            end_s=time.monotonic() + getattr(self.options, "startup_s", STARTUP_S) + duration_s + self.late_s,
             late_s=self.late_s,
-            read=self.reader(folder, level),
+            read=partial(self.written, folder),
             bounds={printed[0]: MOST_PRINTED_BYTES, **dict.fromkeys((printed[1], *outputs), MOST_OUTPUT_BYTES)},
             duration_s=duration_s,
             open_loop=self.open_loop,
@@ -162,12 +164,6 @@ class OwnProgram(Common[Options], Generic[Options]):
             address=endpoint.address,
             started=started,
         )
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Nothing: what the program left there is its business."""
-
-    def remove(self, endpoint: Endpoint) -> None:
-        """Nothing was made."""
 
     def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
         """The environment of docs/driving-with-a-command.md."""
@@ -200,7 +196,7 @@ class OwnScript(OwnProgram[Options]):
         self.file = file_at(self.options.file) if self.options.file else None  # type: ignore[attr-defined]
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload: the commands that end well for a user who can read the file."""
+        """Those that end well for a user who can read the file."""
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))
 
     def working_folder(self, folder: Path) -> Path:

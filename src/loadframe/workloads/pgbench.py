@@ -94,7 +94,6 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         self._script = _script(self.options, options)
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
 
     def install(self, endpoint: Endpoint) -> None:

@@ -95,7 +95,6 @@ class Recorded(Common[Options]):
         self.recalled()
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return http_driver.trials()
 
     def install(self, endpoint: Endpoint) -> None:
@@ -142,12 +141,6 @@ class Recorded(Common[Options]):
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
         """When requests begin: see http_driver.start."""
         return self.rate(level)
-
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Nothing of ours is left in the server."""
-
-    def remove(self, endpoint: Endpoint) -> None:
-        """Nothing was made."""
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

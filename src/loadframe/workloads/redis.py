@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 
@@ -23,23 +22,17 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.host.environment import importing, located, python
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
-from loadframe.workloads import ownership, step_files
-from loadframe.workloads.command_lines import LineError, Lines, Second
-from loadframe.workloads.driver_clock import Life
+from loadframe.workloads import ownership
+from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
 from loadframe.workloads.kind import KindOfWorkload, demand, program
 from loadframe.workloads.options import choice, rules, text, whole
-from loadframe.workloads.own_output import Reader
 from loadframe.workloads.own_program import OwnProgram
 from loadframe.workloads.redis_keys import OwnKeys
 from loadframe.workloads.redis_relay import MEMTIER_LATE_S
 from loadframe.workloads.redis_report import Memtier, Report, read_memtier, read_report
 
-if TYPE_CHECKING:
-    from loadframe.workloads.command_output import Output
-
 PROGRAM, MEMTIER, PORT, REPORT = "redis-benchmark", "memtier_benchmark", "6379", "report.json"
 GET_MEMTIER = "build it from github.com/RedisLabs/memtier_benchmark, and put it into PATH; Debian 12 has no package"
-PARTS = "parts.jsonl"
 SHORTEST_S = 0.01
 RATIO = re.compile(r"\d{1,6}:\d{1,6}")
 TESTS = (
@@ -77,26 +70,22 @@ class Redis(OwnProgram[RedisOptions]):
     axis_unit = "clients"
     model = RedisOptions
     levels = (1, MOST_CLIENTS)
+    files = ("parts.jsonl",)
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
         """StudyError for a ratio that is none."""
         super().__init__(options, allowance)
+        self.late_s = MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
         if not RATIO.fullmatch(self.options.ratio) or not any(map(int, self.options.ratio.split(":"))):
             raise StudyError(
                 f"workload.options.ratio = {self.options.ratio!r} is no ratio of SET and GET.",
                 remedy="Give two whole numbers, as program = memtier_benchmark takes them: 1:10.",
             )
 
-    @property
-    def late_s(self) -> float:
-        return MEMTIER_LATE_S if self.options.program == MEMTIER else 0.0
-
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return ((self.options.program, "--version"), importing("loadframe.workloads.redis_relay"))
 
     def demand(self) -> None:
-        """See OwnProgram."""
         needed = (
             requirements(self.kind)
             if self.options.program == PROGRAM
@@ -119,19 +108,18 @@ class Redis(OwnProgram[RedisOptions]):
         return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
 
     def install(self, endpoint: Endpoint) -> None:
-        """See OwnProgram; the database of a Redis that is not ours is marked."""
+        """The database of a Redis that is not ours is marked."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """See OwnProgram. TargetError where the database is not ours any more."""
+        """TargetError where the database is not ours any more."""
         super().set_level(endpoint, level)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.check()
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """See OwnProgram."""
         host, port = parted(endpoint.address, PORT)
         given, seconds = self.options, f"{duration_s:.3f}"
         keys = OwnKeys.of(endpoint)
@@ -152,35 +140,19 @@ class Redis(OwnProgram[RedisOptions]):
             *(("--threads", str(given.threads)) if given.threads > 1 else ()),
         ]
 
-    def environment(self, folder: Path) -> dict[str, str]:
-        """See OwnProgram."""
-        return {"LOADFRAME_OUTPUT": str(folder / PARTS)}
-
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """See OwnProgram."""
-        return (folder / PARTS,)
-
-    def reader(self, folder: Path, level: int) -> Reader:
-        """See OwnProgram."""
-        return partial(_read, folder / PARTS, self.names, self.options.program == MEMTIER)
-
-
-def _read(path: Path, names: list[str], memtier: bool, life: Life, *, cut_off: bool) -> Output:
-    """A part of redis_relay in each line."""
-    from loadframe.workloads.command_output import of_lines
-
-    lines = Lines(names)
-    data = step_files.read(path)
-    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), 1):
-        try:
-            part = parse_json(line)
-            if memtier:
-                _take_memtier(lines, number, read_memtier(part["text"]))
-            else:
-                _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
-        except (JsonError, ValueError, KeyError, TypeError) as error:
-            raise LineError(number, f"it is no report of its program: {error}") from error
-    return of_lines(lines, life)
+    def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
+        """A part of redis_relay in each line."""
+        lines = Lines(self.names)
+        for number, line in whole_lines(file, cut_off=True):
+            try:
+                part = parse_json(line)
+                if self.options.program == MEMTIER:
+                    _take_memtier(lines, number, read_memtier(part["text"]))
+                else:
+                    _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
+            except (JsonError, ValueError, KeyError, TypeError) as error:
+                raise LineError(number, f"it is no report of its program: {error}") from error
+        return lines
 
 
 def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s: float) -> None:

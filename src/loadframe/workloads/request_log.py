@@ -61,17 +61,9 @@ def from_bytes(data: bytes) -> Requests:
     """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
-    records = array_of(data)
+    records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
     records = records[np.argsort(records["end_s"], kind="stable")]
     return Requests(*(records[name].copy() for name, _ in FIELDS))
-
-
-def array_of(data: bytes) -> NDArray[Any]:
-    """The records of one log in the order in which they were written; a torn last one is left out."""
-    import numpy as np
-
-    records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
-    return records
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:

@@ -67,7 +67,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
             )
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """See Workload."""
         return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:

@@ -1,8 +1,6 @@
-"""Loaded by locust beside the user's locustfile, in locust's process: writes each request into the request log.
-
-It has a folder of its own, because locust looks there for modules too. Files, beside LOADFRAME_OUTPUT: `.names`, a line
-of JSON for each new kind of request ({"operation": ...}), for each new error ({"error": ...}), and one where Little's
-law says nothing of the times that are told ({"unjudged": why}); `.sizes`, the bytes of each answer (uint64).
+"""Loaded by locust beside the user's locustfile, in locust's process: prints each request as
+docs/driving-with-a-command.md says, and into LOADFRAME_UNJUDGED why Little's law says nothing of the times that are
+told. It has a folder of its own, because locust looks there for modules too.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import struct
 import sys
 import time
 from collections.abc import Sequence
@@ -20,10 +17,6 @@ from typing import Any
 import gevent
 from locust import FastHttpUser, HttpUser, TaskSet, User, events
 
-from loadframe.workloads.request_log import RECORD
-
-MOST_OPERATIONS, MOST_ERRORS = 63, 20
-OTHERS = "others"
 LONGEST = 64
 FLUSH_S = 0.2
 BUFFER_BYTES = 1 << 18
@@ -33,47 +26,27 @@ STOP_S = 0.02
 
 
 class Log:
-    """The request log of one step."""
+    """The requests of one step."""
 
     def __init__(self, path: str, duration_s: float) -> None:
-        names = (path, f"{path}.sizes", f"{path}.names")
-        self._records, self._sizes, self._names = (BufferedWriter(FileIO(name, "a"), BUFFER_BYTES) for name in names)
+        self._file = BufferedWriter(FileIO(path, "a"), BUFFER_BYTES)
         self._duration_s = duration_s
-        self._operations: dict[str, int] = {}
-        self._errors: set[str] = set()
         self._begun = False
 
     def add(self, name: str, latency_ms: float, size: int, error: str | None) -> float | None:
         """Write a request that has just ended. After the first one: the seconds until the step's end; else None."""
-        end_s = time.monotonic()
-        if error is not None and error not in self._errors and len(self._errors) < MOST_ERRORS:
-            self._errors.add(error)
-            self._say(error=error)
-        self._records.write(RECORD.pack(end_s, latency_ms, 0.0, self._index(name), error is not None))
-        self._sizes.write(struct.pack("<Q", max(size, 0)))
+        line = {"end": time.monotonic(), "latency_ms": latency_ms, "operation": name, "bytes": max(size, 0)}
+        if error is not None:
+            line["error"] = error
+        self._file.write(json.dumps(line).encode() + b"\n")
         if self._begun:
             return None
         self._begun = True
         return max(self._duration_s + STOP_S - latency_ms / 1000.0, 0.0)
 
-    def leave_unjudged(self, why: str) -> None:
-        """Users are no requests in progress, or times are measured by locust itself."""
-        self._say(unjudged=why)
-
     def flush(self) -> None:
         """So that a locust that is killed has lost little."""
-        for file in (self._names, self._sizes, self._records):
-            file.flush()
-
-    def _index(self, name: str) -> int:
-        name = name if name in self._operations or len(self._operations) < MOST_OPERATIONS else OTHERS
-        if name not in self._operations:
-            self._operations[name] = len(self._operations)
-            self._say(operation=name)
-        return self._operations[name]
-
-    def _say(self, **what: str) -> None:
-        self._names.write(json.dumps(what).encode() + b"\n")
+        self._file.flush()
 
 
 log = Log(os.environ["LOADFRAME_OUTPUT"], float(os.environ["LOADFRAME_DURATION_S"]))
@@ -96,7 +69,8 @@ def begin(environment: Any, **_: Any) -> None:
     """One who is asked to end by another does not pass for one who has done its work."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if why := unjudged(environment.user_classes):
-        log.leave_unjudged(why)
+        with open(os.environ["LOADFRAME_UNJUDGED"], "a", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(why)
 
     def note(
         request_type: str, name: str, response_time: float, response_length: int, exception: Any, **_: Any
