@@ -13,12 +13,13 @@ from functools import cached_property
 
 from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged
+from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import HIGHEST_RATE
 from loadframe.workloads.http_driver import Order, Schedule
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.logged import Stretch, read_stretch
 from loadframe.workloads.options import rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recalled, Recorded, requirements, told
+from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, requirements, told
 
 FASTEST = 1000
 
@@ -62,7 +63,7 @@ class AccessLog(Recorded[AccessLogOptions]):
     def clients(self, level: int) -> int:
         return self.options.connections
 
-    def recalled(self) -> Sequence[Recalled]:
+    def recalled(self) -> Sequence[Ask]:
         """Each request of the stretch once."""
         return self._recalled
 
@@ -102,9 +103,9 @@ class AccessLog(Recorded[AccessLogOptions]):
         return self.not_sent(found.method)
 
     @cached_property
-    def _recalled(self) -> tuple[Recalled, ...]:
+    def _recalled(self) -> tuple[Ask, ...]:
         return tuple(
-            Recalled(method, path, operation=method not in ("GET", "OPTIONS"), highest=399 if status < 400 else 499)
+            Ask(method, path, operation=method not in ("GET", "OPTIONS"), highest=399 if status < 400 else 499)
             for method, path, status in self._stretch.distinct
         )
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 import http.client
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from loadframe.connections.address import is_here
 from loadframe.connections.host_port import parted
-from loadframe.connections.http_words import METHODS, REPEATABLE, SAFE, wrong_path
+from loadframe.connections.http_words import METHODS, SAFE, wrong_path
 from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
-from loadframe.workloads import asks, sessions
-from loadframe.workloads.asking import Answer, ask, host_of
+from loadframe.workloads import sessions
+from loadframe.workloads.asking import Answer, ask
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of, variables
-from loadframe.workloads.pages import Learnt, Page, alike, learn, wrong_words
+from loadframe.workloads.pages import alike, learn, wrong_words
 from loadframe.workloads.recovering import FIRST_PAUSE_S, LONGEST_PAUSE_S, gone, no_answer, within_s
 
 KINDS = frozenset({"service", "url"})
@@ -30,25 +31,6 @@ WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
 """Statuses of a server that cannot at the moment (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
-
-UNKNOWN = Learnt(b"", 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A request with its secrets, and what of its answers is checked. known: what a right answer is like."""
-
-    request: Request
-    headers: tuple[tuple[str, str], ...]
-    content: bytes
-    checked: Checked
-    operation: int
-    known: Learnt = UNKNOWN
-
-    @property
-    def learnt(self) -> bool:
-        """Whether its page is asked for before the load."""
-        return _is_page(self.request)
 
 
 class ByAddress:
@@ -71,9 +53,9 @@ class ByAddress:
         self._refuse_two_sessions()
         login = () if self._login is None else self._login.requests
         self.secret = frozenset(name for one in (*self._declared, *login) for name in variables(one))
-        self._of_study: tuple[_Sent, ...] = ()
-        self._steps: tuple[sessions.Step, ...] = ()
-        self._known: tuple[_Sent, ...] | None = None
+        self._of_study: tuple[Ask, ...] = ()
+        self._steps: tuple[Ask, ...] = ()
+        self._known: tuple[Ask, ...] | None = None
         self._recoveries: list[float] = []
 
     @property
@@ -110,7 +92,7 @@ class ByAddress:
                 "Loadframe did not start.",
                 remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
             )
-        self._of_study = tuple(self._sent(one, number) for number, one in enumerate(self._declared))
+        self._of_study = tuple(self._ask(one, number) for number, one in enumerate(self._declared))
         self._steps = () if self._login is None else sessions.steps_of(self._login)
 
     def refuse_to_tell(self, endpoint: Endpoint) -> None:
@@ -135,12 +117,12 @@ class ByAddress:
             self.prepare(running=endpoint.attached)
             self._learn(endpoint)
             return
-        page = next((one for one in self._known if one.learnt), None)
+        page = next(filter(_is_page, self._known), None)
         if page is None:
             ask(endpoint, "/")
             return
         answer, waited_s = self._recovered(endpoint, page)
-        path = page.request.path
+        path = page.path
         if answer.status in REFUSALS:
             raise NotRecovered(
                 f"The server at {endpoint.address} answers {path} with status {answer.status}, and did so for "
@@ -155,7 +137,7 @@ class ByAddress:
                 f"The server at {endpoint.address} answers {path} with status {answer.status}",
                 remedy="Its log says why.",
             )
-        if wrong := wrong_words(answer.body, *_words(page.request)):
+        if wrong := wrong_words(answer.body, page.contains, page.fails):
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with a body that {wrong}", remedy="Its log says why."
             )
@@ -168,12 +150,12 @@ class ByAddress:
         if page.checked == "size":
             self._known = tuple(_again(one, len(answer.body), endpoint) if one is page else one for one in self._known)
 
-    def asks(self, endpoint: Endpoint, *, keep_alive: bool) -> tuple[Ask, ...]:
-        """The requests as they are sent."""
+    def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
+        """The requests, with what is known of their answers."""
         if self._known is None:
             self.check(endpoint)
         assert self._known is not None, "they have just been learnt"
-        return tuple(_ask(one, host_of(endpoint), keep_alive) for one in self._known)
+        return self._known
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
         """Further headers of each connection; none without a login. TargetError where the server refuses one."""
@@ -195,7 +177,7 @@ class ByAddress:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _recovered(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer, float]:
+    def _recovered(self, endpoint: Endpoint, page: Ask) -> tuple[Answer, float]:
         """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where
         there still is none then."""
         begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
@@ -208,12 +190,12 @@ class ByAddress:
                 return answer, waited_s
             if waited_s + pause_s > within_s(endpoint, unmet):
                 if answer is None:
-                    raise gone(endpoint, page.request.path, unmet, waited_s)
+                    raise gone(endpoint, page.path, unmet, waited_s)
                 return answer, waited_s
             time.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    def _met(self, endpoint: Endpoint, page: _Sent) -> tuple[Answer | None, str]:
+    def _met(self, endpoint: Endpoint, page: Ask) -> tuple[Answer | None, str]:
         """Its answer; None, and why, where there is none: it may have ended, or be starting again."""
         try:
             return self._answer(endpoint, page, self._session(endpoint)), ""
@@ -234,37 +216,46 @@ class ByAddress:
                     remedy="Leave one of them out.",
                 )
 
-    def _sent(self, request: Request, operation: int) -> _Sent:
-        return _Sent(request, headers_of(request), body_of(request), self._checked_of(request), operation)
+    def _ask(self, request: Request, operation: int) -> Ask:
+        lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
+        return Ask(
+            request.method,
+            request.path,
+            headers_of(request),
+            body_of(request),
+            operation,
+            request.weight,
+            lowest=request.expect or lowest,
+            highest=request.expect or highest,
+            checked=self._checked_of(request),
+            contains=request.contains.encode(),
+            fails=request.fails.encode(),
+        )
 
     def _checked_of(self, request: Request) -> Checked:
         """Of a page whose words are known, these instead of its size."""
         said = self._checked == "size" and bool(request.contains or request.fails)
-        return request.checked or (self._checked if _is_page(request) and not said else "status")
+        page = request.method == "GET" and request.expect in (None, http.client.OK)
+        return request.checked or (self._checked if page and not said else "status")
 
-    def _all(self, endpoint: Endpoint) -> Sequence[_Sent]:
+    def _all(self, endpoint: Endpoint) -> Sequence[Ask]:
         if self._of_study:
             return self._of_study
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
-        return [self._sent(one, 0) for one in weighed]
+        return [self._ask(one, 0) for one in weighed]
 
     def _learn(self, endpoint: Endpoint) -> None:
         sent = self._all(endpoint)
-        pages = [one for one in sent if one.learnt]
+        pages = [one for one in sent if _is_page(one)]
         if not pages:
             ask(endpoint, "/")
         session = self._session(endpoint)
         where = "[[workload.request]]" if self._declared else PATHS if self._paths else "target.settings.paths"
-
-        def answer(number: int) -> tuple[int, bytes]:
-            found = self._answer(endpoint, pages[number], session)
-            return found.status, found.body
-
         otherwise = ", or say expect = {status}" if self._declared else ""
-        asked = [Page(one.request.path, one.checked, where, otherwise, *_words(one.request)) for one in pages]
-        learnt = iter(learn(endpoint.address, asked, answer))
-        self._known = tuple(replace(one, known=next(learnt)) if one.learnt else one for one in sent)
+        get = partial(self._answer, endpoint, session=session)
+        learnt = iter(learn(endpoint.address, pages, get, where, otherwise))
+        self._known = tuple(replace(one, known=next(learnt)) if _is_page(one) else one for one in sent)
 
     def _session(self, endpoint: Endpoint) -> sessions.Headers:
         if self._login is None:
@@ -272,54 +263,22 @@ class ByAddress:
         return sessions.log_in(endpoint, self._steps, self._login.token)
 
     @staticmethod
-    def _answer(endpoint: Endpoint, one: _Sent, session: sessions.Headers) -> Answer:
-        return ask(endpoint, one.request.path, one.request.method, (*one.headers, *session), one.content)
+    def _answer(endpoint: Endpoint, page: Ask, session: sessions.Headers) -> Answer:
+        return ask(endpoint, page.path, page.method, (*page.headers, *session), page.body)
 
 
-def _is_page(request: Request) -> bool:
+def _is_page(request: Ask) -> bool:
     """Whether it is asked for before the load, and its answer compared with what it was then."""
-    return request.method == "GET" and request.expect in (None, http.client.OK)
+    return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
-def _words(request: Request) -> tuple[bytes, bytes]:
-    """That a right answer has, and has not."""
-    return request.contains.encode(), request.fails.encode()
-
-
-def _again(one: _Sent, size: int, endpoint: Endpoint) -> _Sent:
+def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
     """A page that is longer by now: a list grows from step to step. TargetError for one that has become much
     shorter."""
-    if size < one.known.least:
+    if size < page.known.least:
         raise TargetError(
-            f"The server at {endpoint.address} answers {one.request.path} with {size:,} bytes; it had "
-            f"{one.known.shortest:,} or more before",
+            f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
+            f"{page.known.shortest:,} or more before",
             remedy='Where its size may vary so much: workload.options.checked = "status".',
         )
-    return replace(one, known=replace(one.known, longest=max(one.known.longest, size)))
-
-
-def _ask(one: _Sent, host: str, keep_alive: bool) -> Ask:
-    request = one.request
-    head = asks.head(request.method, request.path, host, one.headers, close=not keep_alive)
-    contains, fails = _words(request)
-    lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
-    return Ask(
-        operation=one.operation,
-        head=asks.sized(head, request.method, one.content),
-        body=one.content,
-        weight=request.weight,
-        lowest=request.expect or lowest,
-        highest=request.expect or highest,
-        checked=one.checked,
-        wanted=one.known.body,
-        repeatable=request.method in REPEATABLE,
-        contains=contains,
-        fails=fails,
-        shortest=one.known.least,
-        longest=one.known.most,
-    )
-
-
-def contents(asked: Sequence[Ask]) -> bytes:
-    """The bodies of right answers, as the records of a block refer to them."""
-    return b"".join(one.wanted for one in asked) + b"\0"  # of nothing there is no mapping
+    return replace(page, known=replace(page.known, longest=max(page.known.longest, size)))

@@ -18,11 +18,12 @@ from loadframe.formats.har import LARGEST_BYTES, Entry, HarError, parse_har
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, SettingValue
+from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import Order
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recalled, Recorded, requirements, told
+from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, requirements, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
@@ -49,7 +50,7 @@ class HarOptions:
 class _Session:
     """What is sent, the names of its operations, and what was left out, by why."""
 
-    recalled: tuple[Recalled, ...]
+    recalled: tuple[Ask, ...]
     operations: tuple[str, ...]
     origin: str
     left_out: Mapping[str, int]
@@ -93,7 +94,7 @@ class Har(Recorded[HarOptions]):
         recalled = self.recalled()
         return sum(one.think_s for one in recalled) / len(recalled)
 
-    def recalled(self) -> Sequence[Recalled]:
+    def recalled(self) -> Sequence[Ask]:
         """The requests in the order of the recording."""
         return self._session.recalled
 
@@ -121,7 +122,7 @@ class Har(Recorded[HarOptions]):
         origin = self.options.origin.rstrip("/") or entries[0].origin
         left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
         dropped: Counter[str] = Counter()
-        recalled: list[Recalled] = []
+        recalled: list[Ask] = []
         names: list[str] = []
         ended_s = float("inf")
         for entry in entries:
@@ -182,10 +183,10 @@ class Har(Recorded[HarOptions]):
             return f"a body of more than {LARGEST_BODY >> 20} MiB"
         return self.not_sent(entry.method)
 
-    def _recall(self, entry: Entry, pause_s: float, dropped: Counter[str]) -> Recalled:
+    def _recall(self, entry: Entry, pause_s: float, dropped: Counter[str]) -> Ask:
         think_s = min(pause_s, LONGEST_THINK_S) if pause_s >= THOUGHT_S and self.options.think == "recorded" else 0.0
         body = entry.body.encode() if entry.method != "GET" else b""
-        return Recalled(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, think_s=think_s)
+        return Ask(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, highest=399, think_s=think_s)
 
     def _kept(self, entry: Entry, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
         """The headers that are sent; secrets that are not are counted by their names."""

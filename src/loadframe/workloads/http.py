@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +29,6 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Checked, Declared, Endpoint, Requirement, SettingValue
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
-from loadframe.workloads.asks import block
 from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common, thinking
@@ -175,29 +173,35 @@ class Http(Common[HttpOptions]):
 
     def _plan(self, endpoint: Endpoint, level: int, folder: Path) -> http_driver.Plan:
         """What wrk is to ask for; the files that it needs are made."""
-        options = self.options
-        plan = partial(
-            http_driver.Plan,
-            address=endpoint.address,
-            host=host_of(endpoint),
-            compared=options.compared,
-            keep_alive=options.keep_alive,
-            think=self._think,
-        )
+        options, owner = self.options, self.allowance.user
         if self._is_ours(endpoint):
             table = folder / "objects.bin"
-            step_files.write(table, self.objects.table(self._count(level)).tobytes(), self.allowance.user)
+            step_files.write(table, self.objects.table(self._count(level)).tobytes(), owner)
             text = folder / "objects.text" if ELSEWHERE in endpoint.options else self._folder(endpoint).text
             if ELSEWHERE in endpoint.options:
-                step_files.write(text, self.objects.text, self.allowance.user)
-            return plan(text=text, table=table, checked=self._of_objects, largest_bytes=self.objects.largest)
-        asked, text = self._asked.asks(endpoint, keep_alive=options.keep_alive), folder / "pages.bin"
-        step_files.write(text, by_address.contents(asked), self.allowance.user)
-        return plan(
-            text=text,
-            block=block(asked, self._asked.open_sessions(endpoint, self.clients(level))),
+                step_files.write(text, self.objects.text, owner)
+            return http_driver.Plan(
+                address=endpoint.address,
+                host=host_of(endpoint),
+                text=text,
+                compared=options.compared,
+                keep_alive=options.keep_alive,
+                think=self._think,
+                table=table,
+                checked=self._of_objects,
+                largest_bytes=self.objects.largest,
+            )
+        asked = self._asked.asks(endpoint)
+        return http_driver.plan(
+            asked,
+            endpoint,
+            folder,
+            owner,
+            sessions=self._asked.open_sessions(endpoint, self.clients(level)),
+            keep_alive=options.keep_alive,
+            compared=options.compared,
+            think=self._think,
             secret=self._asked.secret,
-            largest_bytes=max(max(len(one.wanted), one.longest, one.size) for one in asked),
         )
 
     def remove(self, endpoint: Endpoint) -> None:

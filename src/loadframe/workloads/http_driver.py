@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 from loadframe.host.environment import located
-from loadframe.host.privilege import US
+from loadframe.host.privilege import US, Privilege
 from loadframe.host.processes import Allowance, spawn
-from loadframe.model import Think
+from loadframe.model import Endpoint, Think
 from loadframe.workloads import asks, beginning, step_files
 from loadframe.workloads.arrivals import (
     ARRIVALS,
@@ -28,6 +29,8 @@ from loadframe.workloads.arrivals import (
     open_loop,
     replay,
 )
+from loadframe.workloads.asking import host_of
+from loadframe.workloads.asks import Ask
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 
 if TYPE_CHECKING:
@@ -63,6 +66,37 @@ class Plan:
     think: Think | None = None
     secret: frozenset[str] = frozenset()
     largest_bytes: int = 0
+
+
+def plan(
+    asked: Sequence[Ask],
+    endpoint: Endpoint,
+    folder: Path,
+    owner: Privilege,
+    *,
+    sessions: Sequence[bytes],
+    keep_alive: bool,
+    compared: int = 1,
+    order: Order = "draw",
+    think: Think | None = None,
+    secret: frozenset[str] = frozenset(),
+) -> Plan:
+    """Of requests; what wrk reads is written into the folder. sessions: see asks.block."""
+    text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
+    step_files.write(text, asks.contents(asked), owner)
+    largest = (max(len(one.head(host, close=close)) + len(one.body), one.known.most) for one in asked)
+    return Plan(
+        address=endpoint.address,
+        host=host,
+        text=text,
+        compared=compared,
+        keep_alive=keep_alive,
+        block=asks.block(asked, sessions, host, close=close),
+        order=order,
+        think=think,
+        secret=secret,
+        largest_bytes=max(largest),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,86 +5,54 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from loadframe.connections.bounds import shown
 from loadframe.errors import TargetError
 from loadframe.model import Checked
+from loadframe.workloads.asking import Answer
+from loadframe.workloads.asks import Ask, Learnt
 
 CHECKS: tuple[Checked, ...] = ("bytes", "length", "size", "status")
 """What of an answer is looked at, the most first: see model.Checked."""
 
-Ask = Callable[[int], tuple[int, bytes]]
-"""Status and body of one GET of a page, by its number."""
 MOST_BYTES = 512 << 20
 """Of all pages together: they are kept in memory, and wrk maps them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """path: asked for by GET. checked: what is compared of it. where: the key of a study that names it, for advice;
-    otherwise: what else would do where it answers with another status. contains, fails: see model.Request."""
-
-    path: str
-    checked: Checked
-    where: str
-    otherwise: str = ""
-    contains: bytes = b""
-    fails: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What a page was like. body: where all of it or its length is checked. shortest, longest: seen, in bytes."""
-
-    body: bytes
-    shortest: int
-    longest: int
-
-    @property
-    def least(self) -> int:
-        """Bytes that an answer of about this size has at least."""
-        return -(-self.shortest // 2)
-
-    @property
-    def most(self) -> int:
-        """Bytes that it has at most: an error that is answered with 200 is seldom of the size of the page, while a
-        number, a time or a name in it may be longer than before."""
-        return 2 * self.longest + LONGER
-
-
-LONGER = 256
-
-
-def learn(address: str, pages: Sequence[Page], ask: Ask) -> tuple[Learnt, ...]:
-    """Each, asked for twice. TargetError for one that is not there, or that is another one the second time, as far as
-    that is checked, or has not the words that it should have, and where they are longer than MOST_BYTES together."""
+def learn(
+    address: str, pages: Sequence[Ask], get: Callable[[Ask], Answer], where: str, otherwise: str
+) -> tuple[Learnt, ...]:
+    """Each, asked for twice by `get`. where: the key of a study that names them, for advice; otherwise: what else would
+    do where one answers with another status. TargetError for one that is not there, or that is another one the second
+    time, as far as that is checked, or has not the words that it should have, and where they are longer than MOST_BYTES
+    together."""
     known: list[Learnt] = []
-    for number, page in enumerate(pages):
-        (status, body), (_, again) = ask(number), ask(number)
+    for page in pages:
+        answer, again = get(page), get(page).body
+        status, body = answer.status, answer.body
         if status != http.client.OK:
             raise TargetError(
                 f"The server at {address} answers {page.path} with status {status}",
-                remedy=f"Name paths that it answers with 200{page.otherwise.format(status=status)} ({page.where}).",
+                remedy=f"Name paths that it answers with 200{otherwise.format(status=status)} ({where}).",
             )
         if not alike(body, again, page.checked):
             what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
             raise TargetError(
                 f"The server at {address} answers {page.path} with different {what} each time, so it cannot be checked",
                 remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
-                f"checked, or leave this path out ({page.where}).",
+                f"checked, or leave this path out ({where}).",
             )
         if wrong := wrong_words(body, page.contains, page.fails):
             raise TargetError(
                 f"The server at {address} answers {page.path} with a body that {wrong}",
-                remedy=f"Correct contains and fails of this request ({page.where}), or see the server's log.",
+                remedy=f"Correct contains and fails of this request ({where}), or see the server's log.",
             )
         kept = body if page.checked in ("bytes", "length") else b""
         known.append(Learnt(kept, *sorted((len(body), len(again)))))
         if sum(len(one.body) for one in known) > MOST_BYTES:
             raise TargetError(
                 f"The pages of {address} up to {page.path} are longer than {shown(MOST_BYTES)} together",
-                remedy=f"Name fewer or shorter ones ({page.where}).",
+                remedy=f"Name fewer or shorter ones ({where}).",
             )
     return tuple(known)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loadframe.connections.http_words import METHODS, NOT_SENT, REPEATABLE, SAFE
+from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, Requirement, SettingValue
-from loadframe.workloads import asks, by_address, http_driver, recovering, step_files
-from loadframe.workloads.asking import ask, host_of
-from loadframe.workloads.asks import Ask, block
+from loadframe.workloads import by_address, http_driver, recovering
+from loadframe.workloads.asking import ask
+from loadframe.workloads.asks import Ask
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
@@ -24,21 +23,6 @@ from loadframe.workloads.kind import demand, program
 MOST_CONNECTIONS = 1024
 """wrk has a thread for each of them."""
 Options = TypeVar("Options", bound=Any)
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """A request of others, as it is sent again. operation: its number. lowest, highest: the statuses of a right answer.
-    think_s: the pause of a user before it."""
-
-    method: str
-    path: str
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-    operation: int = 0
-    lowest: int = 200
-    highest: int = 399
-    think_s: float = 0.0
 
 
 class Recorded(Common[Options]):
@@ -57,10 +41,9 @@ class Recorded(Common[Options]):
         """declared: a login. StudyError for what does not fit. The file is read later."""
         super().__init__(options, allowance)
         self._sessions = ByAddress(declared or Declared(), "", "status", 0.0, writes=self.options.writes)
-        self._written: dict[str, tuple[Ask, ...]] = {}
 
     @abstractmethod
-    def recalled(self) -> Sequence[Recalled]:
+    def recalled(self) -> Sequence[Ask]:
         """The requests, from the file. StudyError where it cannot be used."""
 
     @abstractmethod
@@ -114,19 +97,16 @@ class Recorded(Common[Options]):
         """Start wrk for so long. Where there is a login, each connection logs in before."""
         demand(requirements(self.kind))
         level = self.check_level(level)
-        folder, asked, clients = folder.resolve(), self._asks(endpoint), self.clients(level)
-        text = folder / "pages.bin"
-        step_files.write(text, by_address.contents(asked), self.allowance.user)
-        plan = http_driver.Plan(
-            address=endpoint.address,
-            host=host_of(endpoint),
-            text=text,
-            compared=1,
+        folder, clients = folder.resolve(), self.clients(level)
+        plan = http_driver.plan(
+            self.recalled(),
+            endpoint,
+            folder,
+            self.allowance.user,
+            sessions=self._sessions.open_sessions(endpoint, clients),
             keep_alive=self.options.keep_alive,
-            block=block(asked, self._sessions.open_sessions(endpoint, clients)),
             order=self.order,
             secret=self._sessions.secret,
-            largest_bytes=max(one.size for one in asked),
         )
         return http_driver.start(
             self.kind,
@@ -142,31 +122,8 @@ class Recorded(Common[Options]):
         """When requests begin: see http_driver.start."""
         return self.rate(level)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _first(self) -> str:
         return next((one.path for one in self.recalled() if one.method == "GET"), "/")
-
-    def _asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
-        """Written out once for each address."""
-        host = host_of(endpoint)
-        if host not in self._written:
-            close = not self.options.keep_alive
-            self._written = {host: tuple(_ask(one, host, close=close) for one in self.recalled())}
-        return self._written[host]
-
-
-def _ask(one: Recalled, host: str, *, close: bool) -> Ask:
-    head = asks.head(one.method, one.path, host, one.headers, close=close)
-    return Ask(
-        operation=one.operation,
-        head=asks.sized(head, one.method, one.body),
-        body=one.body,
-        lowest=one.lowest,
-        highest=one.highest,
-        repeatable=one.method in REPEATABLE,
-        think_s=one.think_s,
-    )
 
 
 def told(counts: Mapping[str, int]) -> Iterable[str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from loadframe.connections.http_words import TOKEN, VALUE
 from loadframe.errors import TargetError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.model import Endpoint, Login
 from loadframe.workloads.asking import Answer, ask
+from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of
 
 AT_ONCE = 16
@@ -23,27 +23,22 @@ MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 Headers = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One request of a login, with its secrets. lowest, highest: the statuses of a right answer."""
-
-    method: str
-    path: str
-    headers: Headers
-    body: bytes
-    lowest: int
-    highest: int
-
-
-def steps_of(login: Login) -> tuple[Step, ...]:
+def steps_of(login: Login) -> tuple[Ask, ...]:
     """The requests with their secrets. StudyError where one is not there. A login may answer with a redirection."""
     return tuple(
-        Step(one.method, one.path, headers_of(one), body_of(one), one.expect or 200, one.expect or 399)
-        for one in login.requests
+        Ask(
+            step.method,
+            step.path,
+            headers_of(step),
+            body_of(step),
+            lowest=step.expect or 200,
+            highest=step.expect or 399,
+        )
+        for step in login.requests
     )
 
 
-def open_sessions(endpoint: Endpoint, steps: Sequence[Step], token: str, count: int) -> list[Headers]:
+def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
     """Log in this many times. TargetError where the server refuses it, or answers with what is no cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         opening = [pool.submit(log_in, endpoint, steps, token) for _ in range(count)]
@@ -54,7 +49,7 @@ def open_sessions(endpoint: Endpoint, steps: Sequence[Step], token: str, count: 
                 one.cancel()
 
 
-def log_in(endpoint: Endpoint, steps: Sequence[Step], token: str) -> Headers:
+def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
     """The headers of one session: a cookie, and the bearer token where there is to be one. TargetError."""
     cookies: dict[str, str] = {}
     answer = Answer(0, b"")
