@@ -36,8 +36,6 @@ class AccessLogOptions:
 
 
 class AccessLog(Recorded[AccessLogOptions]):
-    """The workload. Options: AccessLogOptions."""
-
     kind = "access-log"
     axes = frozenset({"speed"})
     axis_unit = "times the recorded speed"
@@ -64,11 +62,9 @@ class AccessLog(Recorded[AccessLogOptions]):
         return self.options.connections
 
     def recalled(self) -> Sequence[Ask]:
-        """Each request of the stretch once."""
         return self._recalled
 
     def schedule(self, level: int, duration_s: float) -> Schedule:
-        """By the log's times."""
         return Schedule(*self._stretch.at_speed(level, duration_s))
 
     def unchecked(self, target_kind: str) -> str:
@@ -78,7 +74,6 @@ class AccessLog(Recorded[AccessLogOptions]):
         )
 
     def notes(self) -> tuple[str, ...]:
-        """What of the log is replayed."""
         stretch, options = self._stretch, self.options
         rate = len(stretch.numbers) / stretch.span_s
         found = [
@@ -91,8 +86,6 @@ class AccessLog(Recorded[AccessLogOptions]):
         if stretch.cut:
             found.append(f"access-log: the stretch ends before {options.minutes} minutes, at {stretch.cut}")
         return tuple(found)
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _stretch(self) -> Stretch:

@@ -72,7 +72,6 @@ class BulkIngest(Common[BulkIngestOptions]):
         return (importing("loadframe.workloads.bulk_ingest_client"), importing("loadframe.kinds.bulk_loader.server"))
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the tables on every shard."""
         with _explained():
             store.create(shards_of(endpoint))
 
@@ -115,7 +114,6 @@ class BulkIngest(Common[BulkIngestOptions]):
             )
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the tables."""
         with _explained():
             store.drop(shards_of(endpoint))
 
@@ -208,7 +206,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """TargetError where a shard refuses."""
     import psycopg
 
     try:

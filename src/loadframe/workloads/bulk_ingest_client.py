@@ -133,7 +133,6 @@ class Pipeline:
         self._note(now_s, now_s - began_s, FILE_LOADED, DONE)
 
     def _wait(self) -> float:
-        """Until the source has a block; when that is."""
         self._turn.to(READ)
         if self._wait_s:
             time.sleep(self._wait_s)

@@ -175,8 +175,6 @@ class ByAddress:
             return (f"Before a step the server refused for {longest}, {back}",)
         return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _recovered(self, endpoint: Endpoint, page: Ask) -> tuple[Answer, float]:
         """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where
         there still is none then."""

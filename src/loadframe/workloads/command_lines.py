@@ -308,14 +308,12 @@ def _its_keys(value: dict[str, Any]) -> str:
 
 
 def _shown(given: object) -> str:
-    """As JSON has it."""
     if given is None or isinstance(given, bool):
         return "null" if given is None else str(given).lower()
     return words(repr(given), 60)
 
 
 def _operation(lines: Lines, number: int, value: dict[str, Any]) -> int:
-    """The index of the request's kind."""
     given = value.get("operation", lines.names[0])
     if given == lines.names[0]:
         return 0

@@ -147,7 +147,6 @@ def _asked(connection: Any, endpoint: Endpoint, what: str) -> list[tuple[Any, ..
 
 
 def _refusal(endpoint: Endpoint) -> TargetError:
-    """That there is one, and it is not ours."""
     engine = engine_of(endpoint)
     return ownership.refusal(engine.where(endpoint), engine.schema_of(endpoint), engine.DROP.format(name_of(endpoint)))
 
@@ -160,5 +159,4 @@ class InOwnSchema:
         await_drivers_gone(endpoint, "to tidy up after a step")
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the schema."""
         drop_schema(endpoint)

@@ -94,7 +94,6 @@ def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
 
 
 def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
-    """What the times look like."""
     for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
         for scale, unit in UNITS.items():
             if _within(life, first_s / scale + offset, last_s / scale + offset, slack_s):

@@ -67,7 +67,6 @@ class ProcessDriver:
     _stopped: str = field(default="", init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """The processes that have not ended."""
         return tuple(process.pid for process in self.processes if process.poll() is None)
 
     def stage_files(self) -> Sequence[Path]:
@@ -86,14 +85,12 @@ class ProcessDriver:
         return bool(self.pids())
 
     def _late(self) -> bool:
-        """Whether it is not waited for any longer, GRACE_S after its time."""
         if self.arrivals is not None or self.duration_s is None or self.end_s is None:
             return True
         silent = self.one_each and not any(step_files.size(log) for log in self.logs)
         return time.monotonic() > self.end_s + max(self.duration_s, SILENT_S if silent else 0.0)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end of all processes, at most timeout_s; True if they have ended."""
         until = time.monotonic() + timeout_s
         while self.running():
             left = until - time.monotonic()
@@ -103,23 +100,18 @@ class ProcessDriver:
         return True
 
     def waiting(self) -> int:
-        """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
         begun = self.offered(0.0, time.monotonic())
         if begun is None:
             return 0
         return max(begun - sum(step_files.size(log) // RECORD.size for log in self.logs), 0)
 
     def offered(self, start_s: float, end_s: float) -> int | None:
-        """In an open loop: how many requests should have begun after start_s and not after end_s (CLOCK_MONOTONIC).
-        None in a closed loop."""
         if self.arrivals is None:
             return None
         first, last = self.arrivals.searchsorted([start_s, end_s], side="right")
         return int(last - first)
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """After its end: bytes of the answers that ended after start_s and not after end_s (CLOCK_MONOTONIC). None
-        where the driver does not count them."""
         if not self.sizes:
             return None
         pairs = zip(self.logs, self.sizes, strict=True)
@@ -148,7 +140,6 @@ class ProcessDriver:
         return requests
 
     def _read(self) -> Requests:
-        """What the logs say."""
         return request_log.read(self.logs)
 
     def _unfinished_since(self, requests: Requests) -> NDArray[np.float64]:

@@ -126,7 +126,6 @@ class Farm(Common[Options]):
         )
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the farm's database."""
         drop_schema(endpoint)
 
 

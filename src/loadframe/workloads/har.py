@@ -58,8 +58,6 @@ class _Session:
 
 
 class Har(Recorded[HarOptions]):
-    """The workload. Options: HarOptions."""
-
     kind = "har"
     axes = frozenset({"sessions"})
     axis_unit = "sessions"
@@ -95,14 +93,12 @@ class Har(Recorded[HarOptions]):
         return sum(one.think_s for one in recalled) / len(recalled)
 
     def recalled(self) -> Sequence[Ask]:
-        """The requests in the order of the recording."""
         return self._session.recalled
 
     def unchecked(self, target_kind: str) -> str:
         return "Of the answers to the recorded requests no more than the status was checked: below 400."
 
     def notes(self) -> tuple[str, ...]:
-        """What of the session is sent."""
         found = self._session
         dropped = " and ".join(f"{name} of {count:,}" for name, count in sorted(found.dropped.items()))
         think_s = self.think_s()
@@ -113,8 +109,6 @@ class Har(Recorded[HarOptions]):
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
             *((thinking(think_s),) if think_s else ()),
         )
-
-    # --- inside -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _session(self) -> _Session:
@@ -170,7 +164,6 @@ class Har(Recorded[HarOptions]):
         return entries, strange
 
     def _why_not(self, entry: Entry, origin: str) -> str:
-        """Why an entry is not sent; "" where it is."""
         if entry.origin != origin:
             return "to another origin"
         if entry.status in (0, 101):

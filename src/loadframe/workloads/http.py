@@ -71,8 +71,6 @@ class HttpOptions:
 
 
 class Http(Common[HttpOptions]):
-    """The workload. Options: HttpOptions."""
-
     kind = "http"
     target_kinds = frozenset({"nginx", "nginx-cache", "squid", "varnish"}) | by_address.KINDS
     axes = frozenset({"concurrency"})
@@ -172,7 +170,6 @@ class Http(Common[HttpOptions]):
         )
 
     def _plan(self, endpoint: Endpoint, level: int, folder: Path) -> http_driver.Plan:
-        """What wrk is to ask for; the files that it needs are made."""
         options, owner = self.options, self.allowance.user
         if self._is_ours(endpoint):
             table = folder / "objects.bin"
@@ -205,15 +202,11 @@ class Http(Common[HttpOptions]):
         )
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the objects; pages stay."""
         if "files" in endpoint.options:
             self._folder(endpoint).remove()
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     @property
     def _of_objects(self) -> Checked:
-        """What is checked of objects, whose sizes are known."""
         known: dict[str, Checked] = {AUTO: "bytes", "size": "length"}
         return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
@@ -222,7 +215,6 @@ class Http(Common[HttpOptions]):
         return self.options.objects
 
     def _count(self, level: int) -> int:
-        """How many are asked for at a level."""
         return self._installed()
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
@@ -332,7 +324,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
 @contextmanager
 def _explained(endpoint: Endpoint) -> Iterator[None]:
-    """TargetError where the objects cannot be written."""
     try:
         yield
     except OSError as error:

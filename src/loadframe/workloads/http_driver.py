@@ -127,7 +127,6 @@ def open_files(connections: int) -> int:
 
 
 def trials() -> tuple[tuple[str, ...], ...]:
-    """See Workload.trials."""
     return (("test", "-x", located("wrk") or "wrk"), ("cat", str(SCRIPT), str(SCRIPT.with_name("driver.lua"))))
 
 
@@ -187,7 +186,6 @@ def start(
 
 
 def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, block: int | None) -> list[str]:
-    """Of http.lua's init."""
     think = plan.think or Think(0.0, "fixed")
     return [
         str(folder),

@@ -63,19 +63,15 @@ class JMeterOptions:
 
 
 def program() -> str | None:
-    """Where JMeter is."""
     home = os.environ.get(HOME, "")
     return located(PROGRAM, f"{home}/bin" if home.startswith("/") else "")
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
     return (Requirement(kind, PROGRAM, program(), GET_IT),)
 
 
 class JMeter(OwnScript[JMeterOptions]):
-    """The workload. Options: JMeterOptions."""
-
     kind = "jmeter"
     axes = frozenset({USERS})
     axis_unit = USERS

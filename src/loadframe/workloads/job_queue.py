@@ -44,8 +44,6 @@ class JobQueueOptions:
 
 
 class JobQueue(Common[JobQueueOptions]):
-    """The workload. Options: JobQueueOptions."""
-
     kind = "job-queue"
     target_kinds = frozenset({"sqlite"})
     axes = frozenset({"concurrency"})
@@ -60,7 +58,6 @@ class JobQueue(Common[JobQueueOptions]):
         return (importing("loadframe.workloads.job_queue_worker"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the queue's table in the file that the target made."""
         with _connected(endpoint) as connection:
             connection.executescript(SCHEMA)
 
@@ -79,13 +76,11 @@ class JobQueue(Common[JobQueueOptions]):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start `level` workers, wait until each has opened the file, and let them begin at one instant."""
         folder = folder.resolve()
         workers = [self._worker(endpoint, number, folder, duration_s) for number in range(self.check_level(level))]
         return start_together(self.kind, workers, self.allowance, duration_s, one_each=True)
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the queue's table."""
         with _connected(endpoint) as connection:
             connection.execute("DROP TABLE IF EXISTS job")
 

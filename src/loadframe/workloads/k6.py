@@ -41,13 +41,10 @@ class K6Options:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
     return (Requirement(kind, PROGRAM, located(PROGRAM), GET_IT),)
 
 
 class K6(OwnScript[K6Options]):
-    """The workload. Options: K6Options."""
-
     kind = "k6"
     axes = frozenset({VUS})
     axis_unit = VUS

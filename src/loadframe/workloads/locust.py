@@ -40,13 +40,10 @@ class LocustOptions:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
     return (python_package(kind, "locust", "locust"),)
 
 
 class Locust(OwnScript[LocustOptions]):
-    """The workload. Options: LocustOptions."""
-
     kind = "locust"
     axes = frozenset({USERS})
     axis_unit = "users"
@@ -58,7 +55,6 @@ class Locust(OwnScript[LocustOptions]):
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = USERS
     ) -> None:
-        """axis: users, or what the locustfile's own shape makes of the level. StudyError for no locustfile."""
         super().__init__(options, allowance, axis=axis)
         self._unjudged = False
         if self.file is not None and "," in str(self.file):

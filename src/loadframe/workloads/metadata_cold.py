@@ -68,7 +68,6 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _disk_of(tree: Path) -> Path | None:
-    """The block device that the tree is on; None where there is none that is shown."""
     number = tree.stat().st_dev
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/uevent")
     with suppress(OSError):

@@ -64,8 +64,6 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """The last step."""
-
     config: Config
     load: float
     entries: int | None
@@ -73,8 +71,6 @@ class _Ran:
 
 
 class MetadataIndex(Common[MetadataIndexOptions]):
-    """The workload. Options: MetadataIndexOptions."""
-
     kind = "metadata-index"
     target_kinds = frozenset({"sqlite", "mariadb", "postgres"})
     axes = frozenset({"scan_threads"})
@@ -184,7 +180,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """What a cold start takes."""
         return (self._prepared.cold,) if self._prepared.cold else ()
 
     def answers(self) -> tuple[AnswersCompared, ...]:
@@ -207,7 +202,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return "" if ran.entries is None else "; ".join(metadata_answers.differing(found))
 
     def remove(self, endpoint: Endpoint) -> None:
-        """Drop the tables, and the schema where we made it."""
         if endpoint.kind in databases.KINDS:
             databases.drop_schema(endpoint)
         else:
@@ -215,7 +209,6 @@ class MetadataIndex(Common[MetadataIndexOptions]):
                 store.drop()
 
     def _at(self, level: int) -> MetadataIndexOptions:
-        """The options of a level."""
         (axis,) = self.axes
         changed: dict[str, Any] = {axis: level}
         return replace(self.options, **changed)

@@ -100,7 +100,6 @@ class Folder:
         self.text.chmod(0o644)  # the driver reads it, whatever our umask
 
     def remove(self) -> None:
-        """All that was made."""
         remove_tree(self._path / "objects")
         for file in (self._count, self.text):
             file.unlink(missing_ok=True)

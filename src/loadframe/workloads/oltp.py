@@ -78,8 +78,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
 
 class Oltp(databases.InOwnSchema, Common[OltpOptions]):
-    """The workload. Options: OltpOptions."""
-
     kind = "oltp"
     target_kinds = databases.KINDS
     axes = frozenset({"concurrency"})
@@ -130,7 +128,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start sysbench; its threads work for duration_s from the moment each is connected."""
         demand(requirements(self.kind))
         level = self.check_level(level)
         own = ("tables", "rows", "hot_rows", "payload_bytes")

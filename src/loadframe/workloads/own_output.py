@@ -114,8 +114,6 @@ class OutputDriver(ProcessDriver):
         end_all([*started, *marked(f"{STEP_MARK}={self.mark}")], 0.0)
         self._ended = self._ended or Instant.now()
 
-    # --- what it printed --------------------------------------------------------------------------------------------
-
     def _read(self) -> Requests:
         return self._printed_output().requests
 

@@ -63,7 +63,6 @@ class OwnProgram(Common[Options], Generic[Options]):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those that the program has told of so far."""
         return tuple(self.names)
 
     @property

@@ -69,7 +69,6 @@ class PgbenchOptions:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
     found = postgres_program("pgbench")
     return (
         Requirement(kind, "pgbench", found, "sudo apt-get install postgresql"),
@@ -78,8 +77,6 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
 
 
 class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
-    """The workload. Options: PgbenchOptions."""
-
     kind = "pgbench"
     target_kinds = frozenset({"postgres"})
     axes = frozenset({"clients"})
@@ -119,7 +116,6 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
-        """Start pgbench; its clients work for duration_s, and a little longer, from when all are connected."""
         level = self.check_level(level)
         demand(requirements(self.kind))
         clients, rate = self.clients(level), self.rate(level)
@@ -153,7 +149,6 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         )
 
     def _prove(self, endpoint: Endpoint, folder: Path) -> None:
-        """WorkloadError where pgbench, whose scripts name no schema, would find other tables than ours."""
         if not endpoint.attached:
             return
         statement = f"SELECT 1 / ({databases.proof(endpoint)})"
@@ -292,7 +287,6 @@ def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: flo
 
 
 def _sockets(pid: int) -> int:
-    """How many it has open; 0 where it has ended meanwhile."""
     with suppress(OSError):
         return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
     return 0

@@ -62,8 +62,6 @@ class RedisOptions:
 
 
 class Redis(OwnProgram[RedisOptions]):
-    """The workload. Options: RedisOptions."""
-
     kind = "redis"
     target_kinds = frozenset({"service"})
     axes = frozenset({"clients"})
@@ -192,7 +190,6 @@ def _take_memtier(lines: Lines, number: int, run: Memtier) -> None:
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs."""
     return (program(kind, PROGRAM, "redis-tools"),)
 
 

@@ -82,7 +82,6 @@ def read_memtier(text: str) -> Memtier:
 
 
 def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tuple[tuple[int, int], ...]]:
-    """The requests of one kind, and how many there were in each second. ValueError, KeyError, TypeError."""
     histogram = decode(part["Percentile Latencies"]["Histogram log format"]["Compressed Histogram"])
     seconds = tuple((int(second), int(row["Count"])) for second, row in part["Time-Serie"].items())
     counted, total = int(histogram.counts.sum()), sum(count for _, count in seconds)

@@ -66,7 +66,6 @@ class RenderFarm(farm.Farm[RenderFarmOptions]):
             self.create_jobs(connection, name_of(endpoint), missing)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start sysbench; its threads work for duration_s from the moment each is connected."""
         seconds, jobs = repr(float(duration_s)), self.check_level(level)
         own: sysbench.Options = {"jobs": jobs, "order": self.options.order, "seconds": seconds, **self._mix}
         return self.run("render_farm.lua", endpoint, folder, duration_s, own)

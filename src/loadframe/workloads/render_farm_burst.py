@@ -33,8 +33,6 @@ class BurstOptions(farm.FarmOptions):
 
 
 class RenderFarmBurst(farm.Farm[BurstOptions]):
-    """The workload. Options: BurstOptions."""
-
     kind = "render-farm-burst"
     axes = frozenset({"jobs"})
     axis_unit = "jobs"

@@ -38,7 +38,6 @@ START_UP_S = 1.0
 
 
 def trials() -> tuple[tuple[str, ...], ...]:
-    """See Workload.trials."""
     scripts = map(str, sorted(SCRIPTS.glob("*.lua")))
     return (("test", "-x", located("sysbench") or "sysbench"), ("cat", *scripts))
 

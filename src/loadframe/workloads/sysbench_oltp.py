@@ -102,7 +102,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
         return {STORAGE_ENGINE: engine} if engine is not None and known else {}
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start sysbench; its threads work for duration_s from the moment each is connected."""
         level = self.check_level(level)
         demand(requirements(self.kind))
         sysbench.prove(endpoint, self.allowance)
