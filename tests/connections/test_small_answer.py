@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from loadframe.connections.bounds import TooMuchError
-from loadframe.connections.small_answer import Answer, BrokenAnswerError, ask
+from loadframe.connections.small_answer import Answer, BrokenAnswerError, ask, read_answer
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: 11\r\n\r\nhello\nworld"
 CHUNKED = (
@@ -55,13 +55,8 @@ class Said:
 
 
 def taken(text: bytes, piece: int) -> Answer:
-    answer = Answer()
-    for at in range(0, len(text), piece):
-        if not answer.whole:
-            answer.take(text[at : at + piece])
-    if not answer.whole:
-        answer.take(b"")
-    return answer
+    pieces = iter([text[at : at + piece] for at in range(0, len(text), piece)])
+    return read_answer(lambda: next(pieces, b""))
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from loadframe.connections.bounds import Bound
 
@@ -16,6 +17,8 @@ LONGEST_HEAD = 1 << 16
 """Bytes of a status line and its headers."""
 LONGEST_LINE = 1 << 12
 """Bytes of the line before a chunk."""
+MOST_DIGITS = 16
+"""Of a length."""
 NO_BODY = frozenset((204, 304))
 _TIMEVAL = struct.Struct("@ll")
 
@@ -24,113 +27,94 @@ class BrokenAnswerError(OSError):
     """What came is no answer in HTTP/1.1, or a part of one."""
 
 
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """As it comes. status: 0 until its headers are there; headers: by their names in small letters, the first of each
-    name."""
+    """headers: by their names in small letters, the first of each name."""
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.whole = False
-        self._came, self._seen = bytearray(), 0
-        self._parts: list[bytes] = []
-        self._left: int | None = None
-        self._chunked = False
+    status: int
+    headers: dict[str, str]
+    body: bytes = b""
 
-    @property
-    def body(self) -> bytes:
-        """What has come of it."""
-        return b"".join(self._parts)
 
-    def take(self, data: bytes) -> None:
-        """The next bytes; none: the connection has ended. BrokenAnswerError."""
+class _Coming:
+    """What comes of an answer. receive: the next bytes; none: the connection has ended."""
+
+    def __init__(self, receive: Callable[[], bytes]) -> None:
+        self._receive, self._came, self._any = receive, bytearray(), False
+
+    def line(self, most: int, what: str) -> bytes:
+        """The next one, without its end. BrokenAnswerError where it has more bytes."""
+        while (end := self._came.find(b"\n")) < 0 and len(self._came) <= most:
+            self._more()
+        if end < 0 or end > most:
+            raise BrokenAnswerError(f"{what} longer than {most:,} bytes")
+        return self.exactly(end + 1).rstrip(b"\r\n")
+
+    def exactly(self, size: int) -> bytes:
+        """So many bytes. BrokenAnswerError where there are fewer."""
+        while len(self._came) < size:
+            self._more()
+        part = bytes(self._came[:size])
+        del self._came[:size]
+        return part
+
+    def rest(self) -> bytes:
+        """All until the connection ends."""
+        while data := self._receive():
+            self._came += data
+        return bytes(self._came)
+
+    def _more(self) -> None:
+        if not (data := self._receive()):
+            raise BrokenAnswerError("it ended in the middle" if self._any else "it was empty")
         self._came += data
-        while self.status == 0 and self._head():
-            pass
-        if self.status and not self.whole:
-            self._chunks() if self._chunked else self._plain()
-        if not data and not self.whole:
-            if self.status == 0 or self._chunked or self._left is not None:
-                raise BrokenAnswerError("it ended in the middle" if self._came or self.status else "it was empty")
-            self.whole = True
-
-    def _head(self) -> bool:
-        """Take the headers; True where another answer follows (100 Continue)."""
-        came = self._came
-        end, blank = came.find(b"\r\n\r\n", self._seen), 4
-        if end < 0:
-            end, blank = came.find(b"\n\n", self._seen), 2
-        if (len(came) if end < 0 else end) > LONGEST_HEAD:
-            raise BrokenAnswerError(f"its headers are longer than {LONGEST_HEAD:,} bytes")
-        if end < 0:
-            self._seen = max(0, len(came) - 3)
-            return False
-        self._seen = 0
-        head = came[:end]
-        del came[: end + blank]
-        first, *lines = head.decode("iso-8859-1").splitlines()
-        words = first.split(None, 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not (words[1].isdecimal() and len(words[1]) == 3):
-            raise BrokenAnswerError(f"it is not HTTP/1.1: {first[:60]!r}")
-        status = int(words[1])
-        if status < 200:
-            return True
-        self.status = status
-        for line in lines:
-            name, _, value = line.partition(":")
-            self.headers.setdefault(name.strip().lower(), value.strip())
-        self._measure()
-        return False
-
-    def _measure(self) -> None:
-        """How its body ends."""
-        if self.status in NO_BODY:
-            self.whole = True
-        elif self.headers.get("transfer-encoding", "").lower() == "chunked":
-            self._chunked, self._left = True, None
-        elif "content-length" in self.headers:
-            length = self.headers["content-length"]
-            if not length.isdecimal():
-                raise BrokenAnswerError(f"its length is {length[:20]!r}")
-            self._left = int(length)
-
-    def _plain(self) -> None:
-        """The next part of a body that has a length, or ends with the connection."""
-        part = bytes(self._came if self._left is None else self._came[: self._left])
-        self._parts.append(part)
-        self._came.clear()
-        if self._left is not None:
-            self._left -= len(part)
-            self.whole = self._left == 0
-
-    def _chunks(self) -> None:
-        """Those that have come. What follows the last one is left out."""
-        came, at = self._came, 0
-        while not self.whole:
-            if self._left is None:
-                end = came.find(b"\r\n", at)
-                if (len(came) if end < 0 else end) - at > LONGEST_LINE:
-                    raise BrokenAnswerError("the length of a chunk does not end")
-                if end < 0:
-                    break
-                self._left, at = _chunk_length(came[at:end]), end + 2
-                self.whole = self._left == 0
-            elif len(came) >= at + self._left + 2:
-                self._parts.append(bytes(came[at : at + self._left]))
-                at += self._left + 2
-                self._left = None
-                if came[at - 2 : at] != b"\r\n":
-                    raise BrokenAnswerError("a chunk has another length than it says")
-            else:
-                break
-        del came[:at]
+        self._any = True
 
 
-def _chunk_length(line: bytearray) -> int:
-    digits = line.partition(b";")[0].strip()
-    if not digits or len(digits) > 16 or digits.strip(b"0123456789abcdefABCDEF"):
-        raise BrokenAnswerError(f"a chunk's length is {line[:20].decode('ascii', 'replace')!r}")
-    return int(digits, 16)
+def read_answer(receive: Callable[[], bytes]) -> Answer:
+    """The answer whose bytes come by `receive` (none: the connection has ended). BrokenAnswerError."""
+    coming = _Coming(receive)
+    while (head := _head(coming)).status < 200:  # 100 Continue
+        pass
+    if head.status in NO_BODY:
+        return head
+    if head.headers.get("transfer-encoding", "").lower() == "chunked":
+        return replace(head, body=b"".join(_chunks(coming)))
+    if (length := head.headers.get("content-length")) is None:
+        return replace(head, body=coming.rest())
+    if not length.isdecimal() or len(length) > MOST_DIGITS:
+        raise BrokenAnswerError(f"its length is {length[:20]!r}")
+    return replace(head, body=coming.exactly(int(length)))
+
+
+def _head(coming: _Coming) -> Answer:
+    lines: list[str] = []
+    left = LONGEST_HEAD
+    while line := coming.line(left, "its headers are"):
+        lines.append(line.decode("iso-8859-1"))
+        left -= len(line)
+    words = lines[0].split(None, 2) if lines else []
+    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not (words[1].isdecimal() and len(words[1]) == 3):
+        raise BrokenAnswerError(f"it is not HTTP/1.1: {''.join(lines[:1])[:60]!r}")
+    headers: dict[str, str] = {}
+    for text in lines[1:]:
+        name, _, value = text.partition(":")
+        headers.setdefault(name.strip().lower(), value.strip())
+    return Answer(int(words[1]), headers)
+
+
+def _chunks(coming: _Coming) -> Iterator[bytes]:
+    """What follows the last one is left out."""
+    while True:
+        line = coming.line(LONGEST_LINE, "the line before a chunk is")
+        digits = line.partition(b";")[0].strip()
+        if not digits or len(digits) > MOST_DIGITS or digits.strip(b"0123456789abcdefABCDEF"):
+            raise BrokenAnswerError(f"a chunk's length is {line[:20].decode('ascii', 'replace')!r}")
+        if not (size := int(digits, 16)):
+            return
+        yield coming.exactly(size)
+        if coming.exactly(2) != b"\r\n":
+            raise BrokenAnswerError("a chunk has another length than it says")
 
 
 def ask(
@@ -147,23 +131,24 @@ def ask(
     `headers`. OSError: BrokenAnswerError, TooMuchError, TimeoutError and what connecting raises. ValueError for what no
     request may have."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in headers)]
-    if any(_torn(line) for line in lines) or len(lines[0].split()) != 3:
+    if any(ord(character) < 32 or ord(character) == 127 for character in "".join(lines)) or len(lines[0].split()) != 3:
         raise ValueError("a request of several lines, or with a blank in its path")
-    bound, answer = Bound(most_bytes, within_s), Answer()
+    bound = Bound(most_bytes, within_s)
     with socket.socket(socket.AF_INET6 if ":" in number else socket.AF_INET) as asking:
         try:
             _wait_no_longer(asking, bound.left_s())
             asking.connect((number, port))
             asking.sendall("\r\n".join((*lines, "", "")).encode("iso-8859-1"))
-            while not answer.whole:
+
+            def receive() -> bytes:
+                _wait_no_longer(asking, bound.left_s())
                 data = asking.recv(PART)
                 bound.take(len(data))
-                answer.take(data)
-                if not answer.whole:
-                    _wait_no_longer(asking, bound.left_s())
+                return data
+
+            return read_answer(receive)
         except BlockingIOError:
             raise TimeoutError(f"no answer within {within_s:g} s") from None
-    return answer
 
 
 def _wait_no_longer(asking: socket.socket, seconds: float) -> None:
@@ -172,7 +157,3 @@ def _wait_no_longer(asking: socket.socket, seconds: float) -> None:
     time = _TIMEVAL.pack(whole, max(1, int((seconds - whole) * 1e6)))
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time)
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time)
-
-
-def _torn(line: str) -> bool:
-    return any(ord(character) < 32 or ord(character) == 127 for character in line)
