@@ -136,23 +136,29 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
 
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
-        """The configuration is in memory, and handed over as a descriptor: it may have a password."""
         folder, owner = Path(config.folder), self.allowance.user
         with step_files.create(folder / configs.BOARD, owner) as board:
             board.truncate(config.shape.bytes)
-        with os.fdopen(os.memfd_create("pipeline.json"), "wb", buffering=0) as file:
+        processes = [(config.requests(number), folder / f"process-{number}.txt") for number in range(config.scanners)]
+        return self._run("loadframe.indexing.pipeline", config, processes, endpoint, duration_s)
+
+    def _run(
+        self,
+        module: str,
+        config: Config | Keeping,
+        processes: Sequence[tuple[Path, Path]],
+        endpoint: Endpoint,
+        duration_s: float | None,
+    ) -> ProcessDriver:
+        """Start the processes of a module, each with its request log and what it prints. The configuration is in
+        memory, and handed over as a descriptor: it may have a password."""
+        environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
+        with os.fdopen(os.memfd_create("configuration.json"), "wb", buffering=0) as file:
             file.write(config.text().encode())
-            command = python("loadframe.indexing.pipeline", f"/dev/fd/{file.fileno()}")
-            environment = _environment(endpoint)
+            command = python(module, f"/dev/fd/{file.fileno()}")
             workers = [
-                Worker(
-                    [*command, str(process)],
-                    log=config.requests(process),
-                    printed=folder / f"process-{process}.txt",
-                    environment=environment,
-                    pass_fds=(file.fileno(),),
-                )
-                for process in range(config.scanners)
+                Worker([*command, str(number)], log, printed, environment, (file.fileno(),))
+                for number, (log, printed) in enumerate(processes)
             ]
             return start_together(
                 self.kind,
@@ -162,12 +168,16 @@ class MetadataIndex(Common[MetadataIndexOptions]):
                 once_ready=lambda: self._once_ready(config.tree, config.database),
             )
 
-    def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was acknowledged with what is in the database. WorkloadError where an entry is lost."""
+    def _ended(self, endpoint: Endpoint) -> _Ran | None:
+        """The step whose end is to be looked at, once its processes are gone from the server."""
         if endpoint.kind in databases.KINDS:
             databases.await_drivers_gone(endpoint, "to tidy up after a step")
         ran, self._ran = self._ran, None
-        if ran is None:
+        return ran
+
+    def after_step(self, endpoint: Endpoint) -> None:
+        """Compare what was acknowledged with what is in the database. WorkloadError where an entry is lost."""
+        if (ran := self._ended(endpoint)) is None:
             return
         with _connected(endpoint) as store:
             if self.runs_to_completion and ran.entries is None:
@@ -311,6 +321,8 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Scan the tree where that was not done, and start the program that applies the changes."""
+        import numpy as np
+
         folder, rate = folder.resolve(), self.check_level(level)
         tree, entries = self._tree(self.options, folder.parent)
         config = _config(self.options, tree, folder, database_of(endpoint), 0.0)
@@ -327,38 +339,16 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
             seed=self.options.seed,
             scan=False,
         )
-        return self._keep(endpoint, keeping)
-
-    def _keep(self, endpoint: Endpoint, keeping: Keeping) -> ProcessDriver:
-        import numpy as np
-
-        with os.fdopen(os.memfd_create("keeping.json"), "wb", buffering=0) as file:
-            file.write(keeping.text().encode())
-            worker = Worker(
-                python("loadframe.indexing.keeping", f"/dev/fd/{file.fileno()}"),
-                log=keeping.requests(),
-                printed=keeping.path("keeping.txt"),
-                environment=_environment(endpoint),
-                pass_fds=(file.fileno(),),
-            )
-            driver = start_together(
-                self.kind,
-                [worker],
-                self.allowance,
-                keeping.seconds,
-                once_ready=lambda: self._once_ready(keeping.tree, keeping.database),
-            )
+        processes = [(keeping.requests(), keeping.path("keeping.txt"))]
+        driver = self._run("loadframe.indexing.keeping", keeping, processes, endpoint, duration_s)
         assert driver.end_s is not None
-        begun = np.arange(1, int(keeping.change_rate * keeping.seconds) + 1) / keeping.change_rate
-        driver.arrivals = driver.end_s - keeping.seconds + begun
+        begun = np.arange(1, int(rate * duration_s) + 1) / rate
+        driver.arrivals = driver.end_s - duration_s + begun
         return driver
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Compare what was acknowledged with what is in the database. WorkloadError where a change is lost."""
-        if endpoint.kind in databases.KINDS:
-            databases.await_drivers_gone(endpoint, "to tidy up after a step")
-        ran, self._ran = self._ran, None
-        if ran is None:
+        if (ran := self._ended(endpoint)) is None:
             return
         told = step_files.size(ran.config.requests(0)) // RECORD.size
         with _connected(endpoint) as store:
@@ -387,10 +377,6 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
         }
     known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint), **proof}
     return {"kind": "postgres", **engine.all_parameters(endpoint), **known}
-
-
-def _environment(endpoint: Endpoint) -> Mapping[str, str] | None:
-    return None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
