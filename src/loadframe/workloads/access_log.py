@@ -15,11 +15,11 @@ from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import HIGHEST_RATE
-from loadframe.workloads.http_driver import Order, Schedule
+from loadframe.workloads.http_driver import Order, Schedule, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.logged import Stretch, read_stretch
 from loadframe.workloads.options import rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, requirements, told
+from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, told
 
 FASTEST = 1000
 

@@ -18,7 +18,7 @@ from loadframe.workloads import sysbench
 from loadframe.workloads.common import Common
 from loadframe.workloads.databases import await_gone, drop_schema, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import demand, program
+from loadframe.workloads.kind import demand
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute
 from loadframe.workloads.options import choice, whole
 
@@ -37,7 +37,7 @@ fills a table of MyISAM (error 1786). A driver that is killed between the two le
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
     """What both render-farm workloads need beside the target."""
-    return (program(kind, "sysbench", "sysbench"), python_package(kind, "pymysql", "mariadb"))
+    return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
 
 
 def tables_of(job: int | str, tables_per_job: int) -> list[str]:
@@ -61,9 +61,7 @@ class Farm(Common[Options]):
     """What both do to the job store."""
 
     target_kinds = frozenset({"mariadb", "mysql"})
-
-    def trials(self) -> Sequence[Sequence[str]]:
-        return sysbench.trials()
+    trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema, with the template of every job's tables and the archive. What was there before is

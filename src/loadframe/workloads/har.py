@@ -20,10 +20,10 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Declared, SettingValue
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import AtRate, thinking
-from loadframe.workloads.http_driver import Order
+from loadframe.workloads.http_driver import Order, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, requirements, told
+from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.host.processes import Allowance
-from loadframe.model import Checked, Declared, Endpoint, Requirement, SettingValue
+from loadframe.model import Checked, Declared, Endpoint, SettingValue
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
 from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand, program
+from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
 from loadframe.workloads.pages import CHECKS, alike
@@ -77,6 +77,7 @@ class Http(Common[HttpOptions]):
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
     judged = operations
+    trials = staticmethod(http_driver.trials)
     model = HttpOptions
     levels = (1, MOST_CONNECTIONS)
 
@@ -109,9 +110,6 @@ class Http(Common[HttpOptions]):
                 remedy="Leave it out, or choose the axis concurrency.",
             )
 
-    def trials(self) -> Sequence[Sequence[str]]:
-        return http_driver.trials()
-
     def think_s(self) -> float:
         return 0.0 if self._think is None else self._think.mean_s
 
@@ -135,7 +133,7 @@ class Http(Common[HttpOptions]):
     def install(self, endpoint: Endpoint) -> None:
         """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
         that is attached learn the pages instead."""
-        demand(requirements(self.kind))
+        demand(http_driver.requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
             self._asked.check(endpoint)
@@ -156,7 +154,7 @@ class Http(Common[HttpOptions]):
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk; its threads begin at one instant and work for duration_s. Where there is a login, each connection
         logs in before."""
-        demand(requirements(self.kind))
+        demand(http_driver.requirements(self.kind))
         level = self.check_level(level)
         folder = folder.resolve()
         return http_driver.start(
@@ -317,11 +315,6 @@ UNCHECKED = {
 """By the option: what is not checked, in words."""
 
 
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs whatever the target."""
-    return (program(kind, "wrk", "wrk"),)
-
-
 @contextmanager
 def _explained(endpoint: Endpoint) -> Iterator[None]:
     try:
@@ -379,7 +372,7 @@ KIND = KindOfWorkload(
     Http.kind,
     Http,
     rules(HttpOptions),
-    requirements,
+    http_driver.requirements,
     other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet},
     tables=frozenset({"login", "request", "think_time"}),
 )

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Literal
 from loadframe.host.environment import located
 from loadframe.host.privilege import US, Privilege
 from loadframe.host.processes import Allowance, spawn
-from loadframe.model import Endpoint, Think
+from loadframe.model import Endpoint, Requirement, Think
 from loadframe.workloads import asks, beginning, step_files
 from loadframe.workloads.arrivals import (
     ARRIVALS,
@@ -32,6 +32,7 @@ from loadframe.workloads.arrivals import (
 from loadframe.workloads.asking import host_of
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
+from loadframe.workloads.kind import program
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,6 +125,11 @@ def open_files(connections: int) -> int:
     """The most that the driver has open at this number of connections: of each thread a connection, a log of requests
     and one of bytes, and what it waits on (260 were counted at 64 connections); and what a process has besides."""
     return 4 * connections + 32
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What it needs whatever the target."""
+    return (program(kind, "wrk", "wrk"),)
 
 
 def trials() -> tuple[tuple[str, ...], ...]:

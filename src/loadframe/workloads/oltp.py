@@ -9,21 +9,21 @@ open loop, where requests begin when they should and `threads` connections serve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand, program
+from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
 from loadframe.workloads.options import choice, mix_of, rules, whole
-from loadframe.workloads.sysbench import OURS, start_script
+from loadframe.workloads.sysbench import OURS, requirements, start_script
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
@@ -72,11 +72,6 @@ one: with room in its page, pages and indexes stay what they are (HOT updates), 
 step."""
 
 
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs whatever the target; the Python package for the target's kind is the target's requirement too."""
-    return (program(kind, "sysbench", "sysbench"),)
-
-
 class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     kind = "oltp"
     target_kinds = databases.KINDS
@@ -84,6 +79,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
     axis_unit = "threads"
     operations: tuple[str, ...] = MIX
     judged = operations
+    trials = staticmethod(sysbench.trials)
     model = OltpOptions
     levels = (1, MOST_THREADS)
 
@@ -95,9 +91,6 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
                 f"workload.options.hot_rows = {self.options.hot_rows} of {self.options.rows} rows is impossible.",
                 remedy="Give at most as many hot_rows as rows.",
             )
-
-    def trials(self) -> Sequence[Sequence[str]]:
-        return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema with all its rows; what was there before is dropped. StudyError for an engine that the target

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Endpoint, Requirement, SettingValue
+from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import by_address, http_driver, recovering
 from loadframe.workloads.asking import ask
 from loadframe.workloads.asks import Ask
@@ -18,7 +18,7 @@ from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.http_driver import Order, Schedule
-from loadframe.workloads.kind import demand, program
+from loadframe.workloads.kind import demand
 
 MOST_CONNECTIONS = 1024
 """wrk has a thread for each of them."""
@@ -29,6 +29,7 @@ class Recorded(Common[Options]):
     """See Workload. The options have `file`, `keep_alive` and `writes`."""
 
     target_kinds = by_address.KINDS
+    trials = staticmethod(http_driver.trials)
     levels = (1, MOST_CONNECTIONS)
     order: Order
 
@@ -77,12 +78,9 @@ class Recorded(Common[Options]):
         self._sessions.prepare(running=running)
         self.recalled()
 
-    def trials(self) -> Sequence[Sequence[str]]:
-        return http_driver.trials()
-
     def install(self, endpoint: Endpoint) -> None:
         """See that the server answers; what was recorded of others says how."""
-        demand(requirements(self.kind))
+        demand(http_driver.requirements(self.kind))
         self._sessions.refuse_to_tell(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
@@ -95,7 +93,7 @@ class Recorded(Common[Options]):
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         """Start wrk for so long. Where there is a login, each connection logs in before."""
-        demand(requirements(self.kind))
+        demand(http_driver.requirements(self.kind))
         level = self.check_level(level)
         folder, clients = folder.resolve(), self.clients(level)
         plan = http_driver.plan(
@@ -130,8 +128,3 @@ def told(counts: Mapping[str, int]) -> Iterable[str]:
     """What was left out, in words, the most first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"
-
-
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs whatever the target."""
-    return (program(kind, "wrk", "wrk"),)

@@ -20,10 +20,11 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host.environment import located
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.model import Endpoint
+from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import beginning, databases, step_files
 from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, await_ready, open_loop
 from loadframe.workloads.driving import ProcessDriver, run_to_end
+from loadframe.workloads.kind import program
 from loadframe.workloads.sysbench_options import search_paths
 
 Options = Mapping[str, str | int | float]
@@ -35,6 +36,11 @@ row changed, lock wait), and a table that is gone because another client complet
 list is fixed: deadlock, unique violation and serialization failure."""
 START_UP_S = 1.0
 """What sysbench may need until its threads are connected; its threads count their time from then on."""
+
+
+def requirements(kind: str) -> tuple[Requirement, ...]:
+    """What all that runs on it needs whatever the target, whose Python package is the target's requirement too."""
+    return (program(kind, "sysbench", "sysbench"),)
 
 
 def trials() -> tuple[tuple[str, ...], ...]:

@@ -8,20 +8,20 @@ and `connections` serve them, first come, first served. All other options are sy
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.host.processes import Allowance
-from loadframe.model import Endpoint, Requirement, SettingValue
+from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.kind import KindOfWorkload, demand, program
+from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.options import choice, rules, whole
-from loadframe.workloads.sysbench import run_script, start_script
+from loadframe.workloads.sysbench import requirements, run_script, start_script
 from loadframe.workloads.sysbench_options import SCRIPTS, checked, installed
 
 MOST_THREADS = 4096
@@ -39,11 +39,6 @@ class SysbenchOptions:
     connections: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
-def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What it needs whatever the target."""
-    return (program(kind, "sysbench", "sysbench"),)
-
-
 class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     """The workload. Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
 
@@ -53,6 +48,7 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
     axis_unit = "threads"
     operations: tuple[str, ...] = ("transaction",)
     judged = operations
+    trials = staticmethod(sysbench.trials)
     model = SysbenchOptions
     levels = (1, MOST_THREADS)
 
@@ -65,9 +61,6 @@ class Sysbench(databases.InOwnSchema, Common[SysbenchOptions]):
                 f"workload.options.tables = {self._given['tables']}: sysbench's {self.options.script} has one table.",
                 remedy="Omit it, or choose another script.",
             )
-
-    def trials(self) -> Sequence[Sequence[str]]:
-        return sysbench.trials()
 
     def install(self, endpoint: Endpoint) -> None:
         """Make the schema, and the script's tables by its own `prepare`."""
