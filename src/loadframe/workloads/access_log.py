@@ -13,9 +13,10 @@ from functools import cached_property
 
 from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged
+from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import HIGHEST_RATE
-from loadframe.workloads.http_driver import Order, Schedule, requirements
+from loadframe.workloads.http_driver import Order, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.logged import Stretch, read_stretch
 from loadframe.workloads.options import rules, switch, text, whole
@@ -65,7 +66,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         return self._recalled
 
     def schedule(self, level: int, duration_s: float) -> Schedule:
-        return Schedule(*self._stretch.at_speed(level, duration_s))
+        return self._stretch.at_speed(level, duration_s)
 
     def unchecked(self, target_kind: str) -> str:
         return (

@@ -11,10 +11,11 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from loadframe.workloads import step_files
+from loadframe.workloads import beginning, step_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,42 +29,20 @@ HEAD_START_S = 0.05
 """The first request is due so long after all threads are ready."""
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When requests arrive, and which. offsets: in rising order from 0 (s), shape (requests,); numbers: of the requests
+    in the block, as many."""
+
+    offsets: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+
+
 def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
     """Until every thread is ready and has opened its log; a process that has ended is the driver's to tell."""
     until = time.monotonic() + READY_WITHIN_S
     while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
         time.sleep(POLL_S)
-
-
-def open_loop(file: IO[bytes], rate: float, begin_s: float, duration_s: float, threads: int) -> NDArray[np.float64]:
-    """Let requests arrive at this rate from begin_s on, for so long; when (CLOCK_MONOTONIC, s)."""
-    arrivals = begin_s + arrival_times(rate, duration_s)
-    _write(file, arrivals, begin_s + duration_s, threads)
-    return arrivals
-
-
-def replay(
-    file: IO[bytes],
-    offsets: NDArray[np.float64],
-    numbers: NDArray[np.int64],
-    begin_s: float,
-    duration_s: float,
-    threads: int,
-) -> NDArray[np.float64]:
-    """Let requests arrive as they once did, from begin_s on, for so long. offsets: when, in rising order from 0 (s);
-    numbers: which. Their arrivals (CLOCK_MONOTONIC, s)."""
-    import numpy as np
-
-    arrivals = begin_s + offsets
-    _write(file, arrivals, begin_s + duration_s, threads, np.append(numbers, np.zeros(threads, dtype=np.int64)))
-    return arrivals
-
-
-def closed_loop(file: IO[bytes], begin_s: float, duration_s: float, threads: int) -> None:
-    """Let all threads begin at begin_s (CLOCK_MONOTONIC) and work for so long."""
-    import numpy as np
-
-    _write(file, np.full(threads, begin_s), begin_s + duration_s, threads)
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
@@ -74,15 +53,23 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))
 
 
-def _write(
-    file: IO[bytes],
-    arrivals: NDArray[np.float64],
-    end_s: float,
-    threads: int,
-    numbers: NDArray[np.int64] | None = None,
-) -> None:
+def let_begin(
+    file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Let requests arrive from now on, for so long: at a rate, by a schedule, or, in a closed loop (None), one for each
+    thread. When they do (None in a closed loop), and when it is over (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
+    begin_s = beginning.instant_s(HEAD_START_S)
+    end_s = begin_s + duration_s
+    numbers = None
+    if rate is None:
+        arrivals = np.full(threads, begin_s)
+    elif isinstance(rate, Schedule):
+        arrivals, numbers = begin_s + rate.offsets, np.append(rate.numbers, np.zeros(threads, dtype=np.int64))
+    else:
+        arrivals = begin_s + arrival_times(rate, duration_s)
     times = np.append(arrivals, np.full(threads, end_s))
     columns = [times, np.full(len(times), end_s), *([] if numbers is None else [numbers])]
     step_files.write_whole(file, np.column_stack(columns).astype("<f8").tobytes())
+    return None if rate is None else arrivals, end_s

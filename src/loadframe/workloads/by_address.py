@@ -68,17 +68,8 @@ class ByAddress:
         """The names of the declared requests, as the log numbers them; () where there are paths alone."""
         return tuple(one.name for one in self._declared)
 
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The names of declared requests of whose answers the status alone is checked."""
-        return self._named("status")
-
-    @property
-    def roughly(self) -> tuple[str, ...]:
-        """The names of those of which the status and roughly the size are."""
-        return self._named("size")
-
-    def _named(self, checked: Checked) -> tuple[str, ...]:
+    def names_checked(self, checked: Checked) -> tuple[str, ...]:
+        """The names of declared requests of whose answers no more than this is checked."""
         unspoken = (one for one in self._declared if not (one.contains or one.fails))
         return tuple(one.name for one in unspoken if self._checked_of(one) == checked)
 

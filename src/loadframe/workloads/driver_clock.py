@@ -59,11 +59,11 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
         if why := _outside(life, first_s + offset, last_s + offset, slack_s):
             raise ClockError(f"with its zero at {zero_s:.3f} {why}")
         return offset
-    if _within(life, first_s, last_s, slack_s):
+    if not _outside(life, first_s, last_s, slack_s):
         return 0.0
     if first_s >= EPOCH_S / 2:
         offset = _from_day(life)
-        if _within(life, first_s + offset, last_s + offset, slack_s):
+        if not _outside(life, first_s + offset, last_s + offset, slack_s):
             return offset
     raise ClockError(_told(life, first_s, last_s, slack_s))
 
@@ -79,10 +79,6 @@ def _from_day(life: Life) -> float:
     return life.started.apart_s
 
 
-def _within(life: Life, first_s: float, last_s: float, slack_s: float) -> bool:
-    return life.started.monotonic_s - slack_s <= first_s and last_s <= life.ended.monotonic_s + slack_s
-
-
 def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
     """How times lie outside of the driver's life; "" where they do not."""
     before_s, after_s = life.started.monotonic_s - first_s, last_s - life.ended.monotonic_s
@@ -96,7 +92,7 @@ def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
 def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
     for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
         for scale, unit in UNITS.items():
-            if _within(life, first_s / scale + offset, last_s / scale + offset, slack_s):
+            if not _outside(life, first_s / scale + offset, last_s / scale + offset, slack_s):
                 return f"its times ({first_s:.6g} to {last_s:.6g}) are {name} in {unit}; print seconds"
     for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
         ended = life.ended.monotonic_s + slack_s

@@ -120,7 +120,10 @@ class Http(Common[HttpOptions]):
         if not self._asked.operations:
             by_itself = self.options.checked == AUTO and target_kind in by_address.KINDS
             return UNCHECKED.get("size" if by_itself else self.options.checked, "")
-        said = {"the status was": self._asked.unchecked, "the status and about the size were": self._asked.roughly}
+        said = {
+            "the status was": self._asked.names_checked("status"),
+            "the status and about the size were": self._asked.names_checked("size"),
+        }
         return " ".join(
             f"Of the answers to {', '.join(named)} no more than {what} checked."
             for what, named in said.items()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal
 
 from loadframe.host.environment import located
 from loadframe.host.privilege import US, Privilege
@@ -24,10 +24,9 @@ from loadframe.workloads.arrivals import (
     ARRIVALS,
     HEAD_START_S,
     READY_WITHIN_S,
+    Schedule,
     await_ready,
-    closed_loop,
-    open_loop,
-    replay,
+    let_begin,
 )
 from loadframe.workloads.asking import host_of
 from loadframe.workloads.asks import Ask
@@ -35,8 +34,7 @@ from loadframe.workloads.driving import GRACE_S, SILENT_S, ProcessDriver
 from loadframe.workloads.kind import program
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 SCRIPT = Path(__file__).with_name("http.lua")
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
@@ -98,15 +96,6 @@ def plan(
         secret=secret,
         largest_bytes=max(largest),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """When requests arrive, and which. offsets: in rising order from 0 (s), shape (requests,); numbers: of the requests
-    in the block, as many."""
-
-    offsets: NDArray[np.float64]
-    numbers: NDArray[np.int64]
 
 
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
@@ -181,7 +170,7 @@ def start(
         )
         try:
             await_ready(process, logs)
-            arrivals, end_s = _begin(to_come, rate, duration_s, connections)
+            arrivals, end_s = let_begin(to_come, rate, duration_s, connections)
         except BaseException:  # it waits for its requests, and would for ever
             ProcessDriver(name, [process], logs=logs, printed=[printed], end_s=None).kill()
             raise
@@ -207,18 +196,3 @@ def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, bloc
         f"{think.mean_s:.9f}",
         think.spread,
     ]
-
-
-def _begin(
-    to_come: IO[bytes], rate: float | Schedule | None, duration_s: float, connections: int
-) -> tuple[NDArray[np.float64] | None, float]:
-    """Let the requests come: when in an open loop (None in a closed one), and when it is over (CLOCK_MONOTONIC, s)."""
-    begin_s = beginning.instant_s(HEAD_START_S)
-    arrivals = None
-    if rate is None:
-        closed_loop(to_come, begin_s, duration_s, connections)
-    elif isinstance(rate, Schedule):
-        arrivals = replay(to_come, rate.offsets, rate.numbers, begin_s, duration_s, connections)
-    else:
-        arrivals = open_loop(to_come, rate, begin_s, duration_s, connections)
-    return arrivals, begin_s + duration_s

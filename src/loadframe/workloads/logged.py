@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from loadframe.errors import StudyError
 from loadframe.formats.access_log import Logged, lines, parse_line
+from loadframe.workloads.arrivals import Schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +43,8 @@ class Stretch:
     left_out: dict[str, int]
     cut: str
 
-    def at_speed(self, speed: float, duration_s: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """When they arrive (s) and which, at this multiple of the recorded speed. A stretch that is over before the
+    def at_speed(self, speed: float, duration_s: float) -> Schedule:
+        """When they arrive and which, at this multiple of the recorded speed. A stretch that is over before the
         duration is begins again."""
         import numpy as np
 
@@ -51,7 +52,7 @@ class Stretch:
         times = max(1, int(np.ceil(duration_s / once)))
         offsets = (np.arange(times)[:, None] * once + self.offsets_s[None, :] / speed).ravel()
         inside = offsets < duration_s
-        return offsets[inside], np.tile(self.numbers, times)[inside]
+        return Schedule(offsets[inside], np.tile(self.numbers, times)[inside])
 
 
 @dataclass

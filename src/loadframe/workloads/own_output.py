@@ -133,7 +133,8 @@ class OutputDriver(ProcessDriver):
         if not len(requests):
             if self._killed and not self._overdue:
                 return
-            late = f" within {GRACE_S + self._planned_s():.3g} s, and did not end" if self._overdue else ""
+            planned_s = (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
+            late = f" within {GRACE_S + planned_s:.3g} s, and did not end" if self._overdue else ""
             raise self._failure(f"The driver {self.name} told of no request{late}.")
         errors = self._printed_output().errors
         if not (requests.outcome == 0).any() and errors and not self._killed:
@@ -158,9 +159,6 @@ class OutputDriver(ProcessDriver):
         longest_s = float(requests.latency_ms.max()) / 1000.0
         short_s = min(SHORT_S, SHORTEST_SHARE * self.duration_s)
         return self.duration_s - max(SHORT_SHARE * self.duration_s, short_s, 2 * longest_s)
-
-    def _planned_s(self) -> float:
-        return (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
 
     def _complained(self) -> bool:
         return any("FATAL" in line for path in self.printed for line in last_lines(path))

@@ -12,12 +12,13 @@ from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Endpoint, SettingValue
 from loadframe.workloads import by_address, http_driver, recovering
+from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asking import ask
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import Order, Schedule
+from loadframe.workloads.http_driver import Order
 from loadframe.workloads.kind import demand
 
 MOST_CONNECTIONS = 1024

@@ -21,8 +21,8 @@ from loadframe.host.environment import located
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads import beginning, databases, step_files
-from loadframe.workloads.arrivals import ARRIVALS, HEAD_START_S, await_ready, open_loop
+from loadframe.workloads import databases, step_files
+from loadframe.workloads.arrivals import ARRIVALS, await_ready, let_begin
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.kind import program
 from loadframe.workloads.sysbench_options import search_paths
@@ -92,7 +92,7 @@ def start_script(
         )
         if rate is not None and duration_s is not None:
             await_ready(process, logs)
-            arrivals = open_loop(to_come, rate, beginning.instant_s(HEAD_START_S), duration_s, threads)
+            arrivals, _ = let_begin(to_come, rate, duration_s, threads)
     end_s = None if duration_s is None else time.monotonic() + START_UP_S + duration_s
     return ProcessDriver(
         name, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, duration_s=duration_s,
