@@ -127,7 +127,6 @@ class OwnProgram(Common[Options], Generic[Options]):
         recovering.met(endpoint, "", lambda: check_answering(endpoint))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> OutputDriver:
-        """Start the program."""
         level = self.check_level(level)
         self.demand()
         folder, user, mark = folder.resolve(), self.allowance.user, secrets.token_hex(16)
@@ -167,6 +166,8 @@ class OwnProgram(Common[Options], Generic[Options]):
     def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
         """The environment of docs/driving-with-a-command.md."""
         (axis,) = self.axes
+        host, port = parted(endpoint.address, "80")
+        named = endpoint.options.get("host")
         times = {
             "LOADFRAME_DURATION_S": duration_s,
             "LOADFRAME_WARMUP_S": min(self._warmup_s, duration_s),
@@ -177,7 +178,11 @@ class OwnProgram(Common[Options], Generic[Options]):
             "LOADFRAME_AXIS": axis,
             **{name: f"{seconds:.3f}" for name, seconds in times.items()},
             "LOADFRAME_SEED": str(getattr(self.options, "seed", 1)),
-            **places(endpoint),
+            "LOADFRAME_ADDRESS": endpoint.address,  # the number that was checked, not a name
+            "LOADFRAME_HOST": host,
+            "LOADFRAME_PORT": port,
+            "LOADFRAME_URL": f"http://{endpoint.address}",
+            **({} if named is None else {"LOADFRAME_HOST_HEADER": named}),
         }
 
 
@@ -201,19 +206,6 @@ class OwnScript(OwnProgram[Options]):
     def working_folder(self, folder: Path) -> Path:
         """The file's: it may open others beside it."""
         return folder if self.file is None else self.file.parent
-
-
-def places(endpoint: Endpoint) -> dict[str, str]:
-    """Where the target answers, as a program is told. The number that was checked, not a name."""
-    host, port = parted(endpoint.address, "80")
-    named = endpoint.options.get("host")
-    return {
-        "LOADFRAME_ADDRESS": endpoint.address,
-        "LOADFRAME_HOST": host,
-        "LOADFRAME_PORT": port,
-        "LOADFRAME_URL": f"http://{endpoint.address}",
-        **({} if named is None else {"LOADFRAME_HOST_HEADER": named}),
-    }
 
 
 def check_answering(endpoint: Endpoint) -> None:
