@@ -15,7 +15,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,8 @@ def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
     one that no load driver could be given, or that leads elsewhere."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
-            f"{whose}: {unable[0]} cannot be given to load drivers", remedy=f"Omit it; known: {_listed()}."
+            f"{whose}: {unable[0]} cannot be given to load drivers",
+            remedy=f"Omit it; known: {', '.join((*SAID, *CARRIED))}.",
         )
     dbname = given.get("dbname", "")
     if "=" in dbname or "://" in dbname:
@@ -288,7 +289,3 @@ def _absolute(path: str) -> str:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:  # no user of that name: a file whose name begins with ~
         return str(Path(path).absolute())
-
-
-def _listed(names: Iterable[str] = (*SAID, *CARRIED)) -> str:
-    return ", ".join(names)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from loadframe.errors import StudyError
-from loadframe.formats.access_log import Logged
 from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import HIGHEST_RATE
@@ -91,10 +90,7 @@ class AccessLog(Recorded[AccessLogOptions]):
     @cached_property
     def _stretch(self) -> Stretch:
         options = self.options
-        return read_stretch(self.file, 60.0 * options.skip_minutes, 60.0 * options.minutes, options.seed, self._why_not)
-
-    def _why_not(self, found: Logged) -> str:
-        return self.not_sent(found.method)
+        return read_stretch(self.file, 60.0 * options.skip_minutes, 60.0 * options.minutes, options.seed, self.not_sent)
 
     @cached_property
     def _recalled(self) -> tuple[Ask, ...]:

@@ -4,7 +4,6 @@ in first."""
 from __future__ import annotations
 
 import http.client
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from loadframe.workloads.asking import Answer, ask
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.from_environment import body_of, headers_of, variables
 from loadframe.workloads.pages import alike, learn, wrong_words
-from loadframe.workloads.recovering import FIRST_PAUSE_S, LONGEST_PAUSE_S, gone, no_answer, within_s
+from loadframe.workloads.recovering import met
 
 KINDS = frozenset({"service", "url"})
 """Of the targets that are known by their address: Loadframe has made nothing of what they serve."""
@@ -112,9 +111,9 @@ class ByAddress:
         if page is None:
             ask(endpoint, "/")
             return
-        answer, waited_s = self._recovered(endpoint, page)
         path = page.path
-        if answer.status in REFUSALS:
+        answer, waited_s = met(endpoint, path, lambda: self._answer(endpoint, page, self._session(endpoint)), _refused)
+        if _refused(answer):
             raise NotRecovered(
                 f"The server at {endpoint.address} answers {path} with status {answer.status}, and did so for "
                 f"{show(waited_s, 's')} after the load had ended; before it, it answered",
@@ -123,6 +122,8 @@ class ByAddress:
                 status=answer.status,
                 waited_s=waited_s,
             )
+        if waited_s:
+            self._recoveries.append(waited_s)
         if answer.status != http.client.OK:
             raise TargetError(
                 f"The server at {endpoint.address} answers {path} with status {answer.status}",
@@ -165,33 +166,6 @@ class ByAddress:
         if len(self._recoveries) == 1:
             return (f"Before a step the server refused for {longest}, {back}",)
         return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
-
-    def _recovered(self, endpoint: Endpoint, page: Ask) -> tuple[Answer, float]:
-        """Its answer once it is none of REFUSALS, or the last one; and for how long it was asked. NotRecovered where
-        there still is none then."""
-        begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
-        while True:
-            answer, unmet = self._met(endpoint, page)
-            waited_s = time.monotonic() - begun_s
-            if answer is not None and answer.status not in REFUSALS:
-                if pause_s > FIRST_PAUSE_S:
-                    self._recoveries.append(waited_s)
-                return answer, waited_s
-            if waited_s + pause_s > within_s(endpoint, unmet):
-                if answer is None:
-                    raise gone(endpoint, page.path, unmet, waited_s)
-                return answer, waited_s
-            time.sleep(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-
-    def _met(self, endpoint: Endpoint, page: Ask) -> tuple[Answer | None, str]:
-        """Its answer; None, and why, where there is none: it may have ended, or be starting again."""
-        try:
-            return self._answer(endpoint, page, self._session(endpoint)), ""
-        except TargetError as error:
-            if not (why := no_answer(error)):
-                raise
-            return None, why
 
     def _refuse_two_sessions(self) -> None:
         """StudyError where a request has a header that the login sets."""
@@ -254,6 +228,10 @@ class ByAddress:
     @staticmethod
     def _answer(endpoint: Endpoint, page: Ask, session: sessions.Headers) -> Answer:
         return ask(endpoint, page.path, page.method, (*page.headers, *session), page.body)
+
+
+def _refused(answer: Answer) -> bool:
+    return answer.status in REFUSALS
 
 
 def _is_page(request: Ask) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,10 @@ class ProcessDriver:
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            self._wait_for_one(min(left, 0.1))
+            process = next((process for process in self.processes if process.poll() is None), None)
+            with suppress(subprocess.TimeoutExpired):
+                if process is not None:
+                    process.wait(min(left, 0.1))
         return True
 
     def waiting(self) -> int:
@@ -178,15 +182,6 @@ class ProcessDriver:
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
-
-    def _wait_for_one(self, timeout_s: float) -> None:
-        for process in self.processes:
-            if process.poll() is None:
-                try:
-                    process.wait(timeout_s)
-                except subprocess.TimeoutExpired:
-                    return
-                return
 
     def _note_failure(self) -> None:
         """Remember the process that failed by itself, before we end any: those fail too, but by our hand."""

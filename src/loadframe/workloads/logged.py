@@ -61,7 +61,7 @@ class _Reading:
 
     skip_s: float
     span_s: float
-    leave_out: Callable[[Logged], str]
+    leave_out: Callable[[str], str]
     begin_s: float | None = None
     lines: int = 0
     unread: int = 0
@@ -85,7 +85,7 @@ class _Reading:
         since_s = found.at_s - self.begin_s - self.skip_s
         if not 0 <= since_s < self.span_s:
             return since_s < self.span_s + LATE_S
-        if why := self.leave_out(found):
+        if why := self.leave_out(found.method):
             self.left_out[why] = self.left_out.get(why, 0) + 1
             return True
         return self._keep(found, since_s)
@@ -106,9 +106,9 @@ class _Reading:
         return True
 
 
-def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[Logged], str]) -> Stretch:
+def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
     """The requests of a log from skip_s after its first line on, for span_s. Where the log has whole seconds alone,
-    each is somewhere within its second, by the seed. leave_out: why a request is not replayed, "" where it is.
+    each is somewhere within its second, by the seed. leave_out: why a method is not replayed, "" where it is.
     StudyError where the log cannot be read, or has no request there."""
     import numpy as np
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Generic, TypeVar
+from typing import IO, Generic
 
 from loadframe.connections.host_port import parted
 from loadframe.connections.http_connection import ERRORS, Connection
@@ -20,7 +20,7 @@ from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement, SettingValue
 from loadframe.workloads import beginning, command_lines, recovering, step_files
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Output, of_lines
-from loadframe.workloads.common import Common
+from loadframe.workloads.common import Common, Options
 from loadframe.workloads.driver_clock import Instant, Life
 from loadframe.workloads.kind import demand
 from loadframe.workloads.options import file_at
@@ -31,10 +31,6 @@ from loadframe.workloads.own_output import (
     OutputDriver,
 )
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Options = TypeVar("Options", bound="DataclassInstance")
 TARGETS = frozenset({"nginx", "nginx-cache", "service", "squid", "url", "varnish"})
 """They answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9

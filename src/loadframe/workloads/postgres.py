@@ -41,12 +41,6 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
     }
 
 
-def _socket(endpoint: Endpoint) -> str:
-    """The path of the server's socket; of a server that is reached by network one that is not there."""
-    given = parameters(endpoint)
-    return f"{given['host']}/.s.PGSQL.{given['port']}" if given["host"].startswith("/") else ""
-
-
 def schema_of(endpoint: Endpoint) -> str:
     """The schema that the driver works in."""
     return endpoint.options.get("schema", "loadframe")
@@ -75,7 +69,8 @@ def connected(endpoint: Endpoint, doing: str, *, patience_s: float = LONG_S) -> 
     """A connection in which each statement is a transaction of its own, in the driver's schema. patience_s: how long
     the server may say nothing. TargetError, saying what was being done, where it refuses or says nothing."""
     psycopg = postgres_connection.driver()
-    if (why := stopped(_socket(endpoint))) != "":
+    here = parameters(endpoint)
+    if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):
         raise TargetError(f"The server at {where(endpoint)} does not answer: {why}.", remedy=LET_IT_GO_ON)
     try:
         given = {

@@ -25,19 +25,29 @@ NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
 Met = TypeVar("Met")
 
 
-def met(endpoint: Endpoint, path: str, ask: Callable[[], Met]) -> Met:
-    """What `ask` gives, once it is not raised any more that there is no answer. path: what is asked for. NotRecovered
-    where that goes on for `within_s`; TargetError where it is something else."""
-    begun_s, pause_s = time.monotonic(), FIRST_PAUSE_S
+def met(
+    endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
+) -> tuple[Met, float]:
+    """What `ask` gives, once there is an answer and it is not refused; and for how long (s) it was asked again. path:
+    what is asked for. Where that goes on for `within_s` the answer that is refused, NotRecovered where there is none;
+    TargetError where it is something else."""
+    begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
     while True:
+        failure = None
         try:
-            return ask()
+            if not refused(answer := ask()):
+                return answer, again_s
         except TargetError as error:
-            if not (why := no_answer(error)):
+            if not no_answer(error):
                 raise
-            if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
-                raise gone(endpoint, path, why, waited_s) from error
+            failure = error
+        why = no_answer(failure) if failure else ""
+        if (waited_s := time.monotonic() - begun_s) + pause_s > within_s(endpoint, why):
+            if failure is not None:
+                raise gone(endpoint, path, why, waited_s) from failure
+            return answer, waited_s
         time.sleep(pause_s)
+        again_s = time.monotonic() - begun_s
         pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
 
