@@ -149,48 +149,20 @@ def connect(
     nothing; TargetError as `check_environment`."""
     check_environment()
     known = {"connect_timeout": CONNECT_S, **parameters}
-    connection: Connection[Any] = _bounded(silence_s).connect(**known, autocommit=True)
+    connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
     connection.bound = Bound(most_bytes, within_s)  # type: ignore[attr-defined]
     return connection
 
 
 @functools.cache
-def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> type[Connection[Any]]:
+def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s seconds. No statement_timeout is set for that: it would be a setting of ours in what we read, and a server
-    that is stopped does not keep it. clock: seconds."""
-    import psycopg
-
-    class Patient(psycopg.Connection[Any]):
-        def wait(self, gen: Any, *more: Any, **named: Any) -> Any:
-            """psycopg resumes what it waits for at every interval, with 0 where nothing has come."""
-            return super().wait(self._limited(gen), *more, **named)
-
-        def _limited(self, waiting: Waiting) -> Waiting:
-            heard_s, ready = clock(), None
-            while True:
-                try:
-                    wanted = waiting.send(ready)
-                except StopIteration as end:
-                    return end.value
-                ready = yield wanted
-                if ready:
-                    heard_s = clock()
-                elif clock() - heard_s > silence_s:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"no answer within {silence_s:.0f} s") from TimeoutError()
-
-    return Patient
-
-
-@functools.cache
-def _bounded(silence_s: float) -> Any:
+    silence_s seconds, or more than the connection's `bound`. No statement_timeout is set for that: it would be a
+    setting of ours in what we read, and a server that is stopped does not keep it. What waits at the socket is counted
+    before libpq, which keeps an answer in memory as a whole, reads it. clock: seconds."""
     psycopg = driver()
-    patient_class: Any = patient(silence_s)
 
-    class Bounded(patient_class):  # type: ignore[misc]
-        """Counts what waits at its socket before libpq, which keeps an answer in memory as a whole, reads it."""
-
+    class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]
         bound: Bound | None = None
 
         @classmethod
@@ -208,30 +180,40 @@ def _bounded(silence_s: float) -> Any:
                 waiting.close()
                 raise psycopg.OperationalError(str(error)) from error
 
-        def _limited(self, waiting: Waiting) -> Waiting:
-            return super()._limited(waiting if self.bound is None else self._within(waiting, self.bound))  # type: ignore[no-any-return]
+        def wait(self, gen: Any, *more: Any, **named: Any) -> Any:
+            """psycopg resumes what it waits for at every interval, with 0 where nothing has come."""
+            return super().wait(self._limited(gen), *more, **named)
 
-        def _within(self, waiting: Waiting, bound: Bound) -> Waiting:
-            bound.begin()
-            ready = None
+        def _limited(self, waiting: Waiting) -> Waiting:
+            heard_s, ready, bound = clock(), None, self.bound
+            if bound is not None:
+                bound.begin()
             try:
                 while True:
-                    try:
-                        with _cut_off(self.pgconn.socket, bound.left_bytes) as over:
-                            wanted = waiting.send(ready)
-                    finally:
-                        if over:
-                            bound.take(bound.left_bytes + 1)
+                    wanted = waiting.send(ready) if bound is None else self._resumed(waiting, ready, bound)
                     ready = yield wanted
-                    bound.left_s()
-                    bound.take(_waiting(self.pgconn.socket))
+                    if bound is not None:
+                        bound.left_s()
+                        bound.take(_waiting(self.pgconn.socket))
+                    if ready:
+                        heard_s = clock()
+                    elif clock() - heard_s > silence_s:
+                        raise TimeoutError(f"no answer within {silence_s:.0f} s")
             except StopIteration as end:
                 return end.value
             except OSError as error:
                 self.pgconn.finish()
                 raise psycopg.OperationalError(str(error)) from error
 
-    return Bounded
+        def _resumed(self, waiting: Waiting, ready: Any, bound: Bound) -> Any:
+            try:
+                with _cut_off(self.pgconn.socket, bound.left_bytes) as over:
+                    return waiting.send(ready)
+            finally:
+                if over:
+                    bound.take(bound.left_bytes + 1)
+
+    return Patient
 
 
 @contextmanager
