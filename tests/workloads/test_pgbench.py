@@ -59,9 +59,9 @@ def test_how_late_it_is_now_is_at_the_end_of_the_log(log: Path) -> None:
 
 def test_one_script_is_enough_and_a_file_must_be_there(tmp_path: Path) -> None:
     script = tmp_path / "own.sql"
-    with pytest.raises(StudyError, match=r"own\.sql.*no such file"):
+    with pytest.raises(StudyError, match=r"own\.sql.*No such file"):
         registry.make("pgbench", {"file": str(script)}, Allowance(US))
-    with pytest.raises(StudyError, match=r"~0.*no such file"):
+    with pytest.raises(StudyError, match=r"~0.*home directory"):
         registry.make("pgbench", {"file": "~0"}, Allowance(US))
     script.write_text("SELECT 1;")
     registry.make("pgbench", {"file": str(script)}, Allowance(US))

@@ -9,14 +9,13 @@ import json
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import quote_plus
 
 from loadframe.connections.http_words import wrong_header
 from loadframe.errors import StudyError
-from loadframe.formats.named_files import read_up_to
 from loadframe.masking import remember
 from loadframe.model import Request
+from loadframe.workloads.options import content_of
 
 NAMED = re.compile(r"\{ENV:([^{}]*)\}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -51,7 +50,7 @@ def body_of(request: Request) -> bytes:
     """With the values, spelt as the Content-Type asks for. StudyError where a variable is not there, or the body cannot
     be read or has more than LARGEST_BODY bytes."""
     if request.body_file:
-        return _read(request)
+        return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")
     spell = next((how for word, how in ESCAPED if word in kind), str)
     return _filled(request.body, spell).encode()
@@ -80,20 +79,3 @@ def _value(name: str) -> str:
         )
     remember([value])
     return value
-
-
-def _read(request: Request) -> bytes:
-    try:
-        content = read_up_to(Path(request.body_file).expanduser().absolute(), LARGEST_BODY)
-    except (OSError, RuntimeError) as error:  # the latter for a ~name that has no home
-        raise StudyError(
-            f"The body of the request {request.name!r} cannot be read from {request.body_file!r}: "
-            f"{getattr(error, 'strerror', None) or error}.",
-            remedy="Give the path of a file with the body, or body itself.",
-        ) from error
-    if len(content) > LARGEST_BODY:
-        raise StudyError(
-            f"The body of the request {request.name!r} has more than {LARGEST_BODY:,} bytes ({request.body_file!r}).",
-            remedy="Give a smaller one.",
-        )
-    return content

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadframe.errors import StudyError
+from loadframe.formats.named_files import read_up_to
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -86,6 +87,19 @@ def file_at(name: str) -> Path | None:
         return path if path.is_file() and os.access(path, os.R_OK) else None
     except (OSError, RuntimeError, ValueError):  # too long, a ~name that no user has, a NUL
         return None
+
+
+def content_of(name: str, most: int, what: str) -> bytes:
+    """What a file has that a study names. StudyError where it cannot be read, or has more than `most` bytes."""
+    remedy = "Give the path of a file that can be read."
+    try:
+        content = read_up_to(Path(name).expanduser().absolute(), most)
+    except (OSError, RuntimeError) as error:  # the latter for a ~name that has no home
+        why = getattr(error, "strerror", None) or error
+        raise StudyError(f"{what} cannot be read from {name!r}: {str(why).rstrip('.')}.", remedy=remedy) from error
+    if len(content) > most:
+        raise StudyError(f"{what} has more than {most:,} bytes ({name!r}).", remedy="Give a smaller one.")
+    return content
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:

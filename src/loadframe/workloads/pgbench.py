@@ -22,7 +22,6 @@ from pathlib import Path
 
 from loadframe.connections.postgres_programs import program as postgres_program
 from loadframe.errors import StudyError
-from loadframe.formats.named_files import read_up_to
 from loadframe.formats.said import words
 from loadframe.host.environment import python_package
 from loadframe.host.privilege import US
@@ -32,7 +31,7 @@ from loadframe.workloads import databases, postgres, step_files
 from loadframe.workloads.common import AtRate, Common
 from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.kind import KindOfWorkload, demand
-from loadframe.workloads.options import choice, rules, text, whole
+from loadframe.workloads.options import choice, content_of, rules, text, whole
 from loadframe.workloads.pgbench_log import lag_now_s, read, schedules
 from loadframe.workloads.request_log import Requests
 
@@ -256,19 +255,7 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
             f"workload.options.file = {options.file!r} and script = {options.script!r}: one of them is enough.",
             remedy="Leave one of file and script out.",
         )
-    try:
-        script = read_up_to(Path(options.file).expanduser().absolute(), MOST_SCRIPT_BYTES)
-    except (OSError, RuntimeError) as error:  # the latter for a ~name without a user
-        why = getattr(error, "strerror", error)
-        raise StudyError(
-            f"workload.options.file = {options.file!r}: there is no such file that can be read ({why}).",
-            remedy="Give the path of a script for pgbench, or choose one of its own with script.",
-        ) from error
-    if len(script) > MOST_SCRIPT_BYTES:
-        raise StudyError(
-            f"workload.options.file = {options.file!r} has more than {MOST_SCRIPT_BYTES} bytes.",
-            remedy="Give a script for pgbench.",
-        )
+    script = content_of(options.file, MOST_SCRIPT_BYTES, "The script (workload.options.file)")
     found = RUNS_A_PROGRAM.search(script)
     if found is not None:
         raise StudyError(
