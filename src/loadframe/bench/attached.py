@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.bench.caged import DRIVER_CPUS
+from loadframe.bench.on_bench import OnBench
 from loadframe.bench.own_schema import THERE, OwnSchema
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
@@ -24,13 +25,12 @@ from loadframe.kinds.registry import of_study
 from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
-from loadframe.study.declaration import TargetTable
 from loadframe.workloads.base import Workload
 from loadframe.workloads.ownership import marked, new_mark
 
 
-class AttachedTarget:
-    """See targets.base.Target; it has no cage. Whoever is done with it calls `leave`."""
+class AttachedTarget(OnBench):
+    """It has no cage. Whoever is done with it calls `leave`."""
 
     embedded = False
     private = False
@@ -41,7 +41,12 @@ class AttachedTarget:
         table = study.target
         self._row = of_study(study)
         if server is None:
-            server = self._row.running(table) if self._row.running is not None else _attach(table)
+            option_file = Path(table.option_file) if table.option_file else None
+            server = (
+                self._row.running(table)
+                if self._row.running is not None
+                else attach(f"{table.kind}:{table.attach}", option_file=option_file, account=BY_STUDY)
+            )
         self._server = server
         self._durable = durable
         self._state = TargetState()
@@ -58,7 +63,6 @@ class AttachedTarget:
         self.exposure = self._server.exposure if isinstance(self._server, Exposing) else Exposure()
 
     def stage_files(self) -> Sequence[Path]:
-        """See CagedTarget."""
         return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
@@ -184,20 +188,10 @@ class AttachedTarget:
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
-    def reset(self) -> None:
-        """Nothing: its high-water marks and caches are its owner's."""
+    def _nothing(self) -> None:
+        """It goes on: its high-water marks and caches are its owner's."""
 
-    def forget(self) -> None:
-        """Nothing, for the same reason."""
-
-    def empty(self) -> None:
-        """Nothing, for the same reason."""
-
-    def kill(self) -> None:
-        """Nothing: it is not ours."""
-
-    def stop(self) -> None:
-        """Nothing: it goes on."""
+    reset = forget = empty = kill = stop = _nothing
 
     def destroy(self) -> None:
         """Let go of it, as it was before."""
@@ -212,14 +206,10 @@ class AttachedTarget:
         return self._server.counters()
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as can be told."""
         return self._server.local()
 
     def pids(self) -> tuple[int, ...]:
         return self._server.pids()
-
-    def first_process(self) -> tuple[int, ...]:
-        return self.pids()[:1]
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids(), **self._server.helpers()}
@@ -243,16 +233,10 @@ class AttachedTarget:
         return ""
 
     def notes(self) -> tuple[str, ...]:
-        """See CagedTarget."""
         return self._server.notes() if isinstance(self._server, Noting) else ()
 
     def describe(self) -> Mapping[str, str]:
         return {"data": self._server.describe()}
-
-
-def _attach(table: TargetTable) -> Attached:
-    option_file = Path(table.option_file) if table.option_file else None
-    return attach(f"{table.kind}:{table.attach}", option_file=option_file, account=BY_STUDY)
 
 
 def process_settings(study: Study) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from loadframe.bench.on_bench import OnBench
 from loadframe.cages.cage import LIMITS, Cage
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.host.leases import Lease
@@ -17,7 +18,7 @@ from loadframe.host.processes import Allowance, Resources, bind, bound_to, parse
 from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Cache, Exposing, Listening, Losing, Noting, PrintsStages, Target
 from loadframe.kinds.exposed import Exposure
-from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.study.cage_tables import ComponentCage
 from loadframe.workloads.base import Workload
@@ -26,10 +27,10 @@ CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"
 """What a state binds: the target, the load driver."""
 
 
-class CagedTarget:
-    """See targets.base.Target, whose methods these are; the target itself knows nothing of control groups. cages: of
-    the target or each of its shards, which have the same limits; beside: of components in front of the shards, each of
-    which has its own, in the state under its name ("loader.cpu.max")."""
+class CagedTarget(OnBench):
+    """The target itself knows nothing of control groups. cages: of the target or each of its shards, which have the
+    same limits; beside: of components in front of the shards, each of which has its own, in the state under its name
+    ("loader.cpu.max")."""
 
     private = True
 
@@ -49,7 +50,6 @@ class CagedTarget:
         self.exposure = target.exposure if isinstance(target, Exposing) else Exposure()
 
     def stage_files(self) -> Sequence[Path]:
-        """Files in which it prints statistics of a pipeline's stages."""
         return self._target.stage_files() if isinstance(self._target, PrintsStages) else ()
 
     def create(self) -> None:
@@ -59,23 +59,9 @@ class CagedTarget:
         own, _ = self._parted(state)
         self._target.check(own)
 
-    def found_in(self, state: TargetState) -> TargetState:
-        """The state in which it starts, where it is to be brought to this one: it is private, so at once."""
-        return state
-
     def install(self, workload: Workload) -> None:
-        """The workload's data."""
         self._workload = workload
-        workload.install(self.endpoint())
-
-    def abandon(self) -> list[ChangeRecord]:
-        """End it, whatever has become of it. What was changed ends with it, so there is nothing to put back."""
-        self.stop()
-        return []
-
-    def leave(self) -> list[ChangeRecord]:
-        """Nothing to put back."""
-        return []
+        super().install(workload)
 
     def start(self, state: TargetState) -> None:
         own, caged = self._parted(state)
@@ -106,12 +92,10 @@ class CagedTarget:
             self._target.reset()
 
     def forget(self) -> None:
-        """Its cages let go of what can be read again."""
         for cage in self.cages:
             cage.forget()
 
     def empty(self) -> None:
-        """Of a cache: forget all that is cached. It must have been stopped."""
         assert isinstance(self._target, Cache), "only caches are emptied"
         self._target.empty()
 
@@ -121,7 +105,6 @@ class CagedTarget:
         self._target.listen_on(number)
 
     def kill(self) -> None:
-        """SIGKILL for its processes, as a crash would have it; `stop` has to follow."""
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):  # the first one's end has ended it
                 (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, signal.SIGKILL)
@@ -149,16 +132,8 @@ class CagedTarget:
         with self._explained():
             return self._target.counters()
 
-    def local(self) -> bool:
-        """It is ours, so it is here."""
-        return True
-
     def pids(self) -> tuple[int, ...]:
         return self._target.pids()
-
-    def first_process(self) -> tuple[int, ...]:
-        """The one that all others come from."""
-        return self.pids()[:1]
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return self._target.processes()
@@ -179,7 +154,6 @@ class CagedTarget:
         return self._target.describe()
 
     def notes(self) -> tuple[str, ...]:
-        """What it has found out that the report has to say."""
         return self._target.notes() if isinstance(self._target, Noting) else ()
 
     def _install_again(self) -> None:
@@ -200,11 +174,9 @@ class CagedTarget:
         """Its processes to the state's CPUs; back to those of the study where the state before had others."""
         asked = state.cpus.get(CPUS)
         if asked is not None or self._bound:
-            bind(self._target.pids(), self._own_cpus() if asked is None else parse_cpus(asked))
+            own = self._cpus or frozenset(os.sched_getaffinity(0))
+            bind(self._target.pids(), own if asked is None else parse_cpus(asked))
         self._bound = asked is not None
-
-    def _own_cpus(self) -> frozenset[int]:
-        return self._cpus or frozenset(os.sched_getaffinity(0))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
