@@ -25,7 +25,7 @@ from loadframe.bench.budget import Budget
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import try_remedies
-from loadframe.model import Latency, Purpose, Remedy, SettingValue, Step, TargetState
+from loadframe.model import Latency, Remedy, SettingValue, Step, StepRequest, TargetState
 from loadframe.progress import Silent
 from loadframe.study import parse
 from simulated import step
@@ -126,24 +126,14 @@ class Service(Generated):
         """The settings are what the state says."""
         return dict(self.states[name].settings)
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
+    def take_step(self, request: StepRequest) -> Step:
         """A closed loop in the next noise."""
+        treatment, level = request.treatment, request.level
         raised = self.states[treatment].settings["workers"] != self.start_state.settings["workers"]
         gain = self._gain if raised else 1.0
         response_s, most = (RESPONSE_S / gain, AT_ONCE) if self._per_request else (RESPONSE_S, AT_ONCE * gain)
         throughput = min(level, most) / response_s * math.exp(next(self._noise))
-        self.now_s += STEP_S + (window_s or 1.0) - 1.0
+        self.now_s += STEP_S + (request.window_s or 1.0) - 1.0
         mean = 1000 * level / throughput
         metrics = {
             "workload.concurrency": level,
@@ -160,10 +150,10 @@ class Service(Generated):
             throughput,
             metrics,
             number=next(self._numbers),
-            round=round_number,
-            block=block,
+            round=request.round_number,
+            block=request.block,
             treatment=treatment,
-            purpose=purpose,
+            purpose=request.purpose,
             latency=Latency(mean, mean, mean, mean, mean),
         )
 

@@ -30,10 +30,10 @@ from loadframe.model import (
     Endpoint,
     ProfiledStep,
     ProfilePlace,
-    Purpose,
     Remedy,
     SettingValue,
     Step,
+    StepRequest,
     TargetState,
     Verdict,
 )
@@ -137,23 +137,17 @@ class Generated:
         """Without a sample."""
         return ProfiledStep(place, treatment, level, window_s, 0, 0.0, ())
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
+    def take_step(self, request: StepRequest) -> Step:
         """A step of the next noise, as the bench takes one."""
-        throughput = 1000 * self.worth[treatment] * math.exp(next(self._noise))
-        number = next(self._numbers)
+        throughput = 1000 * self.worth[request.treatment] * math.exp(next(self._noise))
         return step(
-            level, throughput, number=number, round=round_number, block=block, treatment=treatment, purpose=purpose
+            request.level,
+            throughput,
+            number=next(self._numbers),
+            round=request.round_number,
+            block=request.block,
+            treatment=request.treatment,
+            purpose=request.purpose,
         )
 
 
@@ -261,27 +255,14 @@ class Owing(Generated):
         self.worth["B"] = 1.0
         self._left, self._owed, self._last = left, 0.0, ""
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
+    def take_step(self, request: StepRequest) -> Step:
         """A step of `window_s`, or of the study's window; it pays as at its middle."""
-        if treatment != self._last:
-            self._owed = OWED if treatment == "A" and self._last else 0.0
-        self._last, seconds = treatment, window_s or self.study.measure.window
+        if request.treatment != self._last:
+            self._owed = OWED if request.treatment == "A" and self._last else 0.0
+        self._last, seconds = request.treatment, request.window_s or self.study.measure.window
         self.worth["A"] = math.exp(-self._owed * self._left ** (seconds / 2))
         self._owed *= self._left**seconds
-        return super().take_step(
-            treatment=treatment, level=level, round_number=round_number, block=block, purpose=purpose
-        )
+        return super().take_step(request)
 
 
 def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
@@ -292,7 +273,7 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
     for number, row in enumerate(noise):
         book = book_of(Owing(iter(row.tolist()), left), number)
         book.washes = washes
-        book.take(round_number=1, block=1, treatment="A", level=LEVEL)
+        book.take(StepRequest("A", LEVEL, 1, 1))
         verdict, _, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
         if verdict.decision != "no-proven-difference":
             different += 1

@@ -46,7 +46,7 @@ from loadframe.analysis.capacity import CapacitySearch, Outcome, Settings
 from loadframe.analysis.objective import FAR_BEHIND, lost_share, missed
 from loadframe.bench.bench import RealBench
 from loadframe.experiments.searching import objective_of
-from loadframe.model import LoadInterval, Observation, Observations
+from loadframe.model import LoadInterval, Observation, Observations, StepRequest
 from loadframe.prediction.expectation import expected
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -431,7 +431,7 @@ class LiveMeasurer(AbstractMeasurer):
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         load, block = round(intended_load), len(self.trials) + 1
-        step = self._bench.take_step(round_number=1, block=block, treatment="A", level=load, window_s=intended_duration)
+        step = self._bench.take_step(StepRequest("A", load, 1, block, window_s=intended_duration))
         self.trials.append((load, step.ended_s - step.started_s))
         # A trial that is too slow has lost nothing, but is bad all the same.
         lost = max(lost_share(step), 2 * LOSS_RATIO) if missed(self._objective, step) else 0.0

@@ -55,6 +55,7 @@ import numpy as np
 
 from loadframe.analysis.comparison import verdict
 from loadframe.analysis.sequential import Plan
+from loadframe.model import StepRequest
 from loadframe.tuning.search import Outcome, Search
 from loadframe.tuning.space import Dimension, Point, Space
 
@@ -507,7 +508,7 @@ def record(seconds: float) -> int:
                     name = f"{repeat}-{number}"
                     state = TargetState({**bench.start_state.settings, **dict(zip(values, point, strict=True))})
                     bench.declare(name, name, state)
-                    step = bench.take_step(round_number=1, block=repeat, treatment=name, level=study.levels[-1])
+                    step = bench.take_step(StepRequest(name, study.levels[-1], 1, repeat))
                     csv.writer(file, lineterminator="\n").writerow([*row, f"{step.throughput:.1f}"])
                     file.flush()
                     print(f"{' '.join(row)}: {step.throughput:,.0f}/s", flush=True)

@@ -38,7 +38,7 @@ import tuning
 from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError, TargetError
 from loadframe.kinds.registry import kind_named
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.tuning.space import Dimension, Point, Space
@@ -102,7 +102,7 @@ class Server:
     def _step(self, name: str) -> float:
         self.steps += 1
         level = self.bench.study.levels[-1]
-        return self.bench.take_step(round_number=1, block=self.steps, treatment=name, level=level).throughput
+        return self.bench.take_step(StepRequest(name, level, 1, self.steps)).throughput
 
 
 def named(space: Space, point: Point) -> dict[str, SettingValue]:
@@ -200,7 +200,7 @@ def with_mysqltuner(study: Study) -> Found:
         step = 0
         while time.monotonic() < until:
             step += 1
-            bench.take_step(round_number=1, block=step, treatment="start", level=study.levels[-1])
+            bench.take_step(StepRequest("start", study.levels[-1], 1, step))
         advice = mysqltuner(bench.endpoint.options)
     settings: dict[str, SettingValue] = {}
     for line in advice:

@@ -23,10 +23,10 @@ from loadframe.model import (
     Latency,
     ProfiledStep,
     ProfilePlace,
-    Purpose,
     Remedy,
     SettingValue,
     Step,
+    StepRequest,
     TargetState,
 )
 from loadframe.progress import Silent
@@ -182,18 +182,8 @@ class SimulatedBench:
     def leave_alone(self, seconds: float) -> None:
         self.clock.now_s += seconds
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
+    def take_step(self, request: StepRequest) -> Step:
+        treatment, level, warmup_s = request.treatment, request.level, request.warmup_s
         self.use(treatment)
         if self.kills(self.states[treatment]):
             self.dead = True
@@ -208,7 +198,7 @@ class SimulatedBench:
         throughput, metrics = self.model(self.states[treatment], level)
         throughput *= 1 + self.random.gauss(0, self.noise)
         cold = warmup_s < self.needs_s(treatment, level)
-        window_s = self.study.measure.window if window_s is None else window_s
+        window_s = self.study.measure.window if request.window_s is None else request.window_s
         needed_s = self.needs_window_s(treatment, level)
         few = window_s < needed_s
         self.clock.now_s += warmup_s + window_s - self.study.measure.window
@@ -219,9 +209,9 @@ class SimulatedBench:
             0.0 if few else (1 - self.lacks) * throughput if cold else throughput,
             metrics,
             number=self.random.randrange(10**9),
-            round=round_number,
-            block=block,
-            purpose=purpose,
+            round=request.round_number,
+            block=request.block,
+            purpose=request.purpose,
             treatment=treatment,
             latency=Latency(1, 1, self.p95_ms(self.states[treatment], level), 1000, 1000),
             flags=(

@@ -20,7 +20,7 @@ from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import ChangeError, RunError, StudyError, TargetError
 from loadframe.experiments.side_by_side import state_of
 from loadframe.host.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 from waiting import await_that
@@ -60,7 +60,7 @@ def test_a_study_leaves_the_server_as_it_found_it_and_no_secret_in_the_run(
             assert {each: effective[each] for each in settings} == settings
             assert in_effect(server) == settings
         assert bench.free_disk_bytes == math.inf, "nobody can tell where it stores"
-        step = bench.take_step(round_number=1, block=1, treatment="B", level=1)
+        step = bench.take_step(StepRequest("B", 1, 1, 1))
         assert step.requests > 0
         assert server.schemas() == schemas | {"loadframe"}
         (record,) = lists.read()
@@ -304,7 +304,7 @@ def test_its_processes_are_bound_only_for_the_run(server: foreign.Server, opened
             assert now() == {(ALLOWED[0],)}
             bench.use("A")
             assert now() == everywhere
-        bench.take_step(round_number=1, block=1, treatment="B", level=1)
+        bench.take_step(StepRequest("B", 1, 1, 1))
         assert now() == {(ALLOWED[0],)}, "of connections that the load has made, too"
     assert now() == everywhere
     assert [(outcome.setting, outcome.status) for outcome in bench.put_back if "schema" not in str(outcome)] == [

@@ -15,7 +15,7 @@ import pytest
 from loadframe.bench.base import Bench
 from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.model import Ending, Step, TargetState
+from loadframe.model import Ending, Step, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
@@ -97,7 +97,7 @@ def new(request: pytest.FixtureRequest, simulated: Callable[..., Bookkeeping], t
 
 
 def step_of(bench: Bench, treatment: str = "A", block: int = 1) -> Step:
-    return bench.take_step(round_number=3, block=block, treatment=treatment, level=2.0)
+    return bench.take_step(StepRequest(treatment, 2.0, 3, block))
 
 
 def test_it_has_all_that_an_experiment_uses(subject: Subject) -> None:
@@ -151,12 +151,12 @@ def test_a_step_is_what_was_asked_for(subject: Subject) -> None:
 
 
 def test_no_less_than_it_is_told_is_cut_off_as_warm_up(subject: Subject) -> None:
-    step = subject.bench.take_step(round_number=1, block=1, treatment="A", level=2.0, warmup_s=0.4)
+    step = subject.bench.take_step(StepRequest("A", 2.0, 1, 1, warmup_s=0.4))
     assert step.window_start_s - step.started_s >= 0.4 - 1e-6
 
 
 def test_a_step_says_what_it_was_taken_for(subject: Subject) -> None:
-    step = subject.bench.take_step(round_number=1, block=1, treatment="A", level=2.0, purpose="sizing")
+    step = subject.bench.take_step(StepRequest("A", 2.0, 1, 1, purpose="sizing"))
     assert (step.purpose, step_of(subject.bench).purpose) == ("sizing", "curve")
 
 

@@ -21,6 +21,7 @@ from loadframe.model import (
     Remedy,
     Stack,
     Step,
+    StepRequest,
     TargetState,
     Verdict,
 )
@@ -74,7 +75,7 @@ def remedied(book: Bookkeeping, findings: tuple[Finding, ...]) -> Finding:
     cores = receded(book, findings, "A", "B")
     sides = []
     for treatment in ("A", "B"):
-        taken = [book.take(treatment=treatment, level=32.0, block=block) for block in (1, 2, 3)]
+        taken = [book.take(StepRequest(treatment, 32.0, block=block)) for block in (1, 2, 3)]
         sides.append(with_collector(taken, cores))
     remedy = Remedy("heap", "a larger heap", ("runtime.garbage_collection",), (), Price())
     better = Verdict(2.0, 1.9, 2.1, "better", 3, "t", levels=(32.0,))

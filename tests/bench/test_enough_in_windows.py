@@ -15,7 +15,7 @@ from loadframe.experiments import within
 from loadframe.experiments.proof import compared
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, TargetState
+from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, StepRequest, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]
@@ -33,14 +33,14 @@ def windows(book: Bookkeeping) -> list[tuple[float, float]]:
 
 def test_a_window_is_made_longer_and_stays_so_for_all_that_is_compared_there(simulated: Simulated) -> None:
     book = simulated(flat, needs_window_s=lambda treatment, level: 40.0 if level == 4 else 0.0)
-    step = book.take(round_number=1, block=1, treatment="A", level=4)
+    step = book.take(StepRequest("A", 4, 1, 1))
     assert step.counts and step.throughput > 0
     assert windows(book) == [(4, 1.0), (4, 50.0)]
     assert [TOO_FEW in one.flags for one in book.steps] == [True, False], "the first one stays in the run"
     assert book.of("A") == [step], "and counts for nothing"
     assert book.budget.cost_s([4]) == pytest.approx(50.5), "the next one is known to cost as much as this"
-    book.take(round_number=1, block=2, treatment="A", level=8)
-    book.take(round_number=1, block=2, treatment=book.next_treatment("faster", TargetState({})), level=4)
+    book.take(StepRequest("A", 8, 1, 2))
+    book.take(StepRequest(book.next_treatment("faster", TargetState({})), 4, 1, 2))
     assert windows(book)[2:] == [(8, 1.0), (4, 50.0)]
 
 
@@ -75,7 +75,7 @@ def test_a_window_is_made_longer_three_times_at_most(simulated: Simulated) -> No
     """A target that gets slower and slower is never waited for without an end."""
     needs = iter([2.0, 4.0, 8.0, 16.0, 32.0])
     book = simulated(flat, needs_window_s=lambda treatment, level: next(needs))
-    assert not book.take(round_number=1, block=1, treatment="A", level=8).counts
+    assert not book.take(StepRequest("A", 8, 1, 1)).counts
     assert [window_s for _, window_s in windows(book)] == [1.0, 2.5, 5.0, 10.0]
 
 

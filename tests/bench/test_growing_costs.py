@@ -12,7 +12,7 @@ from loadframe.diagnosis.growing import GROWTH, REQUESTS, TIME, grown
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.model import Finding, Latency, Step, TargetState
+from loadframe.model import Finding, Latency, Step, StepRequest, TargetState
 from loadframe.study import parse
 
 StepMaker = Callable[..., Step]
@@ -65,7 +65,8 @@ def loop(simulated: Callable[..., Bookkeeping], make_step: StepMaker, service: S
     clock = made.bench.clock  # type: ignore[attr-defined]
     made.bench.study = parse(STUDY)  # type: ignore[misc]
 
-    def take_step(*, treatment: str, level: float, block: int | None = None, **_: object) -> Step:
+    def take_step(request: StepRequest) -> Step:
+        treatment, level = request.treatment, request.level
         began = clock.now_s
         service.number += 1
         service.took.append(treatment)
@@ -81,7 +82,7 @@ def loop(simulated: Callable[..., Bookkeeping], make_step: StepMaker, service: S
             throughput,
             {"system.cpu.utilization": 0.3, "system.cpu.count": 2.0},
             number=service.number,
-            block=block,
+            block=request.block,
             treatment=treatment,
             latency=Latency(mean, mean, mean, mean, mean),
             started_s=began,
@@ -93,7 +94,7 @@ def loop(simulated: Callable[..., Bookkeeping], make_step: StepMaker, service: S
     def recover(name: str) -> None:
         service.served, service.started_s = 0.0, clock.now_s
 
-    made.bench.take_step = take_step  # type: ignore[assignment]
+    made.bench.take_step = take_step  # type: ignore[method-assign]
     made.bench.recover = recover  # type: ignore[method-assign]
     return made
 

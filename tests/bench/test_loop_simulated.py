@@ -13,7 +13,7 @@ from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.proof import judged_levels, look_around, prove
 from loadframe.experiments.sweep import measure_block, sweep
 from loadframe.experiments.trials import try_remedies
-from loadframe.model import Curve, Round, TargetState
+from loadframe.model import Curve, Round, StepRequest, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 
@@ -49,7 +49,7 @@ def test_a_third_block_beside_a_kept_change_is_not_worth_the_next_proof(
     simulated: Simulated, next_s: float, steps: int
 ) -> None:
     book = simulated(table_cache, "measure.budget=66s")
-    book.take(round_number=1, block=1, treatment="A", level=4)
+    book.take(StepRequest("A", 4, 1, 1))
     after = book.next_treatment("more", TargetState({"table_open_cache": 640}))
     taken = look_around(book, "A", after, [4], round_number=1, next_s=next_s)
     assert len(taken) == steps

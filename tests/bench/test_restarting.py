@@ -19,7 +19,7 @@ from loadframe.bench.checking import check_study
 from loadframe.changes import lists
 from loadframe.errors import ChangeError, StudyError, TargetError, UserError
 from loadframe.host.leases import folder_of_leases
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 
@@ -61,7 +61,7 @@ def test_what_only_a_start_reads_is_there_for_the_run_alone(server: Restartable,
             bench.use(name)
             assert settings(server) == states[name], name
             assert server.config.exists() is (name in "BC")
-        assert bench.take_step(round_number=1, block=1, treatment="C", level=1).requests > 0
+        assert bench.take_step(StepRequest("C", 1, 1, 1)).requests > 0
     assert settings(server) == before
     assert not list(server.config.parent.iterdir())
     assert {outcome.status for outcome in bench.put_back} == {"reverted"}

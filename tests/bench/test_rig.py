@@ -14,7 +14,7 @@ from loadframe.bench.rig import Rig
 from loadframe.cages import groups
 from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import TargetError
-from loadframe.model import ChangeRecord, TargetState
+from loadframe.model import ChangeRecord, StepRequest, TargetState
 from loadframe.recording.series import metric_series
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
@@ -176,8 +176,7 @@ def test_two_kinds_of_server_side_by_side(opened: Callable[[Study], RunFolder]) 
         bench.declare("B", "postgres", TargetState({"max_connections": 30}, bench.start_state.limits), "postgres")
         assert (bench.use("A")["max_connections"], bench.use("B")["max_connections"]) == (40, 30)
         steps = [
-            bench.take_step(round_number=1, block=block, treatment=name, level=2)
-            for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))
+            bench.take_step(StepRequest(name, 2, 1, block)) for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))
         ]
     for step in steps:
         own, other = ("mariadb.", "postgres.") if step.treatment == "A" else ("postgres.", "mariadb.")

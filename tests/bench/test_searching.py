@@ -12,7 +12,7 @@ from loadframe.analysis.capacity import Settings
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError, TargetError
 from loadframe.experiments.searching import find, objective_of, settings_of
-from loadframe.model import Capacity, LoadInterval, Step, TargetState
+from loadframe.model import Capacity, LoadInterval, Step, StepRequest, TargetState
 from loadframe.study import parse
 
 from .conftest import STUDY
@@ -120,7 +120,7 @@ def test_a_trial_that_met_in_no_window_that_the_budget_has_ends_the_search(
     book = simulated(served, *AT_RATE, noise=0.0)
     few = make_step(50, 50.0, flags=("too-few",), metrics={"workload.offered": 50.0}, needed_s=1e6)
     bench, steps = cast(Any, book.bench), iter([few] * 3)
-    bench.take_step = lambda **asked: next(steps)
+    bench.take_step = lambda request: next(steps)
     found = search(book)
     assert [(trial.met, trial.counted) for trial in found.trials] == [(True, False)]
     assert found.end == "undecided"
@@ -146,11 +146,11 @@ def test_a_target_that_dies_of_a_load_does_not_meet_at_it(
     book = simulated(served, *AT_RATE, noise=0.0)
     take = book.bench.take_step
 
-    def deadly(*, level: float, **more: Any) -> Step:
-        if level > CAPACITY:
+    def deadly(request: StepRequest) -> Step:
+        if request.level > CAPACITY:
             book.bench.dead = True  # type: ignore[attr-defined]
             raise TargetError("the server died")
-        return take(level=level, **more)
+        return take(request)
 
     monkeypatch.setattr(book.bench, "take_step", deadly)
     found = search(book)
@@ -162,7 +162,7 @@ def test_a_target_that_dies_of_a_load_does_not_meet_at_it(
 def test_a_target_that_never_works_is_an_error(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     book = simulated(served, *AT_RATE, noise=0.0)
 
-    def dead(**_: Any) -> Step:
+    def dead(_: StepRequest) -> Step:
         raise TargetError("no such socket")
 
     monkeypatch.setattr(book.bench, "take_step", dead)

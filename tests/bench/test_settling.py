@@ -16,7 +16,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.settling import held
 from loadframe.experiments.proof import judged_levels, prove
 from loadframe.experiments.sweep import curve_of, sweep
-from loadframe.model import UNSETTLED, Step, TargetState
+from loadframe.model import UNSETTLED, Step, StepRequest, TargetState
 from loadframe.reporting import verdict_words
 
 Simulated = Callable[..., Bookkeeping]
@@ -34,7 +34,7 @@ def asked(book: Bookkeeping) -> list[tuple[str, float, float]]:
 
 
 def take(book: Bookkeeping, level: float = 8, treatment: str = "A", block: int = 1) -> Step:
-    return book.take(round_number=1, block=block, treatment=treatment, level=level)
+    return book.take(StepRequest(treatment, level, 1, block))
 
 
 def test_a_step_is_taken_again_with_a_warm_up_four_times_as_long_as_it_was(simulated: Simulated) -> None:
@@ -204,11 +204,11 @@ def test_levels_that_climb_only_together_are_measured_again_with_a_longer_warm_u
     bench: Any = book.bench
     real = bench.take_step
 
-    def rising(**asked: Any) -> Step:
-        step: Step = real(**asked)
-        long = asked["warmup_s"] > 2
+    def rising(request: StepRequest) -> Step:
+        step: Step = real(request)
+        long = request.warmup_s > 2
         throughput = step.throughput * (more if long else 1)
-        rise = 0.2 if asked["level"] == 32 and not long else 0.0
+        rise = 0.2 if request.level == 32 and not long else 0.0
         batches = tuple(throughput * (1 + rise * (i / 7 - 0.5)) for i in range(8))
         return replace(step, throughput=throughput, batches=batches)
 
@@ -226,8 +226,8 @@ def test_a_warm_up_that_the_study_names_stays_as_long_and_what_it_leaves_is_told
     bench: Any = book.bench
     real = bench.take_step
 
-    def rising(**asked: Any) -> Step:
-        step: Step = real(**asked)
+    def rising(request: StepRequest) -> Step:
+        step: Step = real(request)
         return replace(step, batches=tuple(step.throughput * (0.9 + 0.2 * i / 7) for i in range(8)))
 
     bench.take_step = rising

@@ -13,6 +13,7 @@ from loadframe.errors import StudyError
 from loadframe.kinds.registry import KINDS
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import IN_FRONT, METRICS
+from loadframe.model import StepRequest
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 from loadframe.workloads.oltp import Oltp
@@ -80,7 +81,7 @@ def test_each_shard_is_seen_by_itself_and_all_together_as_the_target(
     with RealBench(study, opened(study)) as bench:
         bench.declare("A", "as given", bench.start_state)
         assert bench.use("A")["cpu.max"] == 50_000
-        step = bench.take_step(round_number=1, block=1, treatment="A", level=2)
+        step = bench.take_step(StepRequest("A", 2, 1, 1))
         found = step.metrics
         assert found["shard1.cage.cpu.limit"] == found["shard2.cage.cpu.limit"] == 0.5
         assert found["shard1.cpu.cores"] > 5 * found["shard2.cpu.cores"]

@@ -16,7 +16,7 @@ from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.tuning_proof import PROOF_ROUND
 from loadframe.experiments.tuning_start import START_ROUND, Start
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials
-from loadframe.model import CapacityObjective, SettingValue, TargetState
+from loadframe.model import CapacityObjective, SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 from loadframe.tuning.search import Proposal, Search
@@ -143,7 +143,7 @@ def test_a_server_that_was_restarted_is_warmed_before_it_is_judged(simulated: Si
 def test_warming_is_within_the_budget(simulated: Simulated, tmp_path: Path) -> None:
     book = simulated(busy, *SETTINGS, "measure.budget=90s")
     book.warms = True
-    book.take(round_number=1, block=1, treatment="A", level=32)
+    book.take(StepRequest("A", 32, 1, 1))
     assert book.budget.cost_s([32]) == 3.0, "two steps of 1.5 s"
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0

@@ -14,7 +14,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.proof import prove
 from loadframe.experiments.sweep import sweep
-from loadframe.model import TargetState
+from loadframe.model import StepRequest, TargetState
 
 Simulated = Callable[..., Bookkeeping]
 OTHER = TargetState({"table_open_cache": 128})
@@ -52,9 +52,9 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
     windows = list[Any]()
     take_step = book.bench.take_step
 
-    def noted(**asked: Any) -> Any:
-        windows.append((asked.get("purpose", "curve"), asked.get("window_s")))
-        return take_step(**asked)
+    def noted(request: StepRequest) -> Any:
+        windows.append((request.purpose, request.window_s))
+        return take_step(request)
 
     book.bench.take_step = noted  # type: ignore[method-assign]
     sweep(book, "A", round_number=1)

@@ -15,7 +15,7 @@ from loadframe.errors import RunError
 from loadframe.experiments.examination import examine
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.writing import partial, write_down
-from loadframe.model import TargetState
+from loadframe.model import StepRequest, TargetState
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import Facts
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -30,7 +30,7 @@ def tried_and_killed(simulated: Simulated, folder: Path) -> tuple[RunFolder, Boo
     sweep(book, "A", round_number=1)
     book.next_treatment("tried", TargetState({"table_open_cache": 400}, {}))
     for level in (16, 32):
-        book.take(round_number=1, block=1, treatment="B", level=level)
+        book.take(StepRequest("B", level, 1, 1))
     run = RunFolder.create(folder, "killed")
     run.write_document("study.json", "study", book.bench.study.resolved())
     for name, state in book.bench.states.items():  # type: ignore[attr-defined]

@@ -174,10 +174,10 @@ def fault(monkeypatch: pytest.MonkeyPatch, study: Path) -> None:
     """A mistake of ours at the second step."""
     take = RealBench.take_step
 
-    def wrong(bench: RealBench, **asked: Any) -> Any:
+    def wrong(bench: RealBench, request: Any) -> Any:
         if bench.run.steps():
             raise ZeroDivisionError("of ours")
-        return take(bench, **asked)
+        return take(bench, request)
 
     monkeypatch.setattr(RealBench, "take_step", wrong)
     monkeypatch.chdir(study.parent)

@@ -13,7 +13,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.changes import journal
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.ladder_writing import save
-from loadframe.model import Ladder, TargetState
+from loadframe.model import Ladder, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.host import read_host
 from loadframe.study import Study, parse
@@ -79,7 +79,7 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
     with RealBench(study, run) as bench:
         run.write_document("bench.json", "bench", {"seed": 1, "version": "SQLite", "axis_unit": "workers"})
         bench.declare("A", "as given", bench.start_state)
-        bench.take_step(round_number=1, block=1, treatment="A", level=2)
+        bench.take_step(StepRequest("A", 2, 1, 1))
         save(run, Climbed(()), keeps_all=False)
     again = loadframe.open_run(run.path)
     found = loadframe.write_answer(again, loadframe.conclude(again))
@@ -121,7 +121,7 @@ def test_server_and_driver_are_bound_in_the_steps_of_a_state_and_in_no_others(tm
         bench.declare("B", "together on one", TargetState(start.settings, start.limits, cpus=both))
         steps = {}
         for name in ("A", "B", "A"):
-            steps[name] = bench.take_step(round_number=1, block=1, treatment=name, level=2)
+            steps[name] = bench.take_step(StepRequest(name, 2, 1, 1))
             effective = bench.use(name)
             server = bench._target.pids()[0]
             threads = {frozenset(os.sched_getaffinity(int(one.name))) for one in Path(f"/proc/{server}/task").iterdir()}

@@ -21,7 +21,7 @@ from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.sqlite.target import SqliteTarget
-from loadframe.model import Endpoint, TargetState
+from loadframe.model import Endpoint, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.study.reading import parse
@@ -246,4 +246,4 @@ def test_a_named_user_works_on_a_private_server(tmp_path: Path) -> None:
         assert str(bench.driver_user) == "user nobody: workload.user = 'nobody'"
         bench.declare("A", "as given", bench.start_state)
         bench.use("A")
-        assert bench.take_step(treatment="A", level=1).requests > 0
+        assert bench.take_step(StepRequest("A", 1)).requests > 0

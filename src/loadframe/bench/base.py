@@ -10,10 +10,10 @@ from loadframe.model import (
     Endpoint,
     ProfiledStep,
     ProfilePlace,
-    Purpose,
     Remedy,
     SettingValue,
     Step,
+    StepRequest,
     TargetState,
 )
 from loadframe.runs.folder import RunFolder
@@ -24,17 +24,12 @@ from loadframe.workloads.base import Workload
 class Bench(Protocol):
     """One target and one workload. States of the target are declared under a name, and steps are taken in them."""
 
-    @property
-    def study(self) -> Study:
-        """Whose steps it takes."""
-
-    @property
-    def run(self) -> RunFolder:
-        """The run that its steps belong to."""
-
-    @property
-    def workload(self) -> Workload:
-        """What loads the target."""
+    study: Study
+    """Whose steps it takes."""
+    run: RunFolder
+    """The run that its steps belong to."""
+    workload: Workload
+    """What loads the target."""
 
     @property
     def axis_unit(self) -> str:
@@ -115,25 +110,9 @@ class Bench(Protocol):
 
     # --- steps
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
-        """One measured window, of window_s (the study's, where that is None).
-
-        most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
-        ended. warmup_s: the least that is cut off as warm-up, where the study names none. purpose: what the step says
-        that it was taken for. TargetError, with the server's last words, where the target died; WorkloadError where the
-        driver failed.
-        """
+    def take_step(self, request: StepRequest) -> Step:
+        """One measured window. TargetError, with the server's last words, where the target died; WorkloadError where
+        the driver failed."""
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
         """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. Raises as

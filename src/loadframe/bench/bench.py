@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Self
 
 from loadframe.bench.attached import AttachedTarget
+from loadframe.bench.base import Bench
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
@@ -44,11 +45,11 @@ from loadframe.model import (
     Endpoint,
     ProfiledStep,
     ProfilePlace,
-    Purpose,
     Remedy,
     RunQuality,
     SettingValue,
     Step,
+    StepRequest,
     TargetState,
 )
 from loadframe.recording.control import Recorder
@@ -61,8 +62,8 @@ from loadframe.study import Study
 from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
 
 
-class RealBench:
-    """See bench.base.Bench. Takes steps of one study into one run folder. Enter it before use."""
+class RealBench(Bench):
+    """Takes steps of one study into one run folder. Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: is told at once what ends and is put back where it is left by Ctrl-C."""
@@ -101,22 +102,18 @@ class RealBench:
 
     @property
     def axis_unit(self) -> str:
-        """What the load axis counts, in the user's words."""
         return self.workload.axis_unit
 
     @property
     def work_unit(self) -> str:
-        """What throughput counts, in the user's words."""
         return self.workload.work_unit if isinstance(self.workload, CountsWork) else WORK
 
     @property
     def treatments(self) -> int:
-        """How many states have been declared."""
         return len(self._treatments)
 
     @property
     def start_state(self) -> TargetState:
-        """The state that the study declares."""
         study = self.study
         return TargetState(study.target.settings, study.target_limits, host=self._start_host, cpus=study.target_cpus)
 
@@ -261,22 +258,17 @@ class RealBench:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> None:
-        """Give a state of the target (or of an alternative's, of that kind) a short name; steps carry it. Its settings
-        are in canonical form. cold_of: the treatment of which this is the cold one: a cache whose steps all begin with
-        nothing cached. remedy: the one that has led to the state: what the journal says of its changes."""
         kind = kind or self.study.target.kind
         self._reasons.note(name, title, state, remedy)
         self._treatments[name] = Treatment(name, title, state, kind, cold_of)
         self.run.append_line("treatments.jsonl", "treatment", self._treatments[name])
 
     def check(self, state: TargetState, kind: str | None = None) -> None:
-        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
         kind = kind or self.study.target.kind
         self._options.check(state.options)
         self._rigs[kind].check(replace(state, host={}, options={}))
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Bring the target to a declared state and answer what it really uses."""
         treatment = self._treatments[name]
         self._turn_to(treatment.kind)
         around = self._surroundings.bring(name, treatment.state.host)
@@ -298,27 +290,21 @@ class RealBench:
 
     @property
     def kind(self) -> str:
-        """Of the target of the treatment in use."""
         return self._target.kind
 
     @property
     def is_local(self) -> bool:
-        """Whether the target of the treatment in use is on this machine, as far as can be told."""
         return self._target.local()
 
     @property
     def free_disk_bytes(self) -> float:
-        """Of the file system that holds what the target of the treatment in use stores; infinite where Loadframe
-        did not start it."""
         return shutil.disk_usage(self._lease.folder).free if self._target.private else math.inf
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the target of the treatment in use answers."""
         return self._target.endpoint()
 
     def counters(self) -> dict[str, float]:
-        """What the target of the treatment in use counts now. Raises as Target.counters does."""
         return self._target.counters()
 
     @property
@@ -326,76 +312,51 @@ class RealBench:
         return self._rig.target
 
     def starts_fresh(self, name: str) -> bool:
-        """Bring the target to a declared state, as `use`; whether it has served no step since it was started. Not where
-        every step begins with a cache that was filled or emptied for it."""
+        """Not where every step begins with a cache that was filled or emptied for it."""
         self.use(name)
         prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
         return not prepared and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """Whether what was asked of the target before may matter to a step of this treatment: not where its cache is
-        filled or emptied for each step, nor where a step lasts until its work is done, so that none can be short."""
+        """Not where its cache is filled or emptied for each step, nor where a step lasts until its work is done, so
+        that none can be short."""
         prepared = self.is_cache(name) or bool(self._treatments[name].cold_of)
         return not prepared and not self.workload.runs_to_completion
 
     def recover(self, name: str) -> None:
-        """Bring the target to a declared state whatever has become of it: it is restarted."""
         self._rigs[self._treatments[name].kind].stop()
         self.use(name)
 
     def is_cache(self, name: str) -> bool:
-        """Whether a treatment is one of a cache, and the workload asks it for objects."""
         return targets.kind_named(self._treatments[name].kind).cache and isinstance(self.workload, AsksForObjects)
 
     def end(self, how: Ending) -> None:
-        """Stop the active target in the given way; the next `use` starts it again."""
         if how == "SIGKILL":
             self._rig.kill()
         self._rig.stop()
 
     def leave_alone(self, seconds: float) -> None:
-        """Ask nothing of the target for so long; the recorder goes on."""
         time.sleep(seconds)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
-    def take_step(
-        self,
-        *,
-        treatment: str,
-        level: float,
-        round_number: int | None = None,
-        block: int | None = None,
-        window_s: float | None = None,
-        most_waiting: int | None = None,
-        warmup_s: float = 0.0,
-        purpose: Purpose = "curve",
-    ) -> Step:
-        """One measured window, of window_s (the study's, where that is None). On the disk when this returns.
-
-        most_waiting: in an open loop, the step is ended once more requests than this should have begun and have not
-        ended. warmup_s: the least that is cut off as warm-up, where the study names none. TargetError, with the
-        server's last words, where the target died; WorkloadError where the driver failed.
-        """
+    def take_step(self, request: StepRequest) -> Step:
+        """On the disk when this returns."""
         self._steps += 1
-        seconds = duration_s(self.study.measure, window_s, warmup_s)
-        asked = self._asked(f"step-{self._steps:05d}", treatment, level, seconds)
-        loaded = self._load(replace(asked, most_waiting=most_waiting, warmup_s=warmup_s))
-        of = self._treatments[treatment]
+        seconds = duration_s(self.study.measure, request.window_s, request.warmup_s)
+        asked = self._asked(f"step-{self._steps:05d}", request.treatment, request.level, seconds)
+        loaded = self._load(replace(asked, most_waiting=request.most_waiting, warmup_s=request.warmup_s))
+        of = self._treatments[request.treatment]
         seen, late = self._seen(loaded, pinned(self.study.around(of.kind), of.state))
         think_s = self.workload.think_s() if isinstance(self.workload, HasUsers) else 0.0
-        step = step_of(
-            loaded, seen, late=late, number=self._steps, round_number=round_number, block=block, treatment=treatment,
-            level=level, purpose=purpose, think_s=think_s,
-        )  # fmt: skip
+        step = step_of(request, loaded, seen, late=late, number=self._steps, think_s=think_s)
         self.workload.after_step(self.endpoint)  # first: what it finds wrong is no measurement
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
         tell_cost(self.run, self._recorder)
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """An extra step with a window of `window_s` that is sampled: it belongs to no curve and no verdict. On the disk
-        when this returns. Raises as take_step does."""
+        """On the disk when this returns."""
         name = self._profiles.next_name(treatment, place)
         seconds = duration_s(self.study.measure, window_s)
         asked = self._asked(f"profiled-{name}", treatment, level, seconds)

@@ -6,9 +6,9 @@ import itertools
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, Required, TypedDict, Unpack
+from typing import Protocol
 
 from loadframe.analysis.disturbance import is_disturbed, least_disturbed
 from loadframe.analysis.sequential import ErrorBudget
@@ -16,7 +16,7 @@ from loadframe.bench.base import Bench
 from loadframe.bench.budget import Budget
 from loadframe.bench.loading import duration_s
 from loadframe.bench.settling import Settling
-from loadframe.model import TOO_FEW, Purpose, Remedy, Step, TargetState
+from loadframe.model import TOO_FEW, Purpose, Remedy, Step, StepRequest, TargetState
 from loadframe.progress import Progress
 from loadframe.runs.progress_log import Told
 from loadframe.units import show
@@ -36,19 +36,6 @@ OVERDRAWN = 2.0
 REPEATED_SHARE = 0.2
 """Disturbed steps are repeated while the repetitions are no more than this share of all steps: on a machine that is
 always disturbed, repeating everything does not help."""
-
-
-class StepAsked(TypedDict, total=False):
-    """What Bench.take_step is asked for."""
-
-    treatment: Required[str]
-    level: Required[float]
-    round_number: int | None
-    block: int | None
-    window_s: float | None
-    most_waiting: int | None
-    warmup_s: float
-    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +99,7 @@ class Bookkeeping:
         """The steps of these blocks, in their order. What one costs is noted as its share of the time they took."""
         if self.elsewhere is None:
             return [
-                self.take(round_number=round_number, block=block.number, treatment=name, level=level, purpose=purpose)
+                self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
                 for block in blocks
                 for name, level in block.order
             ]
@@ -123,17 +110,17 @@ class Bookkeeping:
             self.budget.note_step(level, (self.budget.clock() - started) / len(asked))
         return steps
 
-    def take(self, **asked: Unpack[StepAsked]) -> Step:
+    def take(self, request: StepRequest) -> Step:
         """A step; once more where something disturbed it, and with a longer warm-up where that had not ended. The one
         before stays in the run, and counts where the second was disturbed more."""
-        level, started = asked["level"], self.budget.clock()
-        self._wash_out(asked["treatment"], level, sizing=asked.get("purpose") == "sizing")
-        asked["warmup_s"] = self.settling.warmup_s(level)
-        step = self.once(self.budget.clock() - started, **asked)
+        level, started = request.level, self.budget.clock()
+        self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
+        request = replace(request, warmup_s=self.settling.warmup_s(level))
+        step = self.once(request, self.budget.clock() - started)
         often = self.repeated >= REPEATED_SHARE * len(self.steps)
         if is_disturbed(step, self.steps) and not often and self.budget.affords([level]):
             self.repeated += 1
-            step = least_disturbed([step, self.once(**asked)])
+            step = least_disturbed([step, self.once(request)])
         for again in itertools.count():
             warmup_s = self.settling.longer_s(step, self.budget, again)
             if warmup_s is None:
@@ -141,34 +128,30 @@ class Bookkeeping:
             self.progress.say(
                 f"at {level:g}, the warm-up had not ended: measuring again with a warm-up of {warmup_s:.3g} s"
             )
-            asked["warmup_s"] = warmup_s
-            step = self.once(**asked)
+            step = self.once(replace(request, warmup_s=warmup_s))
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
         """What a start, or another treatment, leaves behind is over before a step of a block begins. Without `warms`
         only while the budget has room for a whole proof besides: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
-        asked: StepAsked = {"treatment": treatment, "level": level, "purpose": "warming"}
+        request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
+        has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
         if self.warms and self.bench.starts_fresh(treatment):
-            self._measure(**asked)
-        elif self.washes and another and self._has_room() and self.bench.carries_over(treatment):
-            asked["window_s"] = WASH_SHARE * self.bench.study.measure.window
-            self._measure(**asked)
+            self._measure(request)
+        elif self.washes and another and has_room and self.bench.carries_over(treatment):
+            self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
-    def _has_room(self) -> bool:
-        return self.warms or self.budget.left_s() >= self.remedy_s(self.bench.study.measure.blocks.max)
-
-    def once(self, washed_s: float = 0.0, **asked: Unpack[StepAsked]) -> Step:
+    def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
         """A step, noted in the budget and shown; again with a longer window where too little happened in it, as far as
         the budget goes. The longer window is for all steps that follow at the level, so that what is compared has the
         same; the step before stays in the run, and counts for nothing. washed_s: what it cost before."""
-        level = asked["level"]
+        level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:
-                asked["window_s"] = max(asked.get("window_s") or 0.0, self._windows_s[level])
+                request = replace(request, window_s=max(request.window_s or 0.0, self._windows_s[level]))
             started = self.budget.clock()
-            step = self._measure(**asked)
+            step = self._measure(request)
             longer_s = LONGER * step.needed_s
             if (
                 TOO_FEW not in step.flags
@@ -184,13 +167,12 @@ class Bookkeeping:
             )
         raise AssertionError
 
-    def _measure(self, **asked: Unpack[StepAsked]) -> Step:
-        seconds = duration_s(self.bench.study.measure, asked.get("window_s"), asked.get("warmup_s", 0.0))
-        purpose = asked.get("purpose", "curve")
-        self.bench.run.tell(Told("step", "", 0, asked["treatment"], asked["level"], seconds, purpose))
-        step = self.bench.take_step(**asked)
+    def _measure(self, request: StepRequest) -> Step:
+        seconds = duration_s(self.bench.study.measure, request.window_s, request.warmup_s)
+        self.bench.run.tell(Told("step", "", 0, request.treatment, request.level, seconds, request.purpose))
+        step = self.bench.take_step(request)
         self.steps.append(step)
-        self.progress.step(f"{self.bench.study.load.axis} {asked['level']:g}: {step.throughput:,.0f}/s")
+        self.progress.step(f"{self.bench.study.load.axis} {request.level:g}: {step.throughput:,.0f}/s")
         return step
 
     def next_treatment(

@@ -30,8 +30,8 @@ from loadframe.model import (
     Blind,
     CounterSpec,
     Latency,
-    Purpose,
     Step,
+    StepRequest,
 )
 from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import STALL_INTERVALS, stalls, window_metrics
@@ -251,27 +251,15 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
     return tuple(flag for flag, present in seen.items() if present)
 
 
-def step_of(
-    loaded: Loaded,
-    seen: Evaluated,
-    *,
-    late: bool,
-    number: int,
-    round_number: int | None,
-    block: int | None,
-    treatment: str,
-    level: float,
-    purpose: Purpose,
-    think_s: float,
-) -> Step:
-    """The step that was loaded so and seen so. late: as for `flags`; the rest as of Step."""
+def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool, number: int, think_s: float) -> Step:
+    """The step from its load and its evaluation. late: as for `flags`; the rest as of Step."""
     summary = loaded.summary
     return Step(
         number=number,
-        round=round_number,
-        block=block,
-        treatment=treatment,
-        level=level,
+        round=request.round_number,
+        block=request.block,
+        treatment=request.treatment,
+        level=request.level,
         started_s=summary.started_s,
         ended_s=summary.ended_s,
         window_start_s=summary.window_start_s,
@@ -290,7 +278,7 @@ def step_of(
         ),
         closed_loop=loaded.offered is None,
         blind=seen.blind,
-        purpose=purpose,
+        purpose=request.purpose,
         think_s=think_s,
         needed_s=0.0 if loaded.ended_early else summary.needed_s,
     )

@@ -24,7 +24,19 @@ from loadframe.experiments import sizing
 from loadframe.experiments.proof import compared
 from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.metrics.pipelines import STAGES
-from loadframe.model import Change, Control, ControlKind, Knob, Remedy, Round, SettingValue, Step, Trial, Verdict
+from loadframe.model import (
+    Change,
+    Control,
+    ControlKind,
+    Knob,
+    Remedy,
+    Round,
+    SettingValue,
+    Step,
+    StepRequest,
+    Trial,
+    Verdict,
+)
 
 BLOCKS = 3
 """Of each control: two have one degree of freedom."""
@@ -273,4 +285,4 @@ def _number(value: SettingValue | None) -> float | None:
 
 
 def _take(book: Bookkeeping, one: Round, block: int, treatment: str, level: float) -> Step:
-    return book.take(round_number=one.number, block=block, treatment=treatment, level=level, purpose="proof")
+    return book.take(StepRequest(treatment, level, one.number, block, purpose="proof"))

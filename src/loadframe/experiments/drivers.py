@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.proof import compared
-from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, Step, Verdict
+from loadframe.model import CLIENT_AXES, RATE_AXES, Curve, Step, StepRequest, Verdict
 from loadframe.model.fleet_step import DriversLimit, FleetDrivers
 from loadframe.runs import fleet_files
 
@@ -78,7 +78,7 @@ def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ..
                 break
             for name in book.random.sample(list(sides), len(sides)):
                 bench.drive_from(sides[name])
-                taken.append(book.take(treatment=name, level=level, block=block, purpose="proof"))
+                taken.append(book.take(StepRequest(name, level, block=block, purpose="proof")))
     finally:
         bench.drive_from(everyone)
     found = judge(taken, treatment, less, everyone, fewer, bench.link_bytes_per_s())

@@ -19,7 +19,7 @@ from loadframe.diagnosis.growing import GROWS, GROWTH, WHAT, cost_ms, grown
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.sweep import measure_block
-from loadframe.model import Finding, Mechanism, Step
+from loadframe.model import Finding, Mechanism, Step, StepRequest
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
 """Of the time that the sweep took: a cost that follows time grows by as much again, without a request. Of costs that
@@ -69,7 +69,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     before = book.of(one.treatment)
     book.bench.recover(name)
     after = [
-        [book.take(round_number=one.number, block=block, treatment=name, level=level) for level in order]
+        [book.take(StepRequest(name, level, one.number, block)) for level in order]
         for block, order in enumerate(_orders(before, levels), start=1)
     ]
     told = after_restart(found, before, *after)

@@ -15,7 +15,7 @@ from loadframe.analysis.disturbance import widened
 from loadframe.analysis.sequential import Plan
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, Verdict, by_block
+from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, StepRequest, Verdict, by_block
 from loadframe.progress import counted
 from loadframe.units import show
 
@@ -231,8 +231,7 @@ def take_block(
 ) -> list[Step]:
     """The steps of one block."""
     return [
-        book.take(round_number=round_number, block=block, treatment=treatment, level=level, purpose=purpose)
-        for treatment, level in order
+        book.take(StepRequest(treatment, level, round_number, block, purpose=purpose)) for treatment, level in order
     ]
 
 

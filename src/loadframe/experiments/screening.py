@@ -12,7 +12,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.sizing import UNFIT
-from loadframe.model import Remedy
+from loadframe.model import Remedy, StepRequest
 
 SHOWS = 1.2
 """Times the throughput, in one step: more than single steps of one state differ by on a machine that is quiet."""
@@ -60,7 +60,7 @@ def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, 
     name = book.next_treatment(remedy.title, state, remedy=remedy)
     try:
         book.bench.use(name)
-        step = book.take(round_number=one.number, treatment=name, level=level, purpose="sizing")
+        step = book.take(StepRequest(name, level, one.number, purpose="sizing"))
     except UNFIT:
         book.bench.recover(one.treatment)
         return False

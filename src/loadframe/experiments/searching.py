@@ -18,6 +18,7 @@ from loadframe.model import (
     CapacityTrial,
     LoadInterval,
     Step,
+    StepRequest,
 )
 from loadframe.prediction import resources
 from loadframe.prediction.expectation import expected
@@ -140,13 +141,15 @@ class _Finder:
         if self.open_loop:
             waiting = objectives.most_waiting(proposal.load, proposal.seconds)
         return self.book.once(
-            round_number=1,
-            block=len(self.trials) + 1,
-            treatment=TREATMENT,
-            level=proposal.load,
-            window_s=max(min(proposal.seconds, self.book.budget.left_s()), SHORTEST_WINDOW_S),
-            most_waiting=waiting,
-            purpose="trial",
+            StepRequest(
+                TREATMENT,
+                proposal.load,
+                1,
+                len(self.trials) + 1,
+                window_s=max(min(proposal.seconds, self.book.budget.left_s()), SHORTEST_WINDOW_S),
+                most_waiting=waiting,
+                purpose="trial",
+            )
         )
 
     def _trial(self, step: Step, proposal: Proposal) -> CapacityTrial:

@@ -15,7 +15,7 @@ from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
 from loadframe.experiments.examination import Examined
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, TargetState
+from loadframe.model import Limit, Remedy, TargetState, StepRequest
 
 FURTHER = 4.0
 """A limit that is full again is taken to be wanted four times over."""
@@ -71,7 +71,7 @@ def _full_again(
     book: Bookkeeping, round_number: int, remedy: Remedy, name: str, state: TargetState, level: float
 ) -> Limit | None:
     """The limit that the remedy has raised and that the load overruns all the same; None where it is large enough."""
-    step = book.take(round_number=round_number, treatment=name, level=level, purpose="sizing")
+    step = book.take(StepRequest(name, level, round_number, purpose="sizing"))
     rules = rules_for(book.bench.study.target.limit, [step])
     limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
     return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)

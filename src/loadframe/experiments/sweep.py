@@ -15,7 +15,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookke
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.errors import NotRecovered, TooFewRequests
 from loadframe.experiments.stopping import go_on_below
-from loadframe.model import CLIENT_AXES, NOT_RECOVERED, OUT_OF_BALANCE, TOO_FEW, Curve, Step, by_block
+from loadframe.model import CLIENT_AXES, NOT_RECOVERED, OUT_OF_BALANCE, TOO_FEW, Curve, Step, StepRequest, by_block
 from loadframe.progress import counted
 from loadframe.study import Study
 from loadframe.units import show
@@ -203,8 +203,7 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
         )
         for level in slow:
             longer = [
-                book.take(round_number=round_number, block=block, treatment=treatment, level=level)
-                for block in range(1, FEWEST_BLOCKS + 1)
+                book.take(StepRequest(treatment, level, round_number, block)) for block in range(1, FEWEST_BLOCKS + 1)
             ]
             before = [step.throughput for step in counting if step.level == level]
             book.settling.keep(level, mean(before), mean(step.throughput for step in longer))
@@ -217,7 +216,7 @@ def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], bl
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):
         if level not in done and not _overdrawn(book, treatment):
-            book.take(round_number=round_number, block=block, treatment=treatment, level=level)
+            book.take(StepRequest(treatment, level, round_number, block))
 
 
 def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
@@ -237,7 +236,7 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) 
             break
         book.progress.phase(f"looking closer: {book.bench.study.load.axis} {probe:g}", least)
         for block in range(1, least + 1):
-            book.take(round_number=round_number, block=block, treatment=treatment, level=probe)
+            book.take(StepRequest(treatment, probe, round_number, block))
         curve = _curve(book, treatment)
     return curve
 

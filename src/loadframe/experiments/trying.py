@@ -28,7 +28,7 @@ from loadframe.experiments.sizing import Applied
 from loadframe.experiments.stopping import note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.unloaded import Unloaded, measure_unloaded
-from loadframe.model import Finding, LevelRatio, Limit, Price, Round, Step, Trial, Verdict
+from loadframe.model import Finding, LevelRatio, Limit, Price, Round, Step, StepRequest, Trial, Verdict
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -110,7 +110,7 @@ def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
     try:
-        step = book.take(round_number=one.number, treatment=after, level=level, purpose="sizing")
+        step = book.take(StepRequest(after, level, one.number, purpose="sizing"))
         book.bench.use(before)  # after a look at it
     except NotRecovered as error:
         note_fall(book, error, went_on=True)
@@ -119,7 +119,7 @@ def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
     if not step.counts or step.errors:
         return ""
     try:
-        book.take(round_number=one.number, treatment=before, level=level, purpose="sizing")
+        book.take(StepRequest(before, level, one.number, purpose="sizing"))
         book.bench.use(after)
     except NotRecovered as error:
         note_fall(book, error, went_on=True)

@@ -13,7 +13,7 @@ from loadframe.experiments import within
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_start import BLOCKS_ANEW, Start
-from loadframe.model import CapacityObjective, SettingValue, Step, TargetState, TuningTrial
+from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, TuningTrial
 from loadframe.runs.folder import RunFolder
 from loadframe.tuning.search import Outcome, Proposal, Search
 from loadframe.tuning.space import Point, Space
@@ -76,11 +76,7 @@ class Trials:
                 if self._hopeless(steps):
                     break
                 name = self.treatment(proposal.point)
-                steps.append(
-                    self.book.take(
-                        round_number=TRIALS_ROUND, block=number, treatment=name, level=level, purpose="trial"
-                    )
-                )
+                steps.append(self.book.take(StepRequest(name, level, TRIALS_ROUND, number, purpose="trial")))
         except UNFIT as error:
             failed = error.fact
             self.book.bench.recover(START)

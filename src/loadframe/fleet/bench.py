@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from loadframe.bench.attached import AttachedTarget
 from loadframe.bench.bench import RealBench
@@ -26,7 +26,7 @@ from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
 from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
-from loadframe.model import ProfiledStep, ProfilePlace, Step
+from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
@@ -91,17 +91,17 @@ class FleetBench(RealBench):
                 os.close(descriptor)
             self._readers, self._descriptors = {}, {}
 
-    def take_step(self, *, level: float, **others: Any) -> Step:
+    def take_step(self, request: StepRequest) -> Step:
         """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
         self._metrics = {}
         try:
-            step = super().take_step(level=level, **others)
+            step = super().take_step(request)
         except StepVoid as error:
-            fleet_files.STEPS.add(self.run, self._void(level, error))
+            fleet_files.STEPS.add(self.run, self._void(request.level, error))
             if error.reason == "load-failed" and isinstance(self._target, FarTarget):
                 self._target.counters()  # where it has died, that says so, with its last words
             raise
-        fleet_files.STEPS.add(self.run, self._taken(level))
+        fleet_files.STEPS.add(self.run, self._taken(request.level))
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:

@@ -29,7 +29,7 @@ from loadframe.host.processes import parse_cpus
 from loadframe.host.signals import ignore
 from loadframe.kinds import registry as targets
 from loadframe.lab import investigate
-from loadframe.model import LoadInterval, Step
+from loadframe.model import LoadInterval, Step, StepRequest
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
@@ -79,11 +79,7 @@ def _steps(book: Bookkeeping, asked: Mapping[str, Any]) -> dict[str, Any]:
                 break
             steps.append(
                 book.take(
-                    round_number=asked["round"],
-                    block=int(asked["block"]),
-                    treatment=str(name),
-                    level=float(level),
-                    purpose=asked["step"],
+                    StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
                 )
             )
     except UNFIT as error:

@@ -42,6 +42,22 @@ did not keep it, and it was a curve, a proof or a trial."""
 
 
 @dataclass(frozen=True, slots=True)
+class StepRequest:
+    """What a step is to be. window_s: of its window, None: the study's. most_waiting: in an open loop, it is ended once
+    more requests than this should have begun and have not ended. warmup_s: the least that is cut off as warm-up, where
+    the study names none. The rest is as of Step."""
+
+    treatment: str
+    level: float
+    round_number: int | None = None
+    block: int | None = None
+    purpose: Purpose = "curve"
+    window_s: float | None = None
+    most_waiting: int | None = None
+    warmup_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Blind:
     """A counter that contradicts what must agree with it, so that nothing of it is used. counter: the metric by which
     it is named; metrics: all that come from it, which a step that carries this does not have. because: in words, what
