@@ -319,7 +319,7 @@ def test_an_open_question_is_asked_on_while_there_is_time(simulated: Simulated) 
     """The time kept for a look around after a kept remedy is no reason to leave its proof undecided."""
     book = simulated(table_cache, "measure.budget=60s", noise=0.25)
     book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
-    verdict, _, steps = prove(book, "A", "B", [16, 32], round_number=1, reserve_s=50.0)
+    verdict, _, steps = prove(book, "A", "B", [16, 32], round_number=1)
     assert verdict.decision == "no-proven-difference"
     assert max(step.block for step in steps) == 5
 

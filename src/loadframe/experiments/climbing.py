@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from loadframe.analysis import comparison
 from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.budget import Budget
 from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
 from loadframe.experiments.sizing import UNFIT
@@ -46,38 +45,29 @@ def climb(
     keep_all: every change is kept, so none has to be tried first. note: told of every rung, so that nothing that was
     proved is lost. Raises as Bench.take_step does where the target fails in a state that worked before.
     """
-    climbed = _measured_within(book, states, keep_all, note)
-    return replace(climbed, missing=(*climbed.missing, *_overrun(book.budget)))
-
-
-def _measured_within(
-    book: Bookkeeping, states: LadderStates, keep_all: bool, note: Callable[[Climbed], None]
-) -> Climbed:
-    climbed = Climbed(_all_kept(book, states)) if keep_all else _try_all(book, states, note)
-    note(climbed)
-    if not climbed.kept:
-        return climbed
-    climbed = _taken_apart(book, states, climbed)
-    note(climbed)
-    return _with_partners(book, states, climbed)
-
-
-def _overrun(budget: Budget) -> Iterator[str]:
-    if budget.spent_s() > (1 + OVERRUN) * budget.total_s:
-        yield (
-            f"It took {budget.spent_s():.0f} s, and the budget is {budget.total_s:.0f} s: each change has "
-            f"{FEWEST_BLOCKS} blocks at least, with the restarts that it needs. Fewer levels or changes take less."
+    changes, budget = book.bench.study.change, book.budget
+    if keep_all:
+        names = tuple(change.name for change in changes)
+        climbed = Climbed(
+            tuple(_rung(book, states, names[:at], change, kept=True) for at, change in enumerate(changes))
         )
+    else:
+        climbed = _try_all(book, states, note)
+    note(climbed)
+    if climbed.kept:
+        climbed = _taken_apart(book, states, climbed)
+        note(climbed)
+        climbed = _with_partners(book, states, climbed)
+    if budget.spent_s() <= (1 + OVERRUN) * budget.total_s:
+        return climbed
+    overrun = (
+        f"It took {budget.spent_s():.0f} s, and the budget is {budget.total_s:.0f} s: each change has "
+        f"{FEWEST_BLOCKS} blocks at least, with the restarts that it needs. Fewer levels or changes take less."
+    )
+    return replace(climbed, missing=(*climbed.missing, overrun))
 
 
 # --- one change after the other ---------------------------------------------------------------------------------------
-
-
-def _all_kept(book: Bookkeeping, states: LadderStates) -> tuple[Rung, ...]:
-    names = tuple(change.name for change in book.bench.study.change)
-    return tuple(
-        _rung(book, states, names[:number], change, kept=True) for number, change in enumerate(book.bench.study.change)
-    )
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
@@ -107,7 +97,6 @@ def _try(
             book.bench.study.levels,
             round_number=number,
             firm_reserve_s=firm_reserve_s,
-            enough=decided,
         )
     except UNFIT as error:
         book.bench.recover(before)

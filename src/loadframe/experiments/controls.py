@@ -57,8 +57,12 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in one.findings):
         return one
-    made = (_sham(book, one, trial, levels), _less(book, one, trial, levels), _dose(book, one, trial, levels))
-    controls = [control for control in made if control]
+    less, half = _lessened(trial), halved(trial.remedy, knobs_of(book.bench.study))
+    controls = [sham] if (sham := _sham(book, one, trial, levels)) else []
+    if less is not None:
+        controls.append(_measured("less", book, one, trial, levels, less))
+    if half is not None and trial.verdict.decision == "better":
+        controls.append(_measured("dose", book, one, trial, levels, half))
     book.bench.use(kept.applied.treatment)
     against = "; ".join(control.because for control in controls if control.holds is False)
     findings = tuple(
@@ -111,12 +115,9 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             taken += [_take(book, one, block, treatment, level) for level in levels]
     verdict = compared(taken, before, name)
     if trial.verdict.decision != "better":
-        return Control("sham", title, verdict, *of_failures(verdict, *_sides(taken, before, name)))
+        sides = ([step for step in taken if step.treatment == each] for each in (before, name))
+        return Control("sham", title, verdict, *of_failures(verdict, *sides))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
-
-
-def _sides(taken: Sequence[Step], before: str, after: str) -> tuple[list[Step], list[Step]]:
-    return [step for step in taken if step.treatment == before], [step for step in taken if step.treatment == after]
 
 
 def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
@@ -144,14 +145,6 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 # --- half the way -----------------------------------------------------------------------------------------------------
 
 
-def _dose(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
-    """None where what is changed is no number, or has nothing between."""
-    half = halved(trial.remedy, knobs_of(book.bench.study))
-    if half is None or trial.verdict.decision != "better":
-        return None
-    return _measured("dose", book, one, trial, levels, half)
-
-
 def _measured(
     kind: ControlKind, book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float], other: Remedy
 ) -> Control:
@@ -159,8 +152,11 @@ def _measured(
     if not _affords(book, one, levels, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
     name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)
-    less = partial(_of_less, halvings=_halvings(other))
-    judged, plan = (_of_dose, None) if kind == "dose" else (less, Plan(BLOCKS, _most_blocks(book, one, levels)))
+    judged, plan = _of_dose, None
+    if kind == "less":
+        left_s = book.budget.left_s() - afterwards_s(book, one, levels, treatments=1)
+        most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
+        judged, plan = partial(_of_less, halvings=_halvings(other)), Plan(BLOCKS, most)
     taken: list[Step] = []
     book.progress.phase(other.title, 2 * BLOCKS * len(levels))
     verdict, holds, because = None, None, NO_BUDGET
@@ -179,13 +175,6 @@ def _measured(
         book.bench.recover(trial.treatment_after)
         return Control(kind, other.title, None, None, f"skipped: the target does not work with it: {error.fact}")
     return Control(kind, other.title, verdict, holds, because)
-
-
-def _most_blocks(book: Bookkeeping, one: Round, levels: Sequence[float]) -> int:
-    """For which the time lasts."""
-    block_s = book.budget.cost_s(2 * list(levels))
-    left_s = book.budget.left_s() - afterwards_s(book, one, levels, treatments=1)
-    return max(BLOCKS, min(MOST_BLOCKS, int(left_s / block_s)))
 
 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
@@ -213,12 +202,6 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
 
 
 # --- less than before -------------------------------------------------------------------------------------------------
-
-
-def _less(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
-    """None for other causes than the stage of a pipeline, and where there is no less than there was."""
-    less = _lessened(trial)
-    return None if less is None else _measured("less", book, one, trial, levels, less)
 
 
 def _lessened(trial: Trial) -> Remedy | None:

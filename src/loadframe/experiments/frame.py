@@ -4,7 +4,7 @@ whatever ends it early."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Curve, SettingValue, TargetState, UnrevertedChange
+from loadframe.model import Curve, SettingValue, Step, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -103,7 +103,10 @@ def bare_bench(
                 versions=bench.versions,
             )
             run.write_record("bench.json", "bench", facts)
-            _note_driver(run, bench, told)
+            host, user = run.host(), bench.driver_user
+            run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(user)}))
+            if user.stays_root:
+                told.say(f"The load driver runs as {user}.")
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
             dry_run.check_alternatives(bench)
@@ -118,22 +121,8 @@ def bare_bench(
         for outcome in bench.put_back:
             told.say(str(outcome))
         elsewhere.note(bench.put_back)
-        _note_not_reverted(run, durable.failed(bench.put_back))
-
-
-def _note_driver(run: RunFolder, bench: RealBench, told: Progress) -> None:
-    """Under which user the load driver runs belongs to the facts; where that is root, it is said at once, too."""
-    host = run.host()
-    run.write_record("host.json", "host", replace(host, facts={**host.facts, "load driver": str(bench.driver_user)}))
-    if bench.driver_user.stays_root:
-        told.say(f"The load driver runs as {bench.driver_user}.")
-
-
-def _note_not_reverted(run: RunFolder, changes: tuple[UnrevertedChange, ...]) -> None:
-    """What could not be put back belongs to how the run went, which is written before that."""
-    noted = run.quality()
-    if changes and noted is not None:
-        run.write_record("conduct.json", "conduct", replace(noted, not_reverted=changes))
+        if (left := durable.failed(bench.put_back)) and (noted := run.quality()) is not None:
+            run.write_record("conduct.json", "conduct", replace(noted, not_reverted=left))
 
 
 def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
@@ -150,10 +139,12 @@ def looked_at(
     state: TargetState,
     effective: dict[str, SettingValue],
     curve: Curve,
+    steps: Sequence[Step] | None = None,
 ) -> Examined:
-    """A state examined from all steps of its treatment so far, its profiles, and what the target really uses."""
+    """A state examined from these steps (all that count of its treatment so far), its profiles, and what the target
+    really uses."""
     return examine(
-        with_collecting(book.bench.run, book.of(treatment)),
+        with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),
         number=number,
         treatment=treatment,
         state=state,

@@ -12,12 +12,14 @@ from statistics import stdev
 
 from loadframe.analysis import student
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments.proof import NARROW, orders, take_block
+from loadframe.experiments.proof import orders, take_block
 from loadframe.model import Step, Verdict
 
 BLOCKS = 3
 """The fewest: two have one degree of freedom, and their interval says next to nothing."""
 USUAL = 0.95
+NARROW = 0.25
+"""An interval that is a quarter of the change to either side is enough to tell 8 from 5."""
 PROVED = 0.5
 """An interval of half the gain to either side leaves out 1 also where chance takes a third of it away."""
 

@@ -23,8 +23,6 @@ MOST_LEVELS = 2
 """Few levels leave time for many blocks, and it is the blocks that narrow the interval."""
 MIRRORED = 2
 """Index of the block whose order is that of the first one, reversed."""
-NARROW = 0.25
-"""A proof goes on until its interval is a quarter of the change to either side: enough to tell 8 from 5."""
 
 Samples = dict[float, list[float]]
 """Throughputs in the order of their blocks, by level."""
@@ -50,11 +48,6 @@ def decided(verdict: Verdict) -> bool:
     return verdict.decision != "no-proven-difference"
 
 
-def sized(verdict: Verdict) -> bool:
-    """Whether it is known by how much too: the interval is narrow against the change itself."""
-    return decided(verdict) and _narrow(verdict)
-
-
 def prove(
     book: Bookkeeping,
     before: str,
@@ -62,15 +55,14 @@ def prove(
     levels: Sequence[float],
     *,
     round_number: int,
-    reserve_s: float = 0.0,
     firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = sized,
+    enough: Callable[[Verdict], bool] = decided,
 ) -> Proof:
     """The verdict on `after` against `before`, both measured alternately in each block, in random order.
 
     Ends when the verdict is `enough`, when the study's most blocks are measured, or when the budget is used up (beyond
-    the study's fewest blocks less a firm reserve; for a decided one: less a reserve); two blocks are always measured.
+    the study's fewest blocks less a firm reserve); two blocks are always measured.
     It is looked at after each block from the study's fewest to its most: the intervals of all these looks hold at once,
     so that `enough` may ask for anything.
     """
@@ -79,7 +71,6 @@ def prove(
         [(before, after)],
         levels,
         round_number=round_number,
-        reserve_s=reserve_s,
         firm_reserve_s=firm_reserve_s,
         confidence=confidence,
         enough=enough,
@@ -93,10 +84,9 @@ def prove_side_by_side(
     levels: Sequence[float],
     *,
     round_number: int | None = None,
-    reserve_s: float = 0.0,
     firm_reserve_s: float = 0.0,
     confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = sized,
+    enough: Callable[[Verdict], bool] = decided,
 ) -> list[Proof]:
     """The verdict on the second of each pair against its first, all treatments measured in the same blocks: as `prove`,
     until every verdict is `enough`. One that is takes no further steps."""
@@ -114,11 +104,11 @@ def prove_side_by_side(
     verdicts: dict[tuple[str, str], Verdict] = {}
     waiting = list(pairs)
     for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
-        group = [_only(block, waiting) for block in group]
+        asked = {name for pair in waiting for name in pair}
+        group = [Block(block.number, tuple(each for each in block.order if each[0] in asked)) for block in group]
         # Before the first planned look nothing may depend on what is seen: it would be a look more.
         early = group[0].number <= plan.first
-        open_question = early or not verdicts or not all(map(decided, verdicts.values()))
-        kept_s = 0.0 if early else firm_reserve_s if open_question else max(reserve_s, firm_reserve_s)
+        kept_s = 0.0 if early else firm_reserve_s
         if verdicts and not book.budget.affords([level for block in group for _, level in block.order], kept_s):
             break
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
@@ -139,11 +129,6 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
     blocks = (Block(number, tuple(order)) for number, order in zip(range(1, last + 1), drawn, strict=False))
     while group := list(itertools.islice(blocks, book.blocks_at_once)):
         yield group
-
-
-def _only(block: Block, pairs: Sequence[tuple[str, str]]) -> Block:
-    """Without the treatments that none of these pairs has."""
-    return Block(block.number, tuple(each for each in block.order if any(each[0] in pair for pair in pairs)))
 
 
 def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
@@ -235,12 +220,6 @@ def take_block(
     ]
 
 
-def _narrow(verdict: Verdict) -> bool:
-    """Whether the interval's half-width is small against the change, both in logarithms."""
-    half = (math.log(verdict.high) - math.log(verdict.low)) / 2
-    return half <= NARROW * abs(math.log(verdict.ratio))
-
-
 def by_level(steps: Sequence[Step], treatment: str) -> Samples:
     """Throughputs in the order of their blocks, by level."""
     chosen = [one for each in by_block(step for step in steps if step.treatment == treatment).values() for one in each]
@@ -306,7 +285,11 @@ def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
     the steps do not show it: by Welch's t on the logarithms of their p99, 95 %, two-sided."""
     common = {step.level for step in before} & {step.level for step in after}
     one, two = (
-        [math.log(step.latency.p99_ms) for step in side if step.level == max(common, default=None) and _has_tail(step)]
+        [
+            math.log(step.latency.p99_ms)
+            for step in side
+            if step.level == max(common, default=None) and step.requests >= FOR_A_TAIL and step.latency.p99_ms > 0
+        ]
         for side in (before, after)
     )
     if min(len(one), len(two)) < FEWEST_BLOCKS:
@@ -318,7 +301,3 @@ def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
         return ""
     was, is_ = (show(math.exp(fmean(side)), "ms") for side in (one, two))
     return f"the slowest requests wait longer: p99 at level {max(common):g} {was} before, {is_} after"
-
-
-def _has_tail(step: Step) -> bool:
-    return step.requests >= FOR_A_TAIL and step.latency.p99_ms > 0

@@ -31,7 +31,7 @@ def promising_first(
     None. The target is in the round's state again."""
     guessed = [one for one in remedies if one.guessed and one.addresses == remedies[0].addresses]
     may = [one for one in guessed if why_not(one) is None]
-    before = _throughput(examined, levels[-1])
+    before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
     if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
         return tuple(remedies)
     found: Remedy | None = None
@@ -47,11 +47,6 @@ def promising_first(
     if found is None:
         return tuple(remedies)
     return (found, *(one for one in remedies if one is not found))
-
-
-def _throughput(examined: Examined, level: float) -> float:
-    points = examined.round.curve.points
-    return next((point.throughput for point in points if point.load == level), 0.0)
 
 
 def _shows(book: Bookkeeping, examined: Examined, remedy: Remedy, level: float, before: float) -> bool:

@@ -14,7 +14,8 @@ from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
 from loadframe.experiments.collecting import receded, with_collector
-from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.examination import Examined
+from loadframe.experiments.frame import looked_at
 from loadframe.experiments.proof import (
     compared,
     decided,
@@ -28,7 +29,7 @@ from loadframe.experiments.sizing import Applied
 from loadframe.experiments.stopping import note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.unloaded import Unloaded, measure_unloaded
-from loadframe.model import Finding, LevelRatio, Limit, Price, Round, Step, StepRequest, Trial, Verdict
+from loadframe.model import LevelRatio, Limit, Round, Step, StepRequest, Trial, Verdict
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -75,7 +76,15 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
     trial = Trial(
-        remedy=replace(remedy, price=_price(remedy.price, before, after)),
+        remedy=replace(
+            remedy,
+            price=replace(
+                remedy.price,
+                memory_before_bytes=_memory(before),
+                memory_after_bytes=_memory(after),
+                slower_tail=tail_price(before, after),
+            ),
+        ),
         verdict=replace(verdict, may_overstate=better),
         kept=cures or (better and verdict.clears_noise),
         levels=ratios,
@@ -86,20 +95,8 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
-    seen = examine(
-        book.of(name) or [step for step in steps if step.treatment == name],
-        number=one.number,
-        treatment=name,
-        state=applied.state,
-        effective=effective,
-        curve=curve_of(book.steps, book.bench.study, name),
-        target_kind=examined.situation.target_kind,
-        highest_level=book.bench.study.levels[-1],
-        free_disk_bytes=examined.situation.free_disk_bytes,
-        knobs=examined.situation.knobs,
-        declared=book.bench.study.target.limit,
-        run=book.steps,
-    )
+    curve = curve_of(book.steps, book.bench.study, name)
+    seen = looked_at(book, one.number, name, applied.state, effective, curve, book.of(name) or after)
     return Attempt(applied, trial, tuple(steps), seen, promising=better or cures)
 
 
@@ -223,15 +220,14 @@ def judged(one: Round, tried: Attempt, doubt: str = "") -> Round:
         refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
-    if not tried.unloaded.shows_more(trial.told):
-        findings = tuple(map(_not_more, one.findings, findings))
+    if not tried.unloaded.shows_more(trial.told):  # then the trial alone confirms none of those of more at once
+        findings = tuple(
+            judging.only_helped(after, NOT_MORE)
+            if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status
+            else after
+            for before, after in zip(one.findings, findings, strict=True)
+        )
     return replace(one, tried=(*one.tried, trial), findings=findings)
-
-
-def _not_more(before: Finding, after: Finding) -> Finding:
-    """A finding after a trial that does not show more requests at once: the trial alone confirms none of them."""
-    newly = after.status == "confirmed" and before.status != "confirmed"
-    return judging.only_helped(after, NOT_MORE) if newly and after.id in SERVED_AT_ONCE else after
 
 
 def sides(trial: Trial, steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
@@ -286,15 +282,6 @@ def _full(limit: Limit | None) -> str:
     if limit is None:
         return ""
     return f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
-
-
-def _price(price: Price, before: Sequence[Step], after: Sequence[Step]) -> Price:
-    return replace(
-        price,
-        memory_before_bytes=_memory(before),
-        memory_after_bytes=_memory(after),
-        slower_tail=tail_price(before, after),
-    )
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -80,7 +80,8 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
                 note([*found, proof])
                 proof = _measured_again(trials, proof, round_number=number)
         except UNFIT as unfit:
-            if _looked_at(trials.book, number):
+            blocks = by_block(step for step in trials.book.steps if step.round == number)
+            if len(blocks) >= FEWEST_BLOCKS:  # a proof that was cut short may have had enough for an interval
                 error = error.after(level, decided=False)
             trials.refuse(point, f"in its proof, {unfit.fact}")
             note(found)
@@ -100,11 +101,6 @@ def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
 
 
-def _looked_at(book: Bookkeeping, round_number: int) -> bool:
-    """Whether a proof that was cut short may have had blocks enough for an interval."""
-    return len(by_block(step for step in book.steps if step.round == round_number)) >= FEWEST_BLOCKS
-
-
 def _proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
     """Seconds that the shortest and the longest proof take, without fresh blocks."""
     blocks = book.bench.study.measure.blocks
@@ -118,9 +114,7 @@ def _prove(
     """One proof, with intervals at 1 - level: whether it is better. By how much, fresh blocks say."""
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
-    verdict, ratios, taken = prove(
-        book, START, name, levels, round_number=round_number, confidence=1 - level, enough=decided
-    )
+    verdict, ratios, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
     told = TuningProof(changes, expected, _objective(trials, name, taken), verdict=verdict, levels=ratios)
     told = replace(told, verdict=replace(verdict, may_overstate=told.held))
     return Proof(point, told, tuple(taken), clamped_in(TargetState(changes, {}), effective))
