@@ -14,7 +14,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import decided, prove_side_by_side
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
-from loadframe.model import FLAGS, Comparison, LevelRatio, Step, Verdict
+from loadframe.model import FLAGS, Comparison, Step, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
@@ -80,13 +80,15 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             f"{before.path} and {after.path} have no level in common at which anything was done",
             remedy="Measure both at the same levels (--set load.levels=...).",
         )
-    near = [pair for pair in pairs if _near_capacity(pair, pairs)]
+    most = max(pair.before for pair in pairs), max(pair.after for pair in pairs)
+    near = [pair for pair in pairs if pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]]
     middle = {pair.load: math.sqrt(pair.before) * math.sqrt(pair.after) for pair in near}
     series = [
         [step.throughput / middle[step.level] for step in each if step.level in middle]
         for each in (one.steps, two.steps, *_equal_runs(before, after, treatments[0]))
     ]
-    fitted = len(near) - 1
+    fitted, steps = len(near) - 1, [*one.steps, *two.steps]
+    flags = Counter(flag for step in steps for flag in step.flags)
     try:
         between = samples.learnt([series[0], *series[2:]], fitted=fitted)
         verdict = samples.unpaired(series[0], series[1], fitted=fitted, between=between)
@@ -98,29 +100,13 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         verdict=replace(verdict, levels=tuple(middle)),
         levels=pairs,
         notes=(
-            *_left_out(pairs, near),
+            *(() if len(near) == len(pairs) else (NOT_ALL_DECIDE,)),
             *_unlike(before, after),
-            *_flag_notes([*one.steps, *two.steps]),
+            *(f"{count} of {len(steps)} steps: {FLAGS.get(flag, flag)}." for flag, count in flags.items()),
             ONE_AFTER_THE_OTHER,
         ),
         axis_unit=cases[0].study.axis_unit,
         work_unit=cases[0].study.work_unit,
-    )
-
-
-def _near_capacity(pair: LevelRatio, pairs: Sequence[LevelRatio]) -> bool:
-    """Whether either run does NEAR_CAPACITY of its most at this level."""
-    most = max(each.before for each in pairs), max(each.after for each in pairs)
-    return pair.before >= NEAR_CAPACITY * most[0] or pair.after >= NEAR_CAPACITY * most[1]
-
-
-def _left_out(pairs: Sequence[LevelRatio], near: Sequence[LevelRatio]) -> tuple[str, ...]:
-    """That not all levels decide."""
-    if len(near) == len(pairs):
-        return ()
-    return (
-        f"Only levels near capacity decide, where a run does {100 * NEAR_CAPACITY:.0f} % of its most or more: below, "
-        "the load decides how much is done.",
     )
 
 
@@ -153,6 +139,10 @@ def _measured(run: RunFolder) -> list[object]:
     return [study.get(table) for table in ("target", "cage", "workload", "load", "host")]
 
 
+NOT_ALL_DECIDE = (
+    f"Only levels near capacity decide, where a run does {100 * NEAR_CAPACITY:.0f} % of its most or more: below, "
+    "the load decides how much is done."
+)
 ONE_AFTER_THE_OTHER = (
     "The runs were measured one after the other: what else changed on the machine between them counts as a difference "
     "where it is larger than what two runs differ by. A study with alternatives measures both side by side."
@@ -172,8 +162,3 @@ def _unlike(before: RunFolder, after: RunFolder) -> tuple[str, ...]:
     notes = [f"The machines differ in {', '.join(machine)}: the ratio is not of the target alone."] if machine else []
     notes += [f"The studies differ in {', '.join(declared)}."] if declared else []
     return tuple(notes)
-
-
-def _flag_notes(steps: Sequence[Step]) -> tuple[str, ...]:
-    flags = Counter(flag for step in steps for flag in step.flags)
-    return tuple(f"{count} of {len(steps)} steps: {FLAGS.get(flag, flag)}." for flag, count in flags.items())

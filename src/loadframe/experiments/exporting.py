@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -14,7 +14,7 @@ from loadframe.experiments.profiling import speedscope_text
 from loadframe.experiments.reading import conclude
 from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
-from loadframe.model import Step
+from loadframe.model import CaseStudy, Step
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import bencher, openmetrics, tables
 from loadframe.runs.folder import RunFolder
@@ -37,10 +37,6 @@ MOST_REQUESTS = 20_000_000
 
 
 # --- the formats ------------------------------------------------------------------------------------------------------
-
-
-def _openmetrics(run: RunFolder) -> bytes:
-    return openmetrics.of_runs([conclude(run)]).encode()
 
 
 def _bencher(run: RunFolder) -> bytes:
@@ -69,18 +65,6 @@ def _intervals(run: RunFolder) -> Iterator[Interval]:
 
 def _speedscope(run: RunFolder) -> bytes:
     return speedscope_text(run).encode()
-
-
-def _curve(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.curve_table(conclude(run))
-
-
-def _steps(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.steps_table(conclude(run))
-
-
-def _limits(run: RunFolder) -> Iterator[polars.DataFrame]:
-    yield tables.limits_table(conclude(run))
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
@@ -119,11 +103,11 @@ def _requests_of(step: Step, found: request_log.Requests) -> polars.DataFrame:
     return polars.DataFrame(columns).with_columns(lit).select(*REQUEST)
 
 
-Tables = Callable[[RunFolder], Iterator[polars.DataFrame]]
+Tables = Callable[[RunFolder], Iterable[polars.DataFrame]]
 
 
-def _table(make: Tables, write: Callable[[list[polars.DataFrame]], bytes]) -> Callable[[RunFolder], bytes]:
-    return lambda run: write(list(make(run)))
+def _of_case(table: Callable[[CaseStudy], polars.DataFrame]) -> Tables:
+    return lambda run: [table(conclude(run))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +123,27 @@ class ExportFormat:
 
 
 def _both(name: str, what: str, make: Tables) -> tuple[ExportFormat, ExportFormat]:
+    text, binary = (lambda run: tables.csv_bytes([*make(run)])), (lambda run: tables.parquet_bytes([*make(run)]))
     return (
-        ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", _table(make, tables.csv_bytes)),
-        ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", _table(make, tables.parquet_bytes), True),
+        ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", text),
+        ExportFormat(f"{name}.parquet", ".parquet", what, "data frames", binary, True),
     )
 
 
 FORMATS: tuple[ExportFormat, ...] = (
-    ExportFormat("openmetrics", ".prom", "curve, limits, findings and gain", "Prometheus", _openmetrics),
+    ExportFormat(
+        "openmetrics",
+        ".prom",
+        "curve, limits, findings and gain",
+        "Prometheus",
+        lambda run: openmetrics.of_runs([conclude(run)]).encode(),
+    ),
     ExportFormat("bencher", ".json", "throughput and latency at each load", "Bencher", _bencher),
     ExportFormat("hdrhistogram", ".hlog", "the latencies of each step", "HdrHistogram", _hdrhistogram),
     ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", _speedscope),
-    *_both("curve", "throughput and latency at each load, with intervals", _curve),
-    *_both("steps", "every step with its metrics", _steps),
-    *_both("limits", "every limit with its use and the load at which it runs out", _limits),
+    *_both("curve", "throughput and latency at each load, with intervals", _of_case(tables.curve_table)),
+    *_both("steps", "every step with its metrics", _of_case(tables.steps_table)),
+    *_both("limits", "every limit with its use and the load at which it runs out", _of_case(tables.limits_table)),
     *_both("requests", "every request", _requests),
 )
 """The formats of `loadframe export`."""

@@ -24,8 +24,11 @@ def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
     if up_to is None:
         return sweep(book, treatment, round_number=1)
     forecast = _foretell(book, treatment, up_to)
-    curve = sweep(book, treatment, round_number=1)
-    _judge(book, treatment, forecast, curve)
+    curve, run = sweep(book, treatment, round_number=1), book.bench.run
+    measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
+    beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
+    scored = forecasting.remember(scoring.score(forecast, beyond))
+    run.write_record(FILE, SCHEMA, scoring.came(scored, measured, curve))
     return curve
 
 
@@ -50,12 +53,3 @@ def _undisturbed(book: Bookkeeping, treatment: str, levels: Sequence[float]) -> 
     steps = book.of(treatment)
     calm = [step.level for step in steps if not is_disturbed(step, steps)]
     return min(calm.count(level) for level in levels)
-
-
-def _judge(book: Bookkeeping, treatment: str, forecast: Forecast, curve: Curve) -> None:
-    """Keep the forecast in the run with what came of it, and its scores on this machine."""
-    run = book.bench.run
-    measured = resources.observe(book.of(treatment), name=str(run.path), axis=book.bench.study.load.axis)
-    beyond = [row for row in measured.rows if row.load > forecast.measured[-1]]
-    scored = forecasting.remember(scoring.score(forecast, beyond))
-    run.write_record(FILE, SCHEMA, scoring.came(scored, measured, curve))

@@ -148,7 +148,12 @@ def _subject(
             option_file = Path(study.target.option_file) if study.target.option_file else None
             study = None
         if study is not None and study.target.is_running_service:
-            yield _service(study)
+            make = targets.of_study(study).running
+            assert make is not None, "a kind whose studies may name one that runs"
+            stated = targets.canonical(study).target.settings  # that it has, as the study says
+            found = _attached(make(study.target), None)
+            effective = {**stated, **found.effective}
+            yield replace(found, configured=stated, effective=effective, declared=study.target.limit)
         elif study is not None:
             yield _private(stack, study)
         elif server is not None:
@@ -192,15 +197,6 @@ def _attached(server: Attached, pid: int | None) -> Subject:
         local,
         None if pid is None else _process(pid),
     )
-
-
-def _service(study: Study) -> Subject:
-    """The running service that a study names, with the settings that the study says it has."""
-    make = targets.of_study(study).running
-    assert make is not None, "a kind whose studies may name one that runs"
-    stated = targets.canonical(study).target.settings
-    found = _attached(make(study.target), None)
-    return replace(found, configured=stated, effective={**stated, **found.effective}, declared=study.target.limit)
 
 
 def _private(stack: ExitStack, study: Study) -> Subject:
@@ -274,8 +270,12 @@ def observe(
     progress.phase("watching the limits", count)
     for number in range(1, count + 1):
         sleep(max(0.0, first.snapshot.at_s + number * every_s - clock()))
-        moment = _while_there(look, still_there)
-        if moment is None:
+        try:
+            moment = look()
+        except TargetError:  # of a server that is there and does not answer
+            if still_there():
+                raise
+        if not still_there():
             watch.ended = True
             break
         watch.intervals.append((moment.snapshot.at_s, _metrics(watch.last, moment, specs()).values))
@@ -286,17 +286,6 @@ def observe(
             "The process ended before it could be read twice", remedy="Name a process that keeps running."
         )
     return watch
-
-
-def _while_there(look: Callable[[], Moment], still_there: Callable[[], bool]) -> Moment | None:
-    """A reading, None where what is watched has ended. TargetError where a server that is there does not answer."""
-    try:
-        moment = look()
-    except TargetError:
-        if still_there():
-            raise
-        return None
-    return moment if still_there() else None
 
 
 def _metrics(
@@ -333,6 +322,11 @@ def ledger_of(
     values |= stages or {}
     pairs = resident or _resident_while_watched(subject, watch)
     _add_memory(_kind(subject), pairs, values, missing)
+    warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
+    if resident:
+        warnings.append("memory per connection was measured with idle connections; statements take more")
+    if isinstance(subject.server, Exposing):
+        warnings += subject.server.exposure.missing()
     found_limits, unread = read_now(
         values,
         missing,
@@ -350,7 +344,7 @@ def ledger_of(
         limits=tuple(sorted(found_limits, key=urgency)),
         unread=unread,
         clamped=clamped(subject.configured, subject.effective),
-        warnings=(*_warnings(watch, resident), *_missing(subject)),
+        warnings=tuple(warnings),
     )
 
 
@@ -421,14 +415,3 @@ def _add_memory(
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
-
-
-def _missing(subject: Subject) -> tuple[str, ...]:
-    return subject.server.exposure.missing() if isinstance(subject.server, Exposing) else ()
-
-
-def _warnings(watch: Watch, resident: Sequence[tuple[float, float]]) -> Iterator[str]:
-    if watch.ended:
-        yield f"the watched process ended after {watch.watched_s:.0f} s"
-    if resident:
-        yield "memory per connection was measured with idle connections; statements take more"

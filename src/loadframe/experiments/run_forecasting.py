@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loadframe.experiments.forecasting import predict
 from loadframe.experiments.reading import conclude, limits_up_to
-from loadframe.model import Estimate, Forecast, NextLimit, Round
+from loadframe.model import Estimate, Forecast
 from loadframe.prediction import resources, saturating
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
@@ -34,24 +34,13 @@ def predict_run(
     observed = resources.observe(state.steps, name=str(run.path.resolve()), axis=case.study.axis)
     limits = state.limits if up_to is None else limits_up_to(run, state, up_to)
     found = predict(observed, at, up_to=up_to, kind=kind, limits=limits, flattening=False)
-    for one in case.rounds if up_to is None and not ahead else ():
-        found = _with_first(found, one, state.first) if one.treatment == treatment else found
-    _keep(run, found)
+    limit = None if up_to is not None or ahead else state.first  # it was measured: it outranks what the demands say
+    for one in case.rounds:
+        if one.treatment == treatment and limit is not None and limit.load is not None and found.capacity is not None:
+            load = one.interval_of(limit)
+            ends = (limit.load, limit.load) if load is None else (load.low, load.high)
+            capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
+            found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
+    earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
+    run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(found)][-MOST_KEPT:]})
     return found
-
-
-def _with_first(found: Forecast, one: Round, limit: NextLimit | None) -> Forecast:
-    """What was measured to limit a state outranks what the demands say."""
-    if limit is None or limit.load is None or found.capacity is None:
-        return found
-    at = one.interval_of(limit)
-    ends = (limit.load, limit.load) if at is None else (at.low, at.high)
-    capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
-    return replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
-
-
-def _keep(run: RunFolder, forecast: Forecast) -> None:
-    known = run.has(FILE)
-    earlier = run.document(FILE, "forecasts").get("forecasts", []) if known else []
-    body = {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]}
-    run.write_document(FILE, "forecasts", body)

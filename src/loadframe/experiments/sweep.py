@@ -56,10 +56,16 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
     loops = {step.closed_loop for step in mine}
     told = (*_window_warnings(taken), *_driver_warnings(mine), *queueing.warnings(mine))
     climbing = unsettled(counting)
+    if climbing:
+        told += (
+            f"not-settled: at {_listed(climbing)} the warm-up had not ended, so the throughput there is higher than "
+            "these numbers, and nothing is proved there; give measure.warmup, measure.window or measure.budget more "
+            "time",
+        )
     return replace(
         fitted,
         points=tuple(replace(point, settled=point.load not in climbing) for point in fitted.points),
-        warnings=(*fitted.warnings, *told, *_unsettled_warning(climbing)),
+        warnings=(*fitted.warnings, *told),
         closed_loop=loops.pop() if len(loops) == 1 else None,
     )
 
@@ -127,15 +133,6 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
     return found
 
 
-def _unsettled_warning(levels: Sequence[float]) -> list[str]:
-    if not levels:
-        return []
-    return [
-        f"not-settled: at {_listed(levels)} the warm-up had not ended, so the throughput there is higher than these "
-        "numbers, and nothing is proved there; give measure.warmup, measure.window or measure.budget more time"
-    ]
-
-
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
     """Measure the levels of the study for a treatment, as far as that is not done yet, and fit its curve; below the
     load at which a target of ours falls, where it does.
@@ -155,7 +152,8 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
     study = book.bench.study
     levels = book.levels(treatment)
     blocks = study.measure.blocks
-    done = min(_blocks_at(book.of(treatment), level) for level in levels)
+    mine = book.of(treatment)
+    done = min(len(by_block(step for step in mine if step.level == level)) for level in levels)
     if done < blocks.min:
         book.progress.phase(
             f"measuring {counted(len(levels), 'level')} ({treatment})", len(levels) * (blocks.min - done)
@@ -239,11 +237,6 @@ def _bisect(book: Bookkeeping, treatment: str, round_number: int, curve: Curve) 
             book.take(StepRequest(treatment, probe, round_number, block))
         curve = _curve(book, treatment)
     return curve
-
-
-def _blocks_at(steps: Sequence[Step], level: float) -> int:
-    """In how many blocks a level was measured."""
-    return len(by_block(step for step in steps if step.level == level))
 
 
 def _curve(book: Bookkeeping, treatment: str) -> Curve:

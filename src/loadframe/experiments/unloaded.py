@@ -63,23 +63,15 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
         return Unloaded(tuple(taken))
     responses_s = {name: fmean(each) for name, each in sides.items()}
     longer = math.log(responses_s[after] / responses_s[before])
-    pairs = _log_ratios(counted, before, after)
-    half = _half(pairs) if len(pairs) >= FEWEST_BLOCKS else _half_unpaired(sides[before], sides[after])
-    return Unloaded(tuple(taken), responses_s, longer, half)
-
-
-def _log_ratios(steps: Sequence[Step], before: str, after: str) -> list[float]:
-    """After / before in each block that has both."""
-    found = []
-    for block in by_block(steps).values():
+    pairs = []
+    for block in by_block(counted).values():
         one, two = ([step.latency.mean_ms for step in block if step.treatment == name] for name in (before, after))
-        if one and two:
-            found.append(math.log(fmean(two) / fmean(one)))
-    return found
-
-
-def _half(ratios: Sequence[float]) -> float:
-    return float(student.quantile(CONFIDENCE, len(ratios) - 1)) * stdev(ratios) / math.sqrt(len(ratios))
+        pairs += [math.log(fmean(two) / fmean(one))] if one and two else []
+    if len(pairs) >= FEWEST_BLOCKS:
+        half = float(student.quantile(CONFIDENCE, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
+    else:
+        half = _half_unpaired(sides[before], sides[after])
+    return Unloaded(tuple(taken), responses_s, longer, half)
 
 
 def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
