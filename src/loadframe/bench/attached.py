@@ -128,7 +128,12 @@ class AttachedTarget(OnBench):
         for name in changed:
             if name in state.settings:
                 self._durable.set(self._server, name, state.settings[name])
-        self._apply_to_processes(_of_processes(self._state), _of_processes(state))
+        before, then = _of_processes(self._state), _of_processes(state)
+        if before != then:
+            self._undo(self._running(), before.keys() - then.keys())
+            for name, value in then.items():
+                if before.get(name) != value:
+                    self._durable.set(self._running(), name, value)
         self._state = replace(state, host={})
 
     def _apply_at_start(self, state: TargetState) -> None:
@@ -154,14 +159,6 @@ class AttachedTarget(OnBench):
 
     def _at_start(self, state: TargetState) -> dict[str, SettingValue]:
         return {name: value for name, value in state.settings.items() if not is_dynamic(self._row, name)}
-
-    def _apply_to_processes(self, now: Mapping[str, SettingValue], then: Mapping[str, SettingValue]) -> None:
-        if now == then:
-            return
-        self._undo(self._running(), now.keys() - then.keys())
-        for name, value in then.items():
-            if now.get(name) != value:
-                self._durable.set(self._running(), name, value)
 
     def _undo(self, place: Place, names: Container[str] | None = None) -> None:
         """Amid a run, which goes on from there. ChangeError where another program has changed a setting meanwhile,

@@ -129,7 +129,7 @@ class RealBench(Bench):
             if study.target.attach is not None and self.workload.trials():  # a load of this machine's
                 self.driver_user = logging_in(self.driver_user, study, self._target.endpoint())
             self._surroundings = self._make_surroundings()
-            stack.callback(self._put_back)
+            stack.callback(lambda: self.put_back.extend(self._surroundings.close()))
             self._make_driver()
             self._options = WorkloadOptions(study, self.workload, self.run, self._reasons)
             recorder = Recorder(self.run.place(RECORDING), interval_s=TICK_S, descriptor=self.run.new_recording())
@@ -180,10 +180,6 @@ class RealBench(Bench):
         back = f"; putting back {', '.join(self._durable.not_reverted)}" if self._durable.not_reverted else ""
         return f"Ending {' and '.join(['the load', *servers])}{back}."
 
-    def _put_back(self) -> None:
-        """What outlives the bench is as it was before."""
-        self.put_back += self._surroundings.close()
-
     def _make_rigs(self, stack: ExitStack) -> None:
         """Every kind of target that the study names."""
         study = self.study
@@ -197,15 +193,12 @@ class RealBench(Bench):
         self._rig = self._rigs[study.target.kind]
 
     def _make_surroundings(self) -> Surroundings:
-        """The machine whose settings the study changes."""
         return Surroundings(host_settings(*self.study.host_tables), self._durable, self.run, self._reasons)
 
     def _make_journal(self) -> DurableJournal:
-        """Of what is changed beyond the life of this command."""
         return DurableJournal(self._what, self.run.path)
 
     def _make_running(self) -> AttachedTarget:
-        """The server that runs already. TargetError."""
         return running(self.study, self._durable)
 
     def _make_target(self, kind: str) -> OnBench:

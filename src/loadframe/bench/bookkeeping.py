@@ -186,7 +186,8 @@ class Bookkeeping:
     ) -> str:
         """Declare a state (of a target of that kind, where it is not the study's own) under the next free letter.
         cold_of, remedy: see Bench.declare."""
-        name = _letters(self.bench.treatments)
+        first, second = divmod(self.bench.treatments, 26)  # A, B, ... Z, AA, AB, ...
+        name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
         return name
 
@@ -201,9 +202,3 @@ class Bookkeeping:
     def of(self, treatment: str) -> list[Step]:
         """The steps of a treatment that count, from every round."""
         return [step for step in self.steps if step.treatment == treatment and step.counts]
-
-
-def _letters(count: int) -> str:
-    """A, B, ... Z, AA, AB, ..."""
-    first, second = divmod(count, 26)
-    return (chr(64 + first) if first else "") + chr(65 + second)

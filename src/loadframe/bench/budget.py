@@ -39,7 +39,11 @@ class Budget:
 
     def cost_s(self, levels: Sequence[float]) -> float:
         """What further steps at these levels will take: for each the median of those at the nearest level so far."""
-        return sum(self._step_s(level) for level in levels)
+        if not self._costs:
+            return self.guessed_s(len(levels))
+        return sum(
+            median(self._costs[min(self._costs, key=lambda known: abs(math.log(known / level)))]) for level in levels
+        )
 
     def guessed_s(self, steps: int) -> float:
         """What this many steps should take, before the first one is taken."""
@@ -48,9 +52,3 @@ class Budget:
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
         """Whether steps at these levels fit into what is left, with a reserve."""
         return self.cost_s(levels) + reserve_s <= self.left_s()
-
-    def _step_s(self, level: float) -> float:
-        if not self._costs:
-            return self.guessed_s(1)
-        nearest = min(self._costs, key=lambda known: abs(math.log(known / level)))
-        return median(self._costs[nearest])

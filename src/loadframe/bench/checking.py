@@ -117,6 +117,13 @@ def _check_driver(study: Study, workload: Http) -> None:
         )
 
 
+def _check_requests(study: Study, workload: Workload) -> None:
+    """That all is there that is sent, and that data of others are changed only where the study says so."""
+    running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
+    if isinstance(workload, SendsRequests):
+        workload.check_requests(running=running)
+
+
 def _check_times(study: Study, workload: Workload) -> None:
     """A burst is measured from its first request that is judged to its last, however long that takes."""
     if workload.runs_to_completion and (stated := study.measure.stated_times):
@@ -124,13 +131,6 @@ def _check_times(study: Study, workload: Workload) -> None:
             f"measure.{stated[0]} has no meaning for workload {workload.kind!r}: its steps end when their work is done",
             remedy="Omit it. load.levels and workload.options say how much work a step is.",
         )
-
-
-def _check_requests(study: Study, workload: Workload) -> None:
-    """That all is there that is sent, and that data of others are changed only where the study says so."""
-    running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
-    if isinstance(workload, SendsRequests):
-        workload.check_requests(running=running)
 
 
 def _check_think(study: Study, workload: Workload) -> None:
@@ -330,18 +330,12 @@ def unseen(study: Study, processes: bool = False) -> tuple[str, ...]:
     row = targets.KINDS.get(study.target.kind)  # of a run that was measured with more kinds than there are now, None
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()
-    return (*target, *notes, *_unchecked(study))
-
-
-def _unchecked(study: Study) -> tuple[str, ...]:
-    """Which answers are not checked, where that can be told: a run may be of others, with files and variables of the
-    environment that are not here."""
     try:
         workload = workload_of(study)
-    except UserError:
-        return ()
+    except UserError:  # a run may be of others, with files and variables of the environment that are not here
+        return (*target, *notes)
     told = workload.unchecked(study.target.kind) if isinstance(workload, SendsRequests) else ""
-    return (told,) if told else ()
+    return (*target, *notes, *((told,) if told else ()))
 
 
 def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> None:

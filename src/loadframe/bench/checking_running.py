@@ -36,8 +36,12 @@ def check_running_service(study: Study) -> None:
     if target.restart and located(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     _check_processes(study)
-    for name in _changed(study):
-        _check_change(study, name)
+    row, tables = targets.of_study(study), [each.target.settings for each in (*study.alternative, *study.change)]
+    stated = row.check_settings(target.settings)
+    for table in tables:
+        for name, value in row.check_settings(table).items():
+            if stated.get(name) != value:
+                _check_change(study, name)
 
 
 def _check_processes(study: Study) -> None:
@@ -54,14 +58,6 @@ def _check_processes(study: Study) -> None:
         )
     if named and not study.target.owned:
         raise StudyError(f"the study changes {named[0]} of a running service", remedy=f"Omit it, or {OWN}.")
-
-
-def _changed(study: Study) -> list[str]:
-    """The settings that an alternative or a change of the study sets otherwise."""
-    row, start = targets.of_study(study), study.target.settings
-    tables = [each.target.settings for each in (*study.alternative, *study.change)]
-    stated = row.check_settings(start)
-    return [name for each in tables for name, value in row.check_settings(each).items() if stated.get(name) != value]
 
 
 def _check_change(study: Study, name: str) -> None:

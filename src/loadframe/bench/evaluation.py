@@ -101,23 +101,14 @@ def evaluate(
     if "target.memory.rss" in found:  # else it is not on this machine, whose ceilings are not its own
         found, _ = derive(found, {})
     length = summary.window_end_s - summary.window_start_s
-    found |= _delayed_ack(loaded)
+    if (late := band(loaded.latencies_ms, *DELAYED_ACK_MS)) is not None:  # as long as an acknowledgement is delayed
+        found["workload.latency_delayed_ack_share"] = late.share
+        found["workload.latency_delayed_ack_contrast"] = late.contrast
     if loaded.offered is not None:
         found["workload.offered"] = loaded.offered / length
     if loaded.moved_bytes is not None:
         found["workload.bytes"] = loaded.moved_bytes / length
     return Evaluated(found, blind)
-
-
-def _delayed_ack(loaded: Loaded) -> dict[str, float]:
-    """How many of the requests took as long as an acknowledgement is delayed."""
-    found = band(loaded.latencies_ms, *DELAYED_ACK_MS)
-    if found is None:
-        return {}
-    return {
-        "workload.latency_delayed_ack_share": found.share,
-        "workload.latency_delayed_ack_contrast": found.contrast,
-    }
 
 
 def derived(

@@ -125,7 +125,9 @@ class Loading:
         words, where it died; WorkloadError where the driver failed or no request ended."""
         scratch = self._folder / asked.name
         make_private(scratch, self._user)
-        warmup_s = min(self._cut_s(asked), asked.seconds)
+        least_s = max(_floor_s(self._measure), asked.warmup_s)
+        cut_s = 0.0 if asked.cold else least_s if self._measure.warmup is None else self._measure.warmup
+        warmup_s = min(cut_s, asked.seconds)
         self._recorder.mark(
             "step-start",
             step=asked.name,
@@ -167,7 +169,11 @@ class Loading:
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
         marks = driver.marks if isinstance(driver, Marked) else ()
-        self._check_latencies(marks)
+        if NO_LATENCIES in marks and self._within.asks_latency:
+            raise WorkloadError(
+                "The study limits a latency, and the driver gave quantiles of its seconds, which cannot be added up",
+                remedy="Let it print each request, or a histogram for each second (docs/driving-with-a-command.md).",
+            )
         if self._wrong_unit(summary, asked.level, marks):
             marks = (*marks, TIME_UNIT)
         elif not summary.balanced and NO_LATENCIES not in marks:
@@ -176,14 +182,6 @@ class Loading:
             requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names, strangers
         )
 
-    def _check_latencies(self, marks: tuple[str, ...]) -> None:
-        """WorkloadError where the study asks for latencies that no driver's account has."""
-        if NO_LATENCIES in marks and self._within.asks_latency:
-            raise WorkloadError(
-                "The study limits a latency, and the driver gave quantiles of its seconds, which cannot be added up",
-                remedy="Let it print each request, or a histogram for each second (docs/driving-with-a-command.md).",
-            )
-
     def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
         """Whether the times that the driver told do not suit its users and its throughput."""
         users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
@@ -191,13 +189,6 @@ class Loading:
             return False
         rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
         return queueing.is_wrong(users, rate, summary.latency.mean_ms)
-
-    def _cut_s(self, asked: Load) -> float:
-        """How much of a step's beginning does not count: as the study says, or the least of it."""
-        if asked.cold:
-            return 0.0
-        least_s = max(_floor_s(self._measure), asked.warmup_s)
-        return least_s if self._measure.warmup is None else self._measure.warmup
 
     def _summary(self, requests: Requests, asked: Load, ended_early_s: float | None) -> Summary:
         seconds, floor_s = asked.seconds, max(_floor_s(self._measure), asked.warmup_s)

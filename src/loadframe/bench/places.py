@@ -8,11 +8,10 @@ from pathlib import Path
 from loadframe.bench.own_schema import OwnSchema
 from loadframe.changes import reverting
 from loadframe.changes.host import Host
-from loadframe.changes.places import Namespace, Place, PlaceKind, Places
+from loadframe.changes.places import Place, PlaceKind, Places
 from loadframe.changes.process import ServerProcess
 from loadframe.errors import TargetError
 from loadframe.kinds import attached, config_file, registry
-from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord
 from loadframe.workloads.ownership import marked
@@ -29,20 +28,8 @@ def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None
     return reverting.revert(places, again=again, before=before)
 
 
-def _host(address: Mapping[str, str]) -> Place:
-    return Host(Path(address["root"]))
-
-
-def _of_host(setting: str) -> Namespace:
-    return "net" if setting.startswith("net.") else ""
-
-
-def _server(address: Mapping[str, str]) -> Attached:
-    return attached.again(address)
-
-
 def _schema(address: Mapping[str, str]) -> Place:
-    server = _server({**address, "kind": address["server"]})
+    server = attached.again({**address, "kind": address["server"]})
     server.settle()
     endpoint = server.endpoint()
     if address["database"] != (now := endpoint.options.get("database", "")):
@@ -64,9 +51,14 @@ def _way_in(address: Mapping[str, str]) -> str:
 
 def places() -> Places:
     """Every place by the `kind` of its address, those of servers that are registered from outside included."""
-    server = PlaceKind(_server, longest_s=SERVER_S, way_in=_way_in)
+    server = PlaceKind(attached.again, longest_s=SERVER_S, way_in=_way_in)
     return {
-        "host": PlaceKind(_host, ends_with_boot=True, moves=True, namespace=_of_host),
+        "host": PlaceKind(
+            lambda address: Host(Path(address["root"])),
+            ends_with_boot=True,
+            moves=True,
+            namespace=lambda setting: "net" if setting.startswith("net.") else "",
+        ),
         "process": PlaceKind(ServerProcess.at, ends_with_boot=True, namespace=lambda _: "pid"),
         **dict.fromkeys(attached.kinds(), server),
         **{

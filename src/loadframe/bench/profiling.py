@@ -33,7 +33,9 @@ class Profiles:
         raised here. folder: for what is gone at the end."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
-        profiler = Profiler(self._permission(), scratch)
+        if self._may_sample is None:
+            self._may_sample = permission()
+        profiler = Profiler(self._may_sample, scratch)
         try:
             summary = load(asked, profiler).summary
         finally:
@@ -53,9 +55,3 @@ class Profiles:
         )
         self._run.add_profiled(done)
         return done
-
-    def _permission(self) -> Permission:
-        """What perf may sample here; asked once."""
-        if self._may_sample is None:
-            self._may_sample = permission()
-        return self._may_sample
