@@ -167,7 +167,6 @@ class RealBench(Bench):
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Where Ctrl-C comes within, the user reads at once what ends."""
         try:
             yield
         except KeyboardInterrupt:
@@ -181,7 +180,6 @@ class RealBench(Bench):
         return f"Ending {' and '.join(['the load', *servers])}{back}."
 
     def _make_rigs(self, stack: ExitStack) -> None:
-        """Every kind of target that the study names."""
         study = self.study
         for kind in kinds_of(study):
             target: OnBench
@@ -363,7 +361,6 @@ class RealBench(Bench):
         return Load(name, treatment, level, seconds, driver_cpus=cpus, cold=bool(of.cold_of))
 
     def _load(self, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Bring the target to its state and its data to the level, then load it."""
         self.use(asked.treatment)
         if asked.cold:
             self._rig.empty()

@@ -229,7 +229,6 @@ def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease)
 
 
 def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:
-    """The same for the target, whose resource limits are in its state instead."""
     return Resources(cpus=cpus_of(allowed), groups=cage.folders)
 
 

@@ -84,7 +84,6 @@ def _check_metrics(study: Study) -> None:
 
 
 def _check_loads(study: Study, workload: Workload) -> None:
-    """That the workload can load the target, and on the axis that is asked for."""
     kind, form, axis = study.workload.kind, study.target.form, study.load.axis
     if study.target.attach is not None and targets.kind_named(study.target.kind).one_system:
         form = f"sharded {study.target.kind}"  # a whole one, of which the study does not say how many pieces it has
@@ -148,7 +147,6 @@ def _check_think(study: Study, workload: Workload) -> None:
 
 
 def _check_cages(study: Study, *, target_here: bool) -> None:
-    """That each component exists and that this machine can cage it."""
     kind, sharded = study.target.kind, study.target.shards is not None
     each = [study.around(kind).target for kind in kinds_of(study)]
     pieces = [one for one in each if one.shards is not None]
@@ -218,7 +216,6 @@ def check_consent(study: Study) -> None:
 
 
 def _host_of(study: Study) -> str:
-    """The host of a running server; "" for a socket, and for a server of our own."""
     target = study.target
     row = targets.kind_named(target.kind)
     if row.by_address is not None:
@@ -291,7 +288,6 @@ def _check_attached(study: Study) -> None:
 
 
 def _named_changes(study: Study) -> list[str]:
-    """All that a study would change of a running server, by its keys."""
     given = {"target.config": study.target.config, "target.restart": study.target.restart}
     states = (*study.alternative, *study.change)
     settings = [study.target.settings, *(each.target.settings for each in states)]

@@ -72,7 +72,6 @@ def check_changes(study: Study) -> None:
 
 
 def _check_cage_of(study: Study, whose: str, cage: ChangeCage) -> None:
-    """That the study's target can have what a change or an alternative gives it."""
     kind = study.target.kind
     if targets.kind_named(kind).by_address is not None:
         raise StudyError(

@@ -243,7 +243,6 @@ class Loading:
     def _follow(
         self, rig: Rig, driver: Driver, profiler: Profiler | None, followed: dict[str, tuple[int, ...]]
     ) -> dict[str, tuple[int, ...]]:
-        """Record, and sample, those that are there now; followed: those that are recorded so far."""
         pids = _processes(rig, driver, self._components)
         if pids != followed:
             for component in pids:

@@ -34,7 +34,6 @@ def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Registry[KindOfWorkload]]]:
-    """What it is, its name, and where it is looked for."""
     others = (each.target.kind for each in study.alternative if each.target.kind is not None)
     for kind in dict.fromkeys((study.target.kind, *others)):
         yield "kind of target", kind, targets.KINDS

@@ -131,7 +131,6 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
 
 
 def _rises(steps: Sequence[Step]) -> bool:
-    """Whether throughput is higher in the second half of the windows than in the first, at each level."""
     halves: dict[float, list[tuple[float, float]]] = {}
     for step in steps:
         middle = len(step.batches) // 2

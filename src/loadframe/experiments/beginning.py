@@ -137,7 +137,6 @@ def of_command(
 
 
 def _port(line: CommandLine, port: int | None) -> str:
-    """Which one, and what becomes of it."""
     if not line.takes_port:
         return f"port {port}; while it is measured, that has to be free"
     return f"port {line.port}; Loadframe gives it a free port instead" if line.port else "a free port from Loadframe"
@@ -166,7 +165,6 @@ def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
 
 
 def _peers(pid: int) -> Iterator[str]:
-    """To whom it is connected, a sentence each; who listens on this machine by name."""
     known = listening.peers([each.pid for each in identity.family(pid)])
     if not known:
         yield "It has no open connection that it made."
@@ -178,14 +176,12 @@ def _peers(pid: int) -> Iterator[str]:
 
 
 def _named(peer: Peer) -> str:
-    """Who listens there, where that is a process of this machine."""
     here = listening.at(peer.port, peer.number) if ip_address(peer.number).is_loopback else ()
     holders = listening.first_of(listening.holders([one.inode for one in here]))
     return "".join(f" ({name_of(pid)}, pid {pid})" for pid in holders[:1])
 
 
 def _limits(process: Discovered) -> Iterator[str]:
-    """Its own limits and those of this machine that are reached or near, and how many files it has open."""
     now = limits(pid=process.pid)
     near = [one for one in now.limits if one.status in ("reached", "near") and not one.costs_nothing]
     for one in near:
@@ -287,7 +283,6 @@ def _settings(varied: Iterable[tuple[Given, tuple[int | str, ...]]]) -> Iterator
 
 
 def _commented(one: Suggestion) -> str:
-    """A setting to declare, in comments."""
     rows = _table("target.settings", {one.name: one.value}) + _table(
         f"target.setting.{one.name}",
         {"values": [one.value * by for by in GROWTH], **one.apply},
@@ -304,7 +299,6 @@ def _table(name: str, rows: Mapping[str, Any], note: str = "") -> str:
 
 
 def _value(value: Any) -> str:
-    """As TOML has it, in one line."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
     if isinstance(value, list):

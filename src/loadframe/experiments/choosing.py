@@ -124,7 +124,6 @@ def _pids(pids: Sequence[int]) -> str:
 
 
 def _group(one: Candidate) -> Iterator[str]:
-    """That several processes hold its port, and what of them is the study's."""
     others = [pid for pid in one.holders if pid not in one.first]
     if len(one.first) > 1:
         yield (
@@ -148,7 +147,6 @@ def _climbed(pid: int, first: int) -> Iterator[str]:
 
 
 def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> Iterator[str]:
-    """Whom the requests to this port reach besides it, or in its place."""
     if own:
         yield from _group(own[0])
     if own and others:
@@ -182,7 +180,6 @@ def company(first: Sequence[int], unit: str) -> Iterator[str]:
 
 
 def _named(pids: Sequence[int]) -> str:
-    """By their names, how many there are of each and the pid of the first."""
     names = Counter(name_of(pid) for pid in pids)
     told = []
     for name, count in names.most_common(MOST_NAMED):

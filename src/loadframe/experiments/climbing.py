@@ -137,7 +137,6 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
 
 
 def _from_trials(climbed: Climbed) -> Climbed:
-    """Where no time is left for blocks of its own, the whole is the product of the trials, if there were any."""
     trials = [rung.trial for rung in climbed.rungs if rung.kept and rung.trial is not None]
     if not trials:
         missing = "No time was left to measure the ladder: give measure.budget more."
@@ -151,7 +150,6 @@ def _from_trials(climbed: Climbed) -> Climbed:
 
 
 def _with_shares(rungs: Sequence[Rung], shares: Sequence[float] | None) -> tuple[Rung, ...]:
-    """The rungs, the kept ones with their shares."""
     each = iter(shares or ())
     return tuple(replace(rung, share=next(each, None)) if rung.kept else rung for rung in rungs)
 

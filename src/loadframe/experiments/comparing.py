@@ -134,7 +134,6 @@ def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Seq
 
 
 def _measured(run: RunFolder) -> list[object]:
-    """What a run measured, and how; not its budget."""
     study = run.study()
     return [study.get(table) for table in ("target", "cage", "workload", "load", "host")]
 
@@ -150,7 +149,6 @@ ONE_AFTER_THE_OTHER = (
 
 
 def _unlike(before: RunFolder, after: RunFolder) -> tuple[str, ...]:
-    """In what the two runs differ besides their time: the machine, the target, the workload."""
     one, two = before.host(), after.host()
     machine = [
         name.replace("_", " ")

@@ -148,7 +148,6 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 def _measured(
     kind: ControlKind, book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float], other: Remedy
 ) -> Control:
-    """A control with another change than the remedy's, in blocks against the state before."""
     if not _affords(book, one, levels, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
     name = book.next_treatment(other.title, state_after(one.state, other), remedy=other)

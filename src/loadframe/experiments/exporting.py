@@ -53,7 +53,6 @@ def _hdrhistogram(run: RunFolder) -> bytes:
 
 
 def _intervals(run: RunFolder) -> Iterator[Interval]:
-    """The latencies of each step that has them, tagged with its state and level: A@8."""
     middles = bin_latencies_ms()
     for step in sorted(run.steps(), key=lambda one: one.window_start_s):
         counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)

@@ -99,7 +99,6 @@ def _busiest(steps: Sequence[FleetStep]) -> str:
 
 
 def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
-    """The steps of the first curve, each with what its hosts did."""
     there = {step.name: step for step in fleet_files.STEPS.of(run) if not step.void}
     if not there:
         return []
@@ -119,7 +118,6 @@ def _of_host(taken: Sequence[tuple[Step, FleetStep]], host: str, highest: float)
 def _of_links(
     taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLink], highest: float
 ) -> Iterator[FleetLimit]:
-    """Links as they were measured: from the target's host to each driver."""
     carried = {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
     targets = {link.driver: link.target for link in links}
     for driver, rate in carried.items():

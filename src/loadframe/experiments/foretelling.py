@@ -33,7 +33,6 @@ def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
 
 
 def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
-    """The forecast from the levels up to this, which are measured for it; written down."""
     study = book.bench.study
     low = [level for level in study.levels if level <= up_to]
     blocks = study.measure.blocks.min

@@ -191,7 +191,6 @@ def explaining(run: RunFolder) -> Iterator[None]:
 
 
 def _put_back(run: RunFolder) -> str:
-    """Whether a run that was stopped has left something changed, in words."""
     own = any(record.run == str(run.path.absolute()) for record in lists.read())
     wanted = ["Not everything could be reverted: `loadframe changes revert` tries again."] if own else []
     for host, settings in elsewhere.left().items():
@@ -201,7 +200,6 @@ def _put_back(run: RunFolder) -> str:
 
 
 def _rescue(run: RunFolder) -> str:
-    """A report of the finished steps; in words, where it is."""
     finished = len(run.steps())
     if not finished:
         return f"\nNo step had finished; the run folder is {run.path}."

@@ -138,6 +138,5 @@ def after_restart(found: Growth, before: Sequence[Step], back: Sequence[Step], a
 
 
 def _by_level(steps: Sequence[Step], of: Of, *, first: bool = False) -> dict[float, float]:
-    """What a request cost (ms) in the last step at each level, or in the first one."""
     ordered = sorted(steps, key=lambda step: step.started_s, reverse=first)
     return {step.level: cost_ms(step, of) for step in ordered if cost_ms(step, of) > 0}

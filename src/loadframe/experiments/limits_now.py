@@ -200,7 +200,6 @@ def _attached(server: Attached, pid: int | None) -> Subject:
 
 
 def _private(stack: ExitStack, study: Study) -> Subject:
-    """The study's target in the state that the study declares; it ends with the stack."""
     study = targets.canonical(study)
     kind, shards = study.target.kind, study.target.shards
     if shards is not None and not targets.of_study(study).one_system:  # they are all alike
@@ -291,7 +290,6 @@ def observe(
 def _metrics(
     first: Moment, last: Moment, specs: Sequence[CounterSpec] = (), asked: Mapping[str, float] | None = None
 ) -> Readings:
-    """Everything between two moments, with what follows from it and from what was asked for."""
     found = read(first.snapshot, last.snapshot, SOURCES)
     elapsed_s = last.snapshot.at_s - first.snapshot.at_s
     values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
@@ -349,7 +347,6 @@ def ledger_of(
 
 
 def _specs(subject: Subject) -> Sequence[CounterSpec]:
-    """Of all that it counts, and of what it has exposed so far."""
     server = subject.server
     if server is None:
         return ()
@@ -377,7 +374,6 @@ PRESSURES = frozenset(rule.id for rule in RULES if rule.pressure)
 
 
 def _with_time(limit: Limit, watch: Watch) -> Limit:
-    """With the seconds from the last reading until it runs out."""
     if limit.id in PRESSURES or limit.status == "unlimited":
         return limit
     if limit.status == "reached":
@@ -398,7 +394,6 @@ def _asked(subject: Subject) -> dict[str, float]:
 
 
 def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
-    """(connections, resident bytes) of every interval."""
     names = f"{_kind(subject)}.connections", "target.memory.rss"
     return [(one[names[0]], one[names[1]]) for _, one in watch.intervals if all(name in one for name in names)]
 
@@ -406,7 +401,6 @@ def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float,
 def _add_memory(
     kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
 ) -> None:
-    """The memory with every connection taken, or why it is not known."""
     expected = memory_at_full(kind, pairs, values)
     if expected is not None:
         values[f"{kind}.memory_at_full"] = expected

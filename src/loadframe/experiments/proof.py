@@ -132,7 +132,6 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
 
 
 def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
-    """Those of both treatments in the blocks that have both."""
     last = max((step.block or 0 for step in steps if step.treatment == pair[1]), default=0)
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
@@ -265,7 +264,6 @@ def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[Oper
 
 
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
-    """Mean time (ms) over all requests that were done, by level, rising, and name, in the workload's order."""
     sums: dict[tuple[float, str], tuple[float, int]] = {}
     for step in sorted(steps, key=lambda step: step.level):
         for each in step.operations:

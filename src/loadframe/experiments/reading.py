@@ -114,7 +114,6 @@ def write_answer(run: RunFolder, found: CaseStudy) -> RunAnswer:
 
 
 def _study(run: RunFolder, answer: RunAnswer | None) -> tuple[Study | None, StudySummary]:
-    """The study, and what is said of it; None where this version cannot carry it out and the answer says it."""
     try:
         study, bench = run.declared(), run.bench()
     except StudyError:
@@ -181,7 +180,6 @@ def limits_up_to(run: RunFolder, state: State, up_to: float) -> tuple[Limit, ...
 def _limits(
     run: RunFolder, study: Study, steps: Sequence[Step], curve: Curve, highest_level: float
 ) -> tuple[Limit, ...]:
-    """Of these steps of one state."""
     effective = run.effective().get(curve.treatment, {})
     _, series = ledger_of(steps, run.treatment(curve.treatment).state, effective, study.target.limit)
     flat = flat_levels(curve)
@@ -189,7 +187,6 @@ def _limits(
 
 
 def _checked(run: RunFolder) -> list[Step]:
-    """The finished steps. RunError where there is none, or one is none that a run can have."""
     steps = run.steps()
     if all(step.purpose == "warming" for step in steps):
         raise RunError(

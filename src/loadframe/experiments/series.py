@@ -89,7 +89,6 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 
 
 def _with_findings(one: Round, last: Attempt, remedy: Remedy) -> Round:
-    """The round with the causes that showed only behind another limit."""
     have = {finding.id for finding in one.findings}
     more = [f for f in last.after.round.findings if f.id in remedy.addresses and f.id not in have]
     return replace(one, findings=(*one.findings, *more))

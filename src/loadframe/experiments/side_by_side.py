@@ -93,7 +93,6 @@ def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingVal
 
 
 def _pairs(titles: Mapping[str, str]) -> list[Pair]:
-    """The first of these treatments beside each of the others."""
     first, *others = titles
     return [Pair(first, other, titles[other]) for other in others]
 
@@ -135,7 +134,6 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
 def _alternative(
     run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study, cold: Mapping[str, str]
 ) -> Alternative:
-    """cold: the cold treatment of each that has one."""
     mine = [step for step in steps if step.treatment == treatment.name]
     examined = examine(
         mine,
@@ -174,7 +172,6 @@ def _at_each_level(steps: Sequence[Step], before: str, after: str, error: float)
 
 
 def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
-    """What both sides show at this level, of the usual metrics and these."""
     sides = [
         [step.metrics for step in steps if step.level == level and step.treatment == treatment]
         for treatment in (START, name)

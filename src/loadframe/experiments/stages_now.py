@@ -41,7 +41,6 @@ def following(files: Sequence[Path]) -> Iterator[StagesNow]:
 
 
 def _often(readings: Sequence[StageReading]) -> bool:
-    """Whether a sum was told twice."""
     counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
     return bool(readings) and (not counted or len(counted) > len(set(counted)))
 

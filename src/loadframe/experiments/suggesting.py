@@ -78,5 +78,4 @@ def _numbers(path: Path) -> Mapping[str, int]:
 
 
 def _name(text: str) -> str:
-    """As a setting has it."""
     return re.sub(r"[^a-z0-9_]", "_", text.lower()).lstrip("_0123456789")[:63] or "setting"

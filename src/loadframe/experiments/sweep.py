@@ -218,7 +218,6 @@ def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], bl
 
 
 def _overdrawn(book: Bookkeeping, treatment: str) -> bool:
-    """Whether the budget is spent several times over, and there is something to conclude from."""
     least_s = book.budget.guessed_s(FEWEST_BLOCKS * len(book.levels(treatment)))
     if book.budget.spent_s() < OVERDRAWN * max(book.budget.total_s, least_s):
         return False
@@ -244,7 +243,6 @@ def _curve(book: Bookkeeping, treatment: str) -> Curve:
 
 
 def _precise(curve: Curve, precision: float) -> bool:
-    """Whether every level's interval is narrow enough."""
     return all(
         point.throughput > 0 and (point.throughput_high - point.throughput_low) / 2 <= precision * point.throughput
         for point in curve.points

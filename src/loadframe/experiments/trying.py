@@ -181,7 +181,6 @@ def measured_again(
 
 
 def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
-    """A trial with what fresh blocks say: whether it is kept, and if not, why."""
     before, after = trial.treatment_before, trial.treatment_after
     verdict = compared(steps, before, after)
     sides = _of(steps, before), _of(steps, after)
@@ -265,7 +264,6 @@ def _of(steps: Sequence[Step], treatment: str) -> list[Step]:
 
 
 def _other_levels(book: Bookkeeping, one: Round, judged: Sequence[float]) -> list[float]:
-    """The study's levels and the two ends of the cliff, but for those that were judged already."""
     cliff = one.curve.cliff
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
     levels = book.levels(one.treatment, *(trial.treatment_after for trial in one.tried[-1:]))

@@ -97,7 +97,6 @@ def tune(
 
 
 def _conclude(tuned: Trials, answers: Answers) -> Tuning:
-    """The best of the trials, proved in blocks of its own where it is not the start; the next best where that fails."""
 
     def note(so_far: Sequence[Proof]) -> None:
         tuning_writing.save(tuned.run, answers.so_far(so_far))

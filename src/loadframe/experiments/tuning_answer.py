@@ -64,7 +64,6 @@ class Answers:
         )
 
     def _found(self, best: Point, end: TuningEnd, expected: float) -> Tuning:
-        """Without a proof."""
         trials, study = self.trials, self.trials.book.bench.study
         return Tuning(
             end=end,

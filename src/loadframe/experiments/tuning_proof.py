@@ -140,13 +140,11 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
 
 
 def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObjective | None:
-    """What became of the objective in the blocks of the start and of this treatment."""
     before, after = ([step for step in steps if step.treatment == each] for each in (START, name))
     return within.shown(trials.objective, sorted(trials.levels), before, after)
 
 
 def _tell(trials: Trials, proof: Proof) -> None:
-    """The blocks of a proof that failed, to the search."""
     objective = proof.told.objective
     missed = objective is not None and not objective.met
     use = within.used(trials.objective, [step for step in proof.steps if step.treatment != START])

@@ -101,7 +101,6 @@ def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
 
 
 def _agree(throughputs: Sequence[float]) -> bool:
-    """Whether more than half of them are about their median."""
     middle = median(throughputs)
     return 2 * sum(_alike(each, middle) for each in throughputs) > len(throughputs)
 

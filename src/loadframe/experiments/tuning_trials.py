@@ -158,7 +158,6 @@ class Trials:
         self.run.append_line("trials.jsonl", "tuning-trial", trial)
 
     def _highest(self) -> int:
-        """Number of a trial; 0 before the first one."""
         return max((trial.number for trial in self.done), default=0)
 
     def _too_good(self, steps: Sequence[Step]) -> bool:
@@ -185,7 +184,6 @@ class Trials:
             self._learn(trial)
 
     def _held_against_start(self, trial: TuningTrial) -> TuningTrial:
-        """A trial with its ratio to the start as that is now."""
         if trial.ratio is None:
             return trial
         reference = self.start.reference

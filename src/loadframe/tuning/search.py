@@ -116,7 +116,6 @@ class Search:
         return self.space.start
 
     def _simplified(self, point: Point, failed: Collection[Point]) -> Point:
-        """A point without the changes that do not pay."""
         refused = self._refused().difference(failed)
         for place, dimension in enumerate(self.space.dimensions):
             plain = (*point[:place], dimension.start, *point[place + 1 :])
@@ -167,7 +166,6 @@ class Search:
         return {point for point, times in missed.items() if 2 * times > self._times(point)} - {self.space.start}
 
     def _ranked(self) -> list[Point]:
-        """The points that were tried and may be recommended, the highest expectation first."""
         missing = self._missing()
         worked = (each.point for each in self.outcomes if each.value is not None)
         tried = [point for point in dict.fromkeys(worked) if point not in missing]
@@ -215,7 +213,6 @@ class Search:
 
     @staticmethod
     def _crossed(one: Point, other: Point, best: Point) -> Point:
-        """The changes of both to the best point."""
         return tuple(second if second != base else first for first, second, base in zip(one, other, best, strict=True))
 
     def _surrogate(self) -> Surrogate:

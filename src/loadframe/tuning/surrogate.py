@@ -131,7 +131,6 @@ class Surrogate:
         return np.asarray(np.linalg.cholesky(self._covariance(self._parts, belief) + own), dtype=np.float64)
 
     def _fit(self, belief: Belief) -> Belief:
-        """The most probable belief on the grids: one part after the other, from the one before."""
         density = self._density(belief)
         for part in PASSES * (*GRIDS, *range(len(belief.amplitudes))):
             for other in _others(belief, part):
