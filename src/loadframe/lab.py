@@ -19,17 +19,15 @@ from pathlib import Path
 from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError
 from loadframe.experiments import (
-    capacity_writing,
+    answer_writing,
     comparing,
     dry_run,
     forecasting,
-    ladder_writing,
     resuming,
     searching,
     tuning,
     tuning_space,
     tuning_start,
-    tuning_writing,
 )
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.drivers import beside_fewer
@@ -226,7 +224,7 @@ def ladder(
         def note(climbed: Climbed) -> None:
             """Nothing that was proved is lost, whatever happens next."""
             whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *told))))
-            ladder_writing.save(run, whole, keeps_all=keep_all)
+            answer_writing.save_ladder(run, whole, keeps_all=keep_all)
 
         note(Climbed(()))
         if elsewhere is not None:
@@ -236,7 +234,7 @@ def ladder(
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
-    return ladder_writing.write_down(run)
+    return answer_writing.write_ladder(run)
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
@@ -270,7 +268,7 @@ def capacity(
         found = searching.find(book, settings, objective)
         if beside is not None:
             found = beside(book, run, study, found)
-    found = capacity_writing.conclude(run, found)
+    found = answer_writing.write_capacity(run, found, ended=True)
     run.close()
     return found
 
@@ -299,17 +297,17 @@ def tune(
         if resume is not None:
             resuming.check_start(resume, effective)
         tuning_start.measure_start(book)
-        curve = curve_of(book.steps, study, "A")
+        curve, here = curve_of(book.steps, study, "A"), run.host().memory_bytes
         found = tuning.tune(
             book,
             run,
             looked_at(book, 1, "A", book.bench.start_state, effective, curve),
             trials=study.tune.trials if trials is None else trials,
-            memory_bytes=resuming.memory_bytes(book.bench, run),
+            memory_bytes=min(here, study.cage.memory or here) if book.bench.is_local else None,
             earlier=earlier,
             searching=searching,
         )
     resumed_from = str(resume) if resume is not None else ""
-    tuning_writing.save(run, replace(found, resumed_from=resumed_from))
+    answer_writing.save_tuning(run, replace(found, resumed_from=resumed_from))
     run.close()
-    return tuning_writing.write_down(run)
+    return answer_writing.write_tuning(run)

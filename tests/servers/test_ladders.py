@@ -11,8 +11,8 @@ import pytest
 import loadframe
 from loadframe.bench.bench import RealBench
 from loadframe.changes import journal
+from loadframe.experiments.answer_writing import save_ladder
 from loadframe.experiments.climbing import Climbed
-from loadframe.experiments.ladder_writing import save
 from loadframe.model import Ladder, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.host import read_host
@@ -80,7 +80,7 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
         run.write_document("bench.json", "bench", {"seed": 1, "version": "SQLite", "axis_unit": "workers"})
         bench.declare("A", "as given", bench.start_state)
         bench.take_step(StepRequest("A", 2, 1, 1))
-        save(run, Climbed(()), keeps_all=False)
+        save_ladder(run, Climbed(()), keeps_all=False)
     again = loadframe.open_run(run.path)
     found = loadframe.write_answer(again, loadframe.conclude(again))
     assert isinstance(found, Ladder) and not found.finished

@@ -12,7 +12,7 @@ from loadframe.bench import registered
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.errors import RunError, StudyError, UserError
-from loadframe.experiments import capacity_writing, ladder_writing, tuning_writing
+from loadframe.experiments import answer_writing
 from loadframe.experiments.examination import ledger_of, with_saturation
 from loadframe.experiments.sweep import check_enough, curve_of
 from loadframe.experiments.writing import concluded, ended, partial, quality_of, renewed, write_down
@@ -87,9 +87,9 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
     if (investigation := run.investigation()) is not None:
         return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
     if (ladder := run.ladder()) is not None:
-        return ladder_writing.whole(run, ladder, ended(run, steps))
+        return answer_writing.whole(run, ladder, ended(run, steps))
     if (tuning := run.tuning()) is not None:
-        return tuning_writing.whole(run, tuning, ended(run, steps))
+        return answer_writing.whole(run, tuning, ended(run, steps))
     if (capacity := run.capacity()) is not None:
         return replace(capacity, run=str(run.path))
     rounds = partial(run)
@@ -101,11 +101,11 @@ def write_answer(run: RunFolder, found: CaseStudy) -> RunAnswer:
     nothing, or the folder cannot be written."""
     match found.answer:
         case Ladder():
-            return ladder_writing.write_down(run)
+            return answer_writing.write_ladder(run)
         case Tuning():
-            return tuning_writing.write_down(run)
+            return answer_writing.write_tuning(run)
         case Capacity() as capacity:
-            return capacity_writing.write_page(run, capacity)
+            return answer_writing.write_capacity(run, capacity)
         case Investigation() as investigation if run.investigation() is not None:
             run.write_report(render_page(investigation))
             return investigation

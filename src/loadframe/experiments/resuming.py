@@ -1,16 +1,14 @@
-"""Where a search for settings goes on from: the trials of an earlier run, and the memory that it may give away."""
+"""Where a search for settings goes on from: the trials of an earlier run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadframe.bench.base import Bench
 from loadframe.errors import RunError
 from loadframe.experiments.reading import open_run
 from loadframe.experiments.side_by_side import START
 from loadframe.model import SettingValue, TuningTrial
-from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
 
@@ -38,9 +36,3 @@ def check_start(path: Path, effective: Mapping[str, SettingValue]) -> None:
             f"{path} began with settings other than those in effect now: {told}",
             remedy="Its trials do not apply to them. Restore the old settings, or search again without --resume.",
         )
-
-
-def memory_bytes(bench: Bench, run: RunFolder) -> float | None:
-    """Of the target's cage, or its machine; None where that is another one."""
-    here = run.host().memory_bytes
-    return min(here, bench.study.cage.memory or here) if bench.is_local else None

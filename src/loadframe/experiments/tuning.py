@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.remedies import propose
-from loadframe.experiments import tuning_writing, within
+from loadframe.experiments import within
+from loadframe.experiments.answer_writing import save_tuning
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.side_by_side import START
@@ -91,7 +92,7 @@ def tune(
     tuned = plan.trials(book, run, search, one.state, plan.levels)
     tuned.begin(earlier)
     answers = Answers(tuned, plan.left_out, tuple(finding.title for finding in one.findings))
-    tuning_writing.save(run, answers.stopped())
+    save_tuning(run, answers.stopped())
     searching(tuned, trials)
     return _conclude(tuned, answers)
 
@@ -99,7 +100,7 @@ def tune(
 def _conclude(tuned: Trials, answers: Answers) -> Tuning:
 
     def note(so_far: Sequence[Proof]) -> None:
-        tuning_writing.save(tuned.run, answers.so_far(so_far))
+        save_tuning(tuned.run, answers.so_far(so_far))
 
     found = proved(tuned, note)
     if not found:

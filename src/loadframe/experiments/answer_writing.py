@@ -1,0 +1,111 @@
+"""The record and the report of a ladder, and of a search for settings or for a capacity; also of a run that was stopped
+or killed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from loadframe.analysis import cpu_use
+from loadframe.errors import RunError, StudyError
+from loadframe.experiments.climbing import Climbed
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.tuning_answer import with_file
+from loadframe.experiments.writing import Ended, finish
+from loadframe.kinds import registry
+from loadframe.model import Capacity, Ladder, Tuning
+from loadframe.reporting.capacity_report import render_capacity_page
+from loadframe.reporting.document import About
+from loadframe.reporting.ladder_report import render_ladder_page
+from loadframe.reporting.tuning_report import render_tuning_page
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.formats import DAMAGED
+from loadframe.runs.record import describe_study
+
+LADDER, TUNING = ("ladder.json", "ladder-record"), ("tuning.json", "tuning-record")
+
+Answer = TypeVar("Answer", Ladder, Tuning)
+
+
+def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
+    """The ladder as far as it went, on the disk when this returns; a later call replaces it."""
+    study, bench = run.declared(), run.bench()
+    found = Ladder(
+        run=str(run.path),
+        report=str(run.place(REPORT)),
+        study=describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit),
+        host=run.host(),
+        rungs=climbed.rungs,
+        total=climbed.total,
+        interactions=climbed.interactions,
+        keeps_all=keeps_all,
+        finished=False,
+        warnings=climbed.missing,
+    )
+    run.write_record(*LADDER, found)
+
+
+def save_tuning(run: RunFolder, found: Tuning) -> None:
+    """The same of a search for settings; its trials have a file of their own."""
+    run.write_record(*TUNING, replace(found, trials=()))
+
+
+def write_ladder(run: RunFolder) -> Ladder:
+    """The record of a run that has ended, with how it went, its tables and its report. RunError where there is none, or
+    not a single finished step."""
+    return _write_down(run, run.ladder())
+
+
+def write_tuning(run: RunFolder) -> Tuning:
+    """The same of a search for settings."""
+    return _write_down(run, run.tuning())
+
+
+def _write_down(run: RunFolder, found: Answer | None) -> Answer:
+    if found is None or not run.steps():
+        raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
+    found = whole(run, found, finish(run))
+    if isinstance(found, Ladder):
+        run.write_record(*LADDER, found)
+        run.write_report(render_ladder_page(found))
+        return found
+    run.write_record(*TUNING, found)
+    if found.file_name:
+        run.write_text(found.file_name, found.file_text)
+    run.write_report(render_tuning_page(found))
+    return found
+
+
+def whole(run: RunFolder, found: Answer, end: Ended) -> Answer:
+    """A ladder or a search with how its run went; a search with its trials and the settings to copy, too. RunError
+    where its record names some that the study's target cannot have."""
+    found = replace(
+        found,
+        run=end.run,
+        report=end.report,
+        quality=end.quality,
+        seconds=end.quality.seconds,
+        hosts=fleet_files.HOSTS.last(run),
+        warnings=end.after(found.warnings),
+    )
+    if isinstance(found, Ladder):
+        titles = {name: "" if name == START else one.title for name, one in run.treatments().items()}
+        return replace(found, finished=run.closed(), cpu_use=cpu_use.of_states(run.steps(), titles))
+    try:
+        study = run.declared()
+        found = with_file(found, registry.of_study(study) if study.target.kind in registry.KINDS else None)
+    except StudyError as error:
+        raise RunError(f"{run.place(TUNING[0])}: {error.fact}", remedy=DAMAGED) from error
+    return replace(found, study=end.study, host=end.host, trials=tuple(run.tuning_trials()))
+
+
+def write_capacity(run: RunFolder, found: Capacity, *, ended: bool = False) -> Capacity:
+    """The report of a search for the capacity; of one that has just ended its record, too, with how it went. RunError
+    where they cannot be written."""
+    end = finish(run)
+    found = replace(found, run=end.run, warnings=(*found.warnings, *end.notes) if ended else found.warnings)
+    if ended:
+        run.write_record("capacity.json", "capacity-record", found)
+    run.write_report(render_capacity_page(found, About(end.run, end.study, end.host), end.quality))
+    return found
