@@ -132,7 +132,13 @@ def of_command(
     if not line.takes_port:
         target["listen"] = port
     found = (f"The command starts {what}, which listens on {_port(line, port)}.",)
-    hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), *_hints(given))
+    declared = [one.knob.setting for one in given if _values(one)]
+    hint = (
+        f"It may vary {' and '.join(declared)}. Declare further settings of yours under [target.setting.NAME]."
+        if declared
+        else "No setting of it is declared: causes stay suspected. Declare yours under [target.setting.NAME]."
+    )
+    hints = (*([SECRETS.format(", ".join(sorted(secrets)))] if secrets else []), hint)
     return Beginning(name, _toml(name, what, target, path, given), found, hints, secrets)
 
 
@@ -216,15 +222,6 @@ def _name(command: Iterable[str]) -> str:
     return name[:40].strip("-") or "service"
 
 
-def _hints(given: Iterable[Given]) -> tuple[str, ...]:
-    declared = [one.knob.setting for one in given if _values(one)]
-    if declared:
-        return (
-            f"It may vary {' and '.join(declared)}. Declare further settings of yours under [target.setting.NAME].",
-        )
-    return ("No setting of it is declared: causes stay suspected. Declare yours under [target.setting.NAME].",)
-
-
 def _values(one: Given) -> tuple[int | str, ...]:
     """What a knob may have: multiples of its value. None where that is no number, or is not in the command."""
     parts = re.fullmatch(r"([1-9][0-9]{0,8})([a-zA-Z]*)", one.value or "")
@@ -300,11 +297,8 @@ def _table(name: str, rows: Mapping[str, Any], note: str = "") -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+        keys = [tomli_w.dumps({key: 0}).removesuffix(" = 0\n") for key in value]
+        return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in zip(keys, value.values(), strict=True))} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
-
-
-def _key(key: str) -> str:
-    return tomli_w.dumps({key: 0}).removesuffix(" = 0\n")

@@ -62,7 +62,12 @@ def choose(port: int | None, pid: int | None) -> Chosen:
     discover(pid)  # it is there
     known = candidates()
     first, own = of_process(pid, known)
-    said = tuple(_climbed(pid, first))
+    parent = f"process {first} ({name_of(first)})"
+    said = (
+        ()
+        if first == pid
+        else (f"Process {pid} belongs to the service that {parent} has started, which the study is of.",)
+    )
     if port is not None:
         at = [one for one in own if one.port == port]
         others = [one for one in known if one.port == port and one not in own]
@@ -135,14 +140,6 @@ def _group(one: Candidate) -> Iterator[str]:
         yield (
             f"Port {one.port} is held by pid {one.pid} and what that has started ({started}); the study takes pid "
             f"{one.pid}, the parent, and all that come from it."
-        )
-
-
-def _climbed(pid: int, first: int) -> Iterator[str]:
-    if first != pid:
-        yield (
-            f"Process {pid} belongs to the service that process {first} ({name_of(first)}) has started, which the "
-            "study is of."
         )
 
 

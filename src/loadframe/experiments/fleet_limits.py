@@ -44,7 +44,10 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
         return ()
     highest = max(step.level for step, _ in taken)
     hosts = dict.fromkeys(host for _, there in taken for host in there.metrics)
-    found = [FleetLimit(host, "", limit) for host in hosts for limit in _of_host(taken, host, highest)]
+    found = []
+    for host in hosts:
+        seen = [(step, there.metrics[host]) for step, there in taken if host in there.metrics]
+        found += [FleetLimit(host, "", limit) for limit in _read(seen, OF_A_HOST, highest)]
     links = fleet_files.LINKS.of(run)
     return (*found, *_of_links(taken, links, highest), *_of_others(taken, links))
 
@@ -55,9 +58,18 @@ def with_hosts(rounds: Sequence[Round], run: RunFolder) -> list[Round]:
     steps = [step for step in fleet_files.STEPS.of(run) if not step.void]
     if not steps:
         return list(rounds)
-    busiest = _busiest(steps)
+    used = {
+        driver.host: max(step.metrics.get(driver.host, {}).get("driver.saturation", 0.0) for step in steps)
+        for driver in steps[-1].drivers
+    }
+    busiest, target = max(used, key=lambda host: used[host], default=""), steps[-1].target
     placed = [
-        replace(one, findings=tuple(_placed(each, steps[-1].target, busiest) for each in one.findings))
+        replace(
+            one,
+            findings=tuple(
+                replace(each, host=busiest if each.id.startswith("driver.") else target) for each in one.findings
+            ),
+        )
         for one in rounds
     ]
     others = tuple(others_found(limits_of_fleet(run)))
@@ -86,18 +98,6 @@ def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
         )
 
 
-def _placed(finding: Finding, target: str, busiest: str) -> Finding:
-    return replace(finding, host=busiest if finding.id.startswith("driver.") else target)
-
-
-def _busiest(steps: Sequence[FleetStep]) -> str:
-    used = {
-        driver.host: max(step.metrics.get(driver.host, {}).get("driver.saturation", 0.0) for step in steps)
-        for driver in steps[-1].drivers
-    }
-    return max(used, key=lambda host: used[host], default="")
-
-
 def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
     there = {step.name: step for step in fleet_files.STEPS.of(run) if not step.void}
     if not there:
@@ -108,11 +108,6 @@ def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
         for step, found in named
         if found is not None and step.counts and step.treatment == START and step.purpose == "curve"
     ]
-
-
-def _of_host(taken: Sequence[tuple[Step, FleetStep]], host: str, highest: float) -> Iterator[Limit]:
-    seen = [(step, there.metrics[host]) for step, there in taken if host in there.metrics]
-    yield from _read(seen, OF_A_HOST, highest)
 
 
 def _of_links(

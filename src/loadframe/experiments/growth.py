@@ -51,15 +51,14 @@ def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
     """Steps that each loaded an empty database up to their level: one window a step where their sizes are enough for a
     law, else the slices of the largest loads."""
     if len({step.level for step in steps}) >= FEWEST:
-        return tuple(_whole(step) for step in sorted(steps, key=lambda step: step.level))
+        windows = []
+        for step in sorted(steps, key=lambda step: step.level):
+            seconds = step.level / step.throughput
+            rate = next((step.metrics[name] for name in READS if name in step.metrics), None)
+            windows.append(LoadWindow(0.0, step.level, seconds, None if rate is None else rate * seconds))
+        return tuple(windows)
     most = max(step.level for step in steps)
     return tuple(window for step in steps if step.level == most for window in _slices(step))
-
-
-def _whole(step: Step) -> LoadWindow:
-    seconds = step.level / step.throughput
-    rate = next((step.metrics[name] for name in READS if name in step.metrics), None)
-    return LoadWindow(0.0, step.level, seconds, None if rate is None else rate * seconds)
 
 
 def _slices(step: Step) -> list[LoadWindow]:

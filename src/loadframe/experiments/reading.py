@@ -62,7 +62,9 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
         rounds = tuple(partial(run))
     study, summary = _study(run, answer)
     if study is not None and within_latency_p95_ms is not None:
-        study = _within(run, within_latency_p95_ms)
+        table = run.study()
+        table["objective"] = {**table.get("objective", {}), "within": {"latency_p95_ms": within_latency_p95_ms}}
+        study = validate(table, name=str(run.place("study.json")))
     known = {} if within_latency_p95_ms is not None else {one.treatment: one.curve for one in rounds}
     return CaseStudy(
         name=run.path.resolve().name,
@@ -121,12 +123,6 @@ def _study(run: RunFolder, answer: RunAnswer | None) -> tuple[Study | None, Stud
             raise
         return None, answer.study
     return study, describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
-
-
-def _within(run: RunFolder, latency_p95_ms: float) -> Study:
-    declared = run.study()
-    declared["objective"] = {**declared.get("objective", {}), "within": {"latency_p95_ms": latency_p95_ms}}
-    return validate(declared, name=str(run.place("study.json")))
 
 
 def _states(

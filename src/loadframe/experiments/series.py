@@ -46,7 +46,9 @@ def lift_together(
     for first in fruitless:
         chain, last = [first.applied.remedy], first
         while len(chain) < MOST_IN_SERIES and (behind := _behind(chain, last, why_not, done)) is not None:
-            one = _with_findings(one, last, behind)
+            known = {finding.id for finding in one.findings}  # others showed only behind another limit
+            more = (f for f in last.after.round.findings if f.id in behind.addresses and f.id not in known)
+            one = replace(one, findings=(*one.findings, *more))
             chain.append(behind)
             done.add(frozenset(each.id for each in chain))
             together = joined(chain)
@@ -86,12 +88,6 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
         if remedy.id not in names and names | {remedy.id} not in done and why_not(remedy) is None:
             return remedy
     return None
-
-
-def _with_findings(one: Round, last: Attempt, remedy: Remedy) -> Round:
-    have = {finding.id for finding in one.findings}
-    more = [f for f in last.after.round.findings if f.id in remedy.addresses and f.id not in have]
-    return replace(one, findings=(*one.findings, *more))
 
 
 def _taken_back(

@@ -10,7 +10,7 @@ from pathlib import Path
 from loadframe.diagnosis.pipelines import in_words, stages_in
 from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.recording.metrics import of_readings
-from loadframe.recording.stage_tail import StageReading, StageTail
+from loadframe.recording.stage_tail import StageTail
 
 FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 
@@ -35,22 +35,10 @@ def following(files: Sequence[Path]) -> Iterator[StagesNow]:
     with tail.watching(list(files)):
         yield told
     readings = tail.readings()
-    told.metrics = _metrics(readings, tail)
-    few = () if _often(readings) else (FEW.format("never" if not readings else "once"),)
-    told.notes = (*_said(told.metrics), *few, *tail.missing())
-
-
-def _often(readings: Sequence[StageReading]) -> bool:
+    if notes := [(one.at_s, one.counters) for one in readings]:
+        told.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
     counted = [name for one in readings for name in one.counters if name.rpartition(".")[2] in CUMULATIVE]
-    return bool(readings) and (not counted or len(counted) > len(set(counted)))
-
-
-def _metrics(readings: Sequence[StageReading], tail: StageTail) -> dict[str, float]:
-    notes = [(one.at_s, one.counters) for one in readings]
-    return of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs) if notes else {}
-
-
-def _said(metrics: Mapping[str, float]) -> Iterator[str]:
-    stages = stages_in(metrics)
-    if stages:
-        yield in_words(stages)
+    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a sum was told
+    few = () if twice else (FEW.format("never" if not readings else "once"),)
+    stages = stages_in(told.metrics)
+    told.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())

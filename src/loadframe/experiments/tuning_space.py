@@ -51,7 +51,8 @@ def vary(
     target uses at the start. memory_bytes: of its cage or its machine; None where unknown here: then no range
     of memory is searched that the study does not give. StudyError where nothing is left to vary."""
     known = targets.of_study(study)
-    connections = _connections(study, effective)
+    allowed = float(effective.get("max_connections", USUAL_CONNECTIONS))
+    connections = study.levels[-1] if study.load.axis in CLIENT_AXES else allowed
     named = list(study.tune.settings) or [row.name for row in known.tunables]
     names = sorted(named, key=lambda name: first.index(name) if name in first else len(first))
     dimensions: list[Dimension] = []
@@ -71,7 +72,7 @@ def vary(
             left_out[name] = "the memory of its machine is not known here: give its values in tune.settings"
             continue
         values = [
-            *_values(row, memory_bytes or 0.0, _whole(known, row)),
+            *(row.values or _spread(known, row, memory_bytes or 0.0)),
             *(row.relaxed if study.remedies.durability == "relax" else ()),
         ]
         start = effective[row.name]
@@ -135,19 +136,6 @@ def may_lose(row: KindOfTarget, name: str, value: SettingValue) -> bool:
     return spec.weakens(value)
 
 
-def _whole(known: KindOfTarget, row: Tunable) -> bool:
-    spec = known.setting(row.name)
-    return spec is None or spec.kind != "number"
-
-
-def _values(row: Tunable, memory_bytes: float, whole: bool) -> tuple[SettingValue, ...]:
-    if row.values:
-        return row.values
-    high = LARGEST_SHARE * memory_bytes if row.high is None else row.high
-    return spread(row.low, max(high, row.low), whole=whole)
-
-
-def _connections(study: Study, effective: Mapping[str, SettingValue]) -> float:
-    if study.load.axis in CLIENT_AXES:
-        return study.levels[-1]
-    return float(effective.get("max_connections", USUAL_CONNECTIONS))
+def _spread(known: KindOfTarget, row: Tunable, memory_bytes: float) -> tuple[SettingValue, ...]:
+    spec, high = known.setting(row.name), LARGEST_SHARE * memory_bytes if row.high is None else row.high
+    return spread(row.low, max(high, row.low), whole=spec is None or spec.kind != "number")

@@ -86,7 +86,8 @@ class Trials:
         self.say(trial)
         if (
             trial.ratio is not None
-            and self._too_good(steps)
+            and not self.sure
+            and self.start.value(steps) > math.log(TOO_GOOD)  # it may be the start that was measured too slow
             and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s)
         ):
             self._look_at_start_again()
@@ -160,10 +161,6 @@ class Trials:
     def _highest(self) -> int:
         return max((trial.number for trial in self.done), default=0)
 
-    def _too_good(self, steps: Sequence[Step]) -> bool:
-        """Whether a trial promises so much that it may be the start that was measured too slow."""
-        return not self.sure and self.start.value(steps) > math.log(TOO_GOOD)
-
     def _look_at_start_again(self) -> None:
         """Measure the start once more, and hold the trials so far against what that says. Where it cannot be measured
         now, the search goes on with what it was; the proof has a start of its own."""
@@ -179,16 +176,12 @@ class Trials:
         done, self.done = self.done, []
         for trial in done:
             if trial.number > self.recalled and self.start.reference != before:
-                trial = self._held_against_start(trial)
+                if trial.ratio is not None:
+                    now = self.start.reference
+                    ratios = [throughput / now[level] for level, throughput in trial.throughput.items()]
+                    trial = replace(trial, ratio=geometric_mean(ratios))
                 self._write(trial)
             self._learn(trial)
-
-    def _held_against_start(self, trial: TuningTrial) -> TuningTrial:
-        if trial.ratio is None:
-            return trial
-        reference = self.start.reference
-        ratios = [throughput / reference[level] for level, throughput in trial.throughput.items()]
-        return replace(trial, ratio=geometric_mean(ratios))
 
     def _observe_start(self) -> None:
         for value in self.start.blocks():

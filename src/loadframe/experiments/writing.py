@@ -175,7 +175,11 @@ class Ended:
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
     """The end of every experiment, also of one that was stopped or killed: the derived tables of its finished steps, of
     these limits by their round and of every tick are written, and what is said of any run is found."""
-    steps, series = run.steps(), _series_of(run)
+    steps = run.steps()
+    try:
+        series = metric_series(run.place(RECORDING), descriptor=run.recording())
+    except (RecordingError, RunError) as error:  # the steps' values stay
+        series = MetricSeries(None, (error.fact,))
     run.write_tables(steps, limits, series=series.table)
     end = ended(run, steps)
     return replace(end, warnings=(*end.warnings, *series.warnings))
@@ -198,14 +202,6 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
         ),
         answers=bench.answers,
     )
-
-
-def _series_of(run: RunFolder) -> MetricSeries:
-    """Every tick of the run's recording. Where it cannot be read, a warning says why, and the steps' values stay."""
-    try:
-        return metric_series(run.place(RECORDING), descriptor=run.recording())
-    except (RecordingError, RunError) as error:
-        return MetricSeries(None, (error.fact,))
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:

@@ -85,15 +85,13 @@ class Search:
         known = self.outcomes
         try:
             for point in pending:
-                self.outcomes = [*self.outcomes, Outcome(point, self._expected(point))]
+                value = float(self._surrogate().mean(self._scaled([point]))[0]) if self.outcomes else 0.0
+                self.outcomes = [*self.outcomes, Outcome(point, value)]
                 self._fitted = None
             return self._proposed()
         finally:
             if pending:
                 self.outcomes, self._fitted = known, None
-
-    def _expected(self, point: Point) -> float:
-        return float(self._surrogate().mean(self._scaled([point]))[0]) if self.outcomes else 0.0
 
     def _proposed(self) -> Proposal:
         start = self.space.start
@@ -102,7 +100,10 @@ class Search:
         for point in self._first:
             if not self._times(point):
                 return Proposal(point, "diagnosis")
-        point = self._most_telling()
+        tried = self._ranked()
+        points = [*tried, *self._untried(tried[0])]
+        rises = self._surrogate().knowledge_gradient(self._scaled(points), self._scaled(tried))
+        point = points[int(np.argmax(rises))]
         return Proposal(point, "again" if self._times(point) else "search")
 
     def best(self, failed: Collection[Point] = ()) -> Point:
@@ -171,13 +172,6 @@ class Search:
         tried = [point for point in dict.fromkeys(worked) if point not in missing]
         means = self._surrogate().mean(self._scaled(tried))
         return [tried[place] for place in np.argsort(-means, kind="stable")]
-
-    def _most_telling(self) -> Point:
-        """The point, tried or not, whose trial raises most what the best one is expected to be."""
-        tried = self._ranked()
-        points = [*tried, *self._untried(tried[0])]
-        rises = self._surrogate().knowledge_gradient(self._scaled(points), self._scaled(tried))
-        return points[int(np.argmax(rises))]
 
     def _untried(self, best: Point) -> list[Point]:
         """Every single change of the best point, of the start and of the point of which most is expected, pairs of
