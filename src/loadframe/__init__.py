@@ -76,24 +76,13 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.ndb import check_ndb, read_ndb_config
     from loadframe.experiments.ndb_start import start_ndb
     from loadframe.experiments.profiling import write_speedscope
+    from loadframe.experiments.reading import absent, conclude, open_run, write_answer
     from loadframe.experiments.run_forecasting import predict_run
     from loadframe.formats.loads import read_load
     from loadframe.formats.observations import read_observations
     from loadframe.formats.observed import import_observed, read_data
     from loadframe.host.leftovers import sweep as sweep_leftovers
-    from loadframe.lab import (
-        absent,
-        capacity,
-        compare,
-        conclude,
-        investigate,
-        ladder,
-        measure,
-        open_run,
-        tune,
-        verify,
-        write_answer,
-    )
+    from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.case_study import render_text, write_page
     from loadframe.reporting.comparison_report import render_comparison

@@ -1,14 +1,5 @@
-"""The loop: measure, name the cause, change one thing, prove the gain, name the next limit, write it down.
-
-investigate   the whole loop -> run folder and report
-measure       the curve only
-compare       a study's alternatives against its target, side by side
-ladder        a study's changes one on top of the other: what each adds
-verify        a forecast against what its loads then give
-capacity      the highest load that meets the objective, searched from below
-tune          better settings, searched and proved
-conclude      what a run folder says, also one that was stopped or killed
-"""
+"""The loop: measure, name the cause, change one thing, prove the gain, name the next limit, write it down; and the
+other verbs that measure. What a run folder says: experiments.reading."""
 
 from __future__ import annotations
 
@@ -39,7 +30,7 @@ from loadframe.experiments.growing_costs import pause_tells, restart_confirms
 from loadframe.experiments.ladder_states import LadderStates, TakesElsewhere
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
-from loadframe.experiments.reading import absent, conclude, open_run, write_answer
+from loadframe.experiments.reading import conclude, open_run
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
@@ -67,21 +58,6 @@ from loadframe.progress import Progress
 from loadframe.reporting import answers, words
 from loadframe.reporting.json_shapes import comparison_json
 from loadframe.study import Study
-
-__all__ = [
-    "Measurement",
-    "absent",
-    "capacity",
-    "compare",
-    "conclude",
-    "investigate",
-    "ladder",
-    "measure",
-    "open_run",
-    "tune",
-    "verify",
-    "write_answer",
-]
 
 MOST_ROUNDS = 6
 """A remedy that helps is followed by another round, up to this many."""

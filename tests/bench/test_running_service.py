@@ -27,7 +27,7 @@ from loadframe.cages import groups
 from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import ChangeError, StudyError, TargetError
-from loadframe.experiments import limits_now
+from loadframe.experiments import limits_now, reading
 from loadframe.kinds.service.finding import find
 from loadframe.kinds.service.own_file import OwnFile
 from loadframe.kinds.service.running import RunningService
@@ -260,7 +260,7 @@ def test_its_processes_are_the_target_and_it_is_left_as_it_was(
     study = study_of({"listen": service.port, "settings": {"grain": 1}, "setting": {"grain": GRAIN}})
     check_study(study)
     measured = lab.measure(study, tmp_path / "runs")
-    steps = lab.open_run(measured.run).steps()
+    steps = reading.open_run(measured.run).steps()
     assert any(step.metrics["target.cpu.cores"] > 0 for step in steps), "a short one may have used less than is counted"
     assert service.state() == before
 
@@ -284,7 +284,7 @@ def test_a_helper_that_runs_is_a_component_of_its_own(service: Service, tmp_path
     finally:
         helper.process.kill()
         helper.process.wait()
-    steps = lab.open_run(measured.run).steps()
+    steps = reading.open_run(measured.run).steps()
     assert all(0 <= step.metrics["database.cpu.cores"] < step.metrics["target.cpu.cores"] for step in steps)
 
 
@@ -358,7 +358,7 @@ def test_one_that_may_be_restarted_takes_a_key_of_its_file_and_has_the_file_back
 ) -> None:
     text, mode = restartable.file.read_bytes(), restartable.file.stat().st_mode
     found = lab.ladder(restartable.study(), tmp_path / "runs", keep_all=True)
-    run = lab.open_run(Path(found.run))
+    run = reading.open_run(Path(found.run))
     assert {step.treatment for step in run.steps()} == {"A", "B"}
     assert not any("took its place" in one for one in found.warnings), "Loadframe restarts it itself"
     assert restartable.depth() == 1

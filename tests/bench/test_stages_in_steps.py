@@ -10,6 +10,7 @@ import polars
 import pytest
 
 from loadframe import lab
+from loadframe.experiments import reading
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate
 
@@ -48,7 +49,7 @@ def test_the_stage_that_limits_is_seen_in_steps_series_and_ledger(study: Study, 
     assert "workload.stages" not in run.steps()[0].metrics, "the load driver is another program"
     series = polars.read_parquet(found.run / "metrics.parquet")
     assert {"pipeline.PARSE.waiting", "pipeline.SEND.idle_share"} <= set(series["metric"].unique())
-    (one,) = lab.conclude(run).rounds
+    (one,) = reading.conclude(run).rounds
     assert "pipeline.APPLY" in {finding.id for finding in one.findings}
     assert {"pipeline.APPLY", "pipeline.APPLY.queue"} <= {limit.id for limit in one.limits}
     assert {"pipeline.PARSE", "pipeline.SEND"} <= {each.id for each in one.findings[0].ruled_out}

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadframe import lab
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
+from loadframe.experiments import reading
 from loadframe.experiments.examination import examine
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.writing import partial, write_down
@@ -57,10 +57,10 @@ def test_of_a_run_that_was_killed_before_its_first_state_was_measured_nothing_is
     (run.path / "steps.jsonl").unlink()
     run.add_step(book.of("B")[0], b"", np.array([1.0], dtype=np.float32))
     assert partial(run) == []
-    found = lab.conclude(run)
+    found = reading.conclude(run)
     assert found.answer is None
     with pytest.raises(RunError, match="no finished round"):
-        lab.write_answer(run, found)
+        reading.write_answer(run, found)
 
 
 def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_concluded(
@@ -71,7 +71,7 @@ def test_of_a_run_that_was_killed_after_it_had_warmed_its_target_nothing_is_conc
     run.add_step(replace(book.of("A")[0], purpose="warming"), b"", np.array([1.0], dtype=np.float32))
     assert partial(run) == []
     with pytest.raises(RunError, match="no finished step"):
-        lab.conclude(run)
+        reading.conclude(run)
 
 
 def test_rounds_that_were_kept_are_told_as_they_were(simulated: Simulated, tmp_path: Path) -> None:
