@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import loadframe
-from loadframe.experiments import comparing, exporting, run_forecasting
+from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.experiments.reading import answer_of
 from loadframe.live.heading import Reads
 from loadframe.live.listing import row
@@ -370,7 +370,7 @@ def test_a_record_with_planted_numbers_shows_them_wherever_it_is_read(
     last = case.rounds[-1].treatment
     reads = Reads(lambda _run: case, lambda _run: case.answer)
     check_is_shown(case, run, reads)
-    for module in (comparing, exporting, run_forecasting):
+    for module in (comparing, exporting, forecasting):
         monkeypatch.setattr(module, "conclude", lambda _run: case)
     assert {load: value for load, *value in _live_curve(run, reads, last)} == {
         load: list(values) for load, values in SENTINEL.items()

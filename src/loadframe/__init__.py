@@ -69,7 +69,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs
     from loadframe.experiments.exporting import export, exports
-    from loadframe.experiments.forecasting import calibration, predict
+    from loadframe.experiments.forecasting import calibration, predict, predict_run
     from loadframe.experiments.growth import following_of_run, forecast_growth, windows_of_run
     from loadframe.experiments.learning import learn, predict_observed
     from loadframe.experiments.limits_now import limits
@@ -77,7 +77,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.ndb_start import start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
-    from loadframe.experiments.run_forecasting import predict_run
     from loadframe.formats.loads import read_load
     from loadframe.formats.observations import read_observations
     from loadframe.formats.observed import import_observed, read_data

@@ -12,8 +12,8 @@ from loadframe.errors import StudyError
 from loadframe.experiments import (
     answer_writing,
     comparing,
-    dry_run,
     forecasting,
+    ladder_states,
     resuming,
     searching,
     tuning,
@@ -194,7 +194,7 @@ def ladder(
     with on_bench(alone(study), run, progress) as book:
         book.warms = True
         states = LadderStates(book)
-        dry_run.check_changes(book.bench, states)
+        ladder_states.check_changes(book.bench, states)
         told: list[str] = []
 
         def note(climbed: Climbed) -> None:

@@ -8,8 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
-from loadframe.bench.checking_running import check_running_service
-from loadframe.bench.checking_states import check_alternatives, check_changes, check_nice, loaded_by, loads
+from loadframe.bench.checking_states import (
+    check_alternatives,
+    check_changes,
+    check_nice,
+    check_running_service,
+    loaded_by,
+    loads,
+)
 from loadframe.bench.declared import workload_of
 from loadframe.bench.rig import kinds_of
 from loadframe.bench.surroundings import check_host

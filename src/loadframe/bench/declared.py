@@ -1,13 +1,19 @@
-"""The workload that a study declares, made: with its options, its tables and its axis; and what it lets be tried."""
+"""What a study names, made: its workload, and what it lets be tried; of which other distributions that is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from loadframe.entry_points import Registry
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry as targets
+from loadframe.kinds.kind import KindOfTarget
 from loadframe.model import Knob
 from loadframe.study import Study
 from loadframe.workloads import registry
+from loadframe.workloads import registry as workloads
 from loadframe.workloads.base import Workload
+from loadframe.workloads.kind import KindOfWorkload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
@@ -19,3 +25,31 @@ def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str |
 def knobs_of(study: Study) -> tuple[Knob, ...]:
     """What may be tried: the settings that the study declares, and options of a workload that is what is studied."""
     return (*targets.of_study(study).knobs, *registry.knobs(study.workload.kind, study.load.axis))
+
+
+def distributions(study: Study) -> tuple[str, ...]:
+    """The other distributions that register its kinds of target, or its workload."""
+    asked = (registry.distribution(kind) for _, kind, registry in _named(study))
+    return tuple(dict.fromkeys(filter(None, asked)))
+
+
+def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
+    """What a run of this study was measured with and what is not available here, in words. measured_with: the other
+    distributions."""
+    named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
+    gone = [(name, registry.why_not(kind)) for name, kind, registry in named if kind not in registry]
+    if not gone:
+        return ()
+    whose = f" The run was measured with {' and '.join(measured_with)}." if measured_with else ""
+    return (
+        f"Not available here: {' and '.join(name for name, _ in gone)}.{whose} What the run recorded is shown; words "
+        "for metrics, limits and causes that only its distribution knows are left out. Install it to see them.",
+        *(f"{broken.distribution}: {broken.fact}. {broken.remedy}" for _, broken in gone if broken is not None),
+    )
+
+
+def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Registry[KindOfWorkload]]]:
+    others = (each.target.kind for each in study.alternative if each.target.kind is not None)
+    for kind in dict.fromkeys((study.target.kind, *others)):
+        yield "kind of target", kind, targets.KINDS
+    yield "workload", study.workload.kind, workloads.KINDS

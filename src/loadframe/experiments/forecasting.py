@@ -1,4 +1,4 @@
-"""Forecasts, their scores, and the scores that are kept on this machine."""
+"""Forecasts from observations and from runs, their scores, and the scores that are kept on this machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.errors import SampleError, UsageError
+from loadframe.experiments.reading import conclude, limits_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
-from loadframe.model import Calibration, Forecast, Limit, Observations
-from loadframe.prediction import forecasting, saturating, scoring
+from loadframe.model import Calibration, Estimate, Forecast, Limit, Observations
+from loadframe.prediction import forecasting, resources, saturating, scoring
 from loadframe.prediction.system import Kind
+from loadframe.reporting.json_shapes import forecast_json
 from loadframe.runs import scores
+from loadframe.runs.folder import RunFolder
 
 
 def predict(
@@ -64,3 +67,36 @@ def calibration() -> Calibration | None:
 def _source(forecast: Forecast) -> str:
     path = Path(forecast.source)
     return str(path.resolve()) if path.exists() else forecast.source
+
+
+FILE = "forecasts.json"
+MOST_KEPT = 100
+
+
+def predict_run(
+    run: RunFolder,
+    at: Sequence[float] = (),
+    *,
+    treatment: str = "A",
+    up_to: float | None = None,
+    kind: Kind | None = None,
+    ahead: bool = False,
+) -> Forecast:
+    """A forecast from the steps of one state of a run, with its limits; it is added to the run's forecasts.json. What
+    saturates first in a state is what the case study names there, in the last one what limits next; not so ahead: of a
+    run that goes on to measure what is forecast. The rest as `predict`. RunError where no step of that state counts."""
+    case = conclude(run)
+    state = case.state(treatment)
+    observed = resources.observe(state.steps, name=str(run.path.resolve()), axis=case.study.axis)
+    limits = state.limits if up_to is None else limits_up_to(run, state, up_to)
+    found = predict(observed, at, up_to=up_to, kind=kind, limits=limits, flattening=False)
+    limit = None if up_to is not None or ahead else state.first  # it was measured: it outranks what the demands say
+    for one in case.rounds:
+        if one.treatment == treatment and limit is not None and limit.load is not None and found.capacity is not None:
+            load = one.interval_of(limit)
+            ends = (limit.load, limit.load) if load is None else (load.low, load.high)
+            capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
+            found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
+    earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
+    run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(found)][-MOST_KEPT:]})
+    return found

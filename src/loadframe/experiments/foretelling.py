@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from loadframe.analysis.disturbance import is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.experiments import forecasting, run_forecasting
+from loadframe.experiments import forecasting
 from loadframe.experiments.sweep import measure_block, sweep
 from loadframe.model import Curve, Forecast
 from loadframe.prediction import resources, scoring
@@ -42,7 +42,7 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
             break
         measure_block(book, treatment, low, block, round_number=1)
     asked = [level for level in study.levels if level > up_to]
-    found = run_forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
+    found = forecasting.predict_run(book.bench.run, asked, treatment=treatment, ahead=True)
     book.bench.run.write_record(FILE, SCHEMA, found)
     return found
 

@@ -14,12 +14,11 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.bench.checking import check_study
-from loadframe.bench.declared import knobs_of
-from loadframe.bench.registered import distributions
+from loadframe.bench.declared import distributions, knobs_of
 from loadframe.bench.telling import TellsRun
 from loadframe.changes import durable, elsewhere, lists
 from loadframe.errors import Interrupted, RunError, UserError
-from loadframe.experiments import dry_run
+from loadframe.experiments import ladder_states
 from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
@@ -109,7 +108,7 @@ def bare_bench(
                 told.say(f"The load driver runs as {user}.")
             book = Bookkeeping(bench, budget, told, random.Random(seed))
             book.next_treatment("as given", bench.start_state)
-            dry_run.check_alternatives(bench)
+            ladder_states.check_alternatives(bench)
             try:
                 with kept_of_a_stop(book):
                     yield book

@@ -1,4 +1,4 @@
-"""The states of a ladder: what a change makes of a state, and between which states the target has to restart."""
+"""The states of a ladder: what a change makes of a state, when the target restarts, whether it would start in all."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from loadframe.analysis.ladder import State
+from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import Bookkeeping, TakesBlocks
 from loadframe.bench.surroundings import host_settings
 from loadframe.changes.journal import differences
-from loadframe.experiments.side_by_side import START, changed
+from loadframe.errors import UserError
+from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
@@ -77,3 +79,25 @@ class TakesElsewhere(TakesBlocks, Protocol):
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
         """Before any change is tried: from then on it takes the book's blocks. notes: what a reader must know is added
         to them."""
+
+
+def check_alternatives(bench: Bench) -> None:
+    """Raises as Target.check does, and says of which alternative. The study's own state is not looked at: the target
+    starts in it before it is loaded anyway."""
+    for alternative in bench.study.alternative:
+        state, kind = state_of(bench, alternative)
+        _check(bench, f"alternative {alternative.name!r}", state, kind)
+
+
+def check_changes(bench: Bench, states: LadderStates) -> None:
+    """The same for each change of a ladder, on top of all before it."""
+    names = tuple(change.name for change in bench.study.change)
+    for number, name in enumerate(names, start=1):
+        _check(bench, f"change {name!r}", states.of(names[:number]))
+
+
+def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None) -> None:
+    try:
+        bench.check(state, kind)
+    except UserError as error:
+        raise type(error)(f"{what}: {error.fact}", remedy=error.remedy, details=error.details) from error

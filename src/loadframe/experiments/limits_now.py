@@ -19,8 +19,7 @@ from loadframe.bench.checking import check_consent
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
 from loadframe.errors import TargetError
-from loadframe.experiments.idle_connections import resident_by_connections
-from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full
+from loadframe.experiments.memory_budget import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.experiments.stages_now import following
 from loadframe.host.identity import Identity, alive, identify
 from loadframe.host.leases import Lease

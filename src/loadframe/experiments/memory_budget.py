@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from loadframe.analysis.saturation import demand_at
+from loadframe.errors import TargetError
+from loadframe.kinds.attached import Attached
+from loadframe.kinds.base import Target
 from loadframe.ledger.reading import as_number
 from loadframe.metrics import METRICS
 from loadframe.model import SettingValue, Step
+from loadframe.recording.derivation import PAGE_BYTES
+from loadframe.recording.process_metrics import memory
 
 AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
@@ -47,3 +54,39 @@ def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingVa
         if expected is not None:
             found[f"{kind}{AT_FULL}"] = expected
     return [replace(step, metrics={**step.metrics, **found}) for step in steps] if found else list(steps)
+
+
+CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
+"""The connections that a private server is asked for, to see what they cost."""
+
+
+def resident_by_connections(
+    server: Attached | Target | None, enter: Callable[[], Attached] | None
+) -> tuple[tuple[float, float], ...]:
+    """(connections, resident bytes) of a private server while more and more connections of ours are open. They are
+    idle: what statements take comes on top. Nothing for a server that is not ours."""
+    if server is None or enter is None:
+        return ()
+    found = [(1.0, _resident_bytes(server.pids()))]
+    with ExitStack() as stack:
+        for step in range(1, CONNECTION_STEPS + 1):
+            try:
+                for _ in range(CONNECTIONS_PER_STEP):
+                    stack.callback(enter().close)
+            except TargetError:  # no more are allowed: what was seen until here is what there is
+                break
+            found.append((1.0 + step * CONNECTIONS_PER_STEP, _resident_bytes(server.pids())))
+    return tuple(found)
+
+
+def _resident_bytes(pids: Sequence[int]) -> float:
+    """Of all processes together. TargetError where the first one has ended; others may end at any time."""
+    found = []
+    for pid in pids:
+        try:
+            found.append({"status": Path(f"/proc/{pid}/status").read_bytes()})
+        except OSError as error:
+            if pid == pids[0]:
+                raise TargetError(f"Process {pid} has ended", remedy="Its server's log says why.") from error
+            continue
+    return float(memory(PAGE_BYTES, found).get("memory.rss", 0.0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadframe.analysis.selection import deciding, select
-from loadframe.bench import registered
+from loadframe.bench import declared
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.errors import RunError, StudyError, UserError
@@ -44,7 +44,7 @@ def open_run(path: Path) -> RunFolder:
 def absent(run: RunFolder) -> tuple[str, ...]:
     """What a run needs and what is not available here, in words: kinds that other distributions register."""
     try:
-        return registered.absent(run.declared(), run.bench().distributions)
+        return declared.absent(run.declared(), run.bench().distributions)
     except UserError:  # whoever needs the study, or what the bench found, says what is wrong with it
         return ()
 

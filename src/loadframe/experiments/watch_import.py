@@ -28,8 +28,7 @@ from loadframe.formats.observed import import_observed
 from loadframe.formats.watch_days import SCHEMA, observed
 from loadframe.host import identity
 from loadframe.model import Observed, ObservedMapping
-from loadframe.model.watch import WatchPlan
-from loadframe.model.watch_import import ImportedWatch
+from loadframe.model.watch import ImportedWatch, WatchPlan
 from loadframe.reporting.observed_report import absent, change, growing
 from loadframe.reporting.observed_report import apart as words_of
 from loadframe.version import __version__

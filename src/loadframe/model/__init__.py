@@ -12,15 +12,12 @@ from __future__ import annotations
 from loadframe.model.answers import *
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *
-from loadframe.model.change import *
 from loadframe.model.curve import *
 from loadframe.model.finding import *
 from loadframe.model.forecast import *
 from loadframe.model.growth import *
 from loadframe.model.investigation import *
-from loadframe.model.knob import *
 from loadframe.model.ladder import *
-from loadframe.model.latency import *
 from loadframe.model.limit import *
 from loadframe.model.ndb import *
 from loadframe.model.observed import *
@@ -29,5 +26,4 @@ from loadframe.model.requests import *
 from loadframe.model.step import *
 from loadframe.model.target import *
 from loadframe.model.tuning import *
-from loadframe.model.variant import *
 from loadframe.model.verdict import *

@@ -13,8 +13,7 @@ from loadframe.model.ladder import Ladder
 from loadframe.model.limit import Limit
 from loadframe.model.step import Step
 from loadframe.model.tuning import Tuning
-from loadframe.model.variant import LoadGain
-from loadframe.model.verdict import Verdict
+from loadframe.model.verdict import LoadGain, Verdict
 
 RunAnswer = Investigation | Ladder | Tuning | Capacity
 """What a run was made for."""

@@ -1,9 +1,10 @@
-"""What gave, with its evidence; what could be changed, and what came of it."""
+"""What gave, with its evidence; what may be changed, what was changed, and what came of it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.curve import LoadInterval, Saturation
@@ -184,3 +185,82 @@ class UntriedRemedy:
 
     remedy: Remedy
     because: str
+
+
+ChangeStatus = Literal["intent", "applied", "failed", "reverted", "left", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """One setting that is changed: in the journal of a run, in the state directory while it outlives its command, and
+    as the answer to what became of it.
+
+    before: what was there, None where unknown. after: what was asked for, "" for the target's own default.
+    read_back: what was in effect when it was last read, None while that is not known. status: intent (on the disk,
+    nothing is touched yet), applied, failed (it was not applied, or not put back), reverted (put back, or was back
+    already), left (another program has changed it since), ended (with its private target). because: of the status, in
+    words. id: its number in the journal of its run, 0 outside of it. place: how another command finds it again, words:
+    the same for people; both empty for a private target, whose kind is `target`. finding, remedy: the ids of the causes
+    and the title of what was tried against them, both empty where the study itself asks for the change; why: in words.
+    """
+
+    setting: str
+    before: SettingValue | None
+    after: SettingValue | None
+    read_back: SettingValue | None = None
+    status: ChangeStatus = "intent"
+    because: str = ""
+    id: int = 0
+    place: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
+    target: str = ""
+    layer: Layer = "server"
+    treatment: str = ""
+    finding: str = ""
+    remedy: str = ""
+    why: str = ""
+    private: bool = False
+    at: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.setting} of {self.words}: {self.because}"
+
+
+SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """values: all that it may have, as declared; none where it may have any number from low to high. raises: the limit
+    or the cause that a larger value lifts, "" where the study says none. gives_up: what may be lost with values other
+    than the first, in words. price: what such a value costs besides. layer: "server" for a setting of a service,
+    "application" for an option of the workload.
+    """
+
+    name: str
+    values: tuple[SettingValue, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    raises: str = ""
+    gives_up: str | None = None
+    layer: Layer = "server"
+    price: str = ""
+
+    def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
+        """The values above this one that are declared, in rising order; of words those that stand behind it. None for a
+        range."""
+        have, sized = amount(now), [(amount(value), value) for value in self.values]
+        if have is not None and all(size is not None for size, _ in sized):
+            return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
+        return self.values[self.values.index(now) + 1 :] if now in self.values else ()
+
+
+def amount(value: SettingValue) -> float | None:
+    """How much a value is, of sizes ("512m") in bytes; None for a word and a switch."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = SIZE.fullmatch(value.strip())
+    return None if found is None else float(found[1]) * SIZES[found[2].lower()]

@@ -13,13 +13,11 @@ from loadframe.model.curve import Curve, LoadInterval, Peak
 from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.model.forecast import Forecast
-from loadframe.model.latency import LatencyDistribution
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
-from loadframe.model.step import Beside, Influence
+from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.variant import Variant
-from loadframe.model.verdict import WORK, Verdict
+from loadframe.model.verdict import WORK, Variant, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What one measured window at one load showed."""
+"""What one measured window at one load showed, and how long the requests of several took."""
 
 from __future__ import annotations
 
@@ -254,3 +254,31 @@ class Observations:
         """The resources whose utilisation is known in every row, in the order of the first."""
         names = self.rows[0].utilizations if self.rows else ()
         return tuple(name for name in names if all(name in row.utilizations for row in self.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """One request in `one_in` took longer than `latency_ms`: at 2 that is the median, at 1,000 p99.9."""
+
+    one_in: float
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyDistribution:
+    """The latencies of the requests of the windows of some steps: of one treatment, at one level. Steps
+    are merged by their counts.
+
+    requests: how many there are. left_out: how many failed, which are not among them: an error that comes at once is no
+    short response time. failed: those of them that failed, in runs of versions that did not leave them out. latency: of
+    all of them together. points: one_in rises from 1, the shortest, to `requests`, the longest.
+    """
+
+    treatment: str
+    level: float
+    steps: int
+    requests: int
+    failed: int
+    latency: Latency
+    points: tuple[LatencyPoint, ...]
+    left_out: int = 0

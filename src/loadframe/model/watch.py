@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from loadframe.model.curve import LoadInterval
+
 LOADLESS = "the load at which a limit is reached, when, and where the response bends are not known"
 """Where the metric that is the load was not read."""
 
@@ -80,3 +82,26 @@ class WatchAlarm:
         data = asdict(self)
         data["try"] = data.pop("advice")
         return data
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedWatch:
+    """folder: the watch folder; name: of the file; load: the metric that the watch takes as the load; from_s, to_s:
+    wall clock of the first and the last row. model: as a line `model` of a day file (docs/watching.md), at the time of
+    the last row; titles: of its limits, by id. has_response: whether a response was
+    imported that can show a bend; bend: of it. highest_use: shares, by limit; highest_load: None where no row has a
+    load."""
+
+    folder: str
+    name: str
+    load: str
+    rows: int
+    from_s: float
+    to_s: float
+    model: Mapping[str, Any]
+    has_response: bool
+    bend: LoadInterval | None
+    highest_load: float | None
+    highest_use: Mapping[str, float]
+    titles: Mapping[str, str]
+    notes: tuple[str, ...] = ()

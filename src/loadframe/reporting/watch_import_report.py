@@ -10,7 +10,7 @@ from typing import Any
 from loadframe.analysis.saturation_of_rows import BENT
 from loadframe.formats.said import words
 from loadframe.model import LoadInterval
-from loadframe.model.watch_import import ImportedWatch
+from loadframe.model.watch import ImportedWatch
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import terminal
