@@ -15,7 +15,7 @@ from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
 from loadframe.experiments.examination import Examined
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, TargetState, StepRequest
+from loadframe.model import Limit, Remedy, StepRequest, TargetState
 
 FURTHER = 4.0
 """A limit that is full again is taken to be wanted four times over."""
