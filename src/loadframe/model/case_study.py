@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from loadframe.errors import RunError
 from loadframe.model.capacity import Capacity
 from loadframe.model.curve import Curve
+from loadframe.model.finding import LoadGain
 from loadframe.model.investigation import Investigation, NextLimit, Round, RunQuality, StudySummary
 from loadframe.model.ladder import Ladder
 from loadframe.model.limit import Limit
 from loadframe.model.step import Step
 from loadframe.model.tuning import Tuning
-from loadframe.model.verdict import LoadGain, Verdict
+from loadframe.model.verdict import Verdict
 
 RunAnswer = Investigation | Ladder | Tuning | Capacity
 """What a run was made for."""

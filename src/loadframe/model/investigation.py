@@ -10,14 +10,14 @@ from typing import Literal
 
 from loadframe.model.answers import AnswersCompared
 from loadframe.model.curve import Curve, LoadInterval, Peak
-from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy
+from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy, Variant
 from loadframe.model.fleet_step import FleetDrivers, FleetLimit
 from loadframe.model.forecast import Forecast
 from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
 from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.verdict import WORK, Variant, Verdict
+from loadframe.model.verdict import WORK, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
-"""One side against the other: the ratio, and whether it is proved; the ways to act on it, and what each load gains."""
+"""One side against the other: the ratio, and whether it is proved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-from loadframe.model.finding import ChangeRecord
 
 WORK = "requests"
 """What throughput counts, where a workload does not say otherwise."""
@@ -173,42 +171,3 @@ class Comparison(Compared):
     quantities: tuple[Quantity, ...] = ()
     work_unit: str = WORK
     needed: Needed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LoadGain(LevelRatio):
-    """With the 95 % interval of the ratio; low = high = ratio where a state was measured once there."""
-
-    low: float
-    high: float
-
-    @property
-    def differs(self) -> bool:
-        """Whether the interval leaves out 1."""
-        return self.decision != "no-proven-difference"
-
-    @property
-    def decision(self) -> Decision:
-        """As of a verdict."""
-        return decide(self.low, self.high)
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """The kept changes up to one that gives more up, from what was found first: `changes` are one for each setting.
-
-    by_load: at every load that both states were measured at, rising. at: the load that the answer is about, one of
-    these: the objective's, else the highest. gives_up: the durability that is lost with it, in words; "" for none.
-    to_copy: the changes as they are typed in, a line each.
-    """
-
-    changes: tuple[ChangeRecord, ...]
-    by_load: tuple[LoadGain, ...]
-    at: float
-    gives_up: str = ""
-    to_copy: tuple[str, ...] = ()
-
-    @property
-    def gain(self) -> LoadGain:
-        """At the load that the answer is about."""
-        return next(one for one in self.by_load if one.load == self.at)
