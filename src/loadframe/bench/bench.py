@@ -1,7 +1,5 @@
-"""The test bench: one target, one workload, one recorder and a journal. It takes one step at a time.
-
-A context manager: whatever it started has ended, and whatever it made outside the run folder is gone, when it is left.
-"""
+"""The test bench: one target, one workload, one recorder and a journal; it takes one step at a time. When it is left,
+what it started has ended, and what it made outside the run folder is gone."""
 
 from __future__ import annotations
 

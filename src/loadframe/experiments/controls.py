@@ -1,11 +1,7 @@
-"""What a kept remedy is held against besides the state before it.
-
-A sham, where a change of state starts the target again: its restart without its change. A dose, where what is changed
-are numbers: half the way, which must give something between. For the stage that limits a pipeline also the reverse:
-as much less of its workers or of its batch as the remedy gave more must cost what the stage then lacks. (Half of them
-would cost no more than two runs of a busy machine differ by.) All only for a remedy that confirmed a cause, and only
-within the budget; what was left out is said. Where one contradicts, its cause is no longer confirmed: it was helped.
-"""
+"""What a kept remedy is held against besides the state before it: its restart without its change (a sham); half of what
+it changes (a dose); of a stage of a pipeline also as much less of its workers or batch as the remedy gave more, as half
+of them may cost no more than two runs differ by. Where one contradicts, its cause is no longer confirmed: it was
+helped. What was left out for want of budget is said."""
 
 from __future__ import annotations
 

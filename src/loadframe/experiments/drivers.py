@@ -1,8 +1,5 @@
-"""Whether the drivers of a fleet, and not the target, are what a curve shows: all of them beside one fewer.
-
-Both at the same level, in alternating blocks. Where fewer give as much, more drivers would give no more: what is full
-then is the target, or the link that leads from it.
-"""
+"""Whether the drivers of a fleet, and not the target, are what a curve shows: all of them beside one fewer, at the same
+level, in alternating blocks. Where fewer give as much, the target is full, or the link that leads from it."""
 
 from __future__ import annotations
 

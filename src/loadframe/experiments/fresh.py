@@ -1,8 +1,5 @@
-"""A kept gain measured once more, in blocks that decided nothing.
-
-A change is kept because its blocks were good, so these blocks overstate it: near what can be proved at all by 1.65 to 3
-times. How many fresh ones follow is settled before the first of them, so nothing that they show chooses them.
-"""
+"""A kept gain measured once more, in blocks that decided nothing: those by which it was kept overstate it, near what
+can be proved at all by 1.65 to 3 times. How many follow is settled before the first of them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """What tells a cost that follows the requests served from one that follows time, and what confirms that it grows.
 
-In a sweep requests and time go together. After a pause without load they do not: time went on, and no request was
-served, so a further block tells which of the two the cost follows (analysis/growth.py). A restart of a private target
-begins again with both: where it makes requests as cheap as at first, and they become dearer again, the growth is the
-target's own, not the machine's.
-"""
+In a sweep requests and time go together; in a pause without load time goes on alone (analysis/growth.py). A restart of
+a private target begins again with both: where requests are cheap then and become dearer again, the growth is its
+own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The ledger now: of this machine, of a process, of a server that runs, or of a study's target started for it.
-
-Read twice a second apart, or watched for a while: then use is regressed on time, and the limits are ranked by which is
-reached first. Nothing is changed, and no load is put on anything.
-"""
+"""The ledger now: of this machine, of a process, of a server that runs, or of a study's target started for it. Read
+twice a second apart, or watched for a while: then the limits are ranked by which is reached first. No load is put on
+anything."""
 
 from __future__ import annotations
 

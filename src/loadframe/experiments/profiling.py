@@ -1,8 +1,5 @@
-"""Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state.
-
-They come between a sweep and its trials or after the last proof, are in no curve and no verdict, and are left out where
-the budget has no room: sampling never touches a step that is judged.
-"""
+"""Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state. They
+are in no curve and no verdict, and are left out where the budget has no room."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Limits in series: what holds the throughput back behind a limit that was lifted without effect.
-
-Lifting one of two limits that are full at nearly the same load shows nothing, and the same is true of the other one:
-each would be refuted. So the state with a remedy that did not help is diagnosed; what is there as well is lifted with
-it, and where both help, each is reverted alone: that tells what each is worth.
-"""
+"""Limits in series. Lifting one of two that are full at nearly the same load shows nothing: each would be refuted. So
+the state with a remedy that did not help is diagnosed, what is there as well is lifted with it, and where both help,
+each is reverted alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Make a remedy as large as it must be before it is judged.
-
-How much a limit must be raised is estimated from the levels below it. Where there are none, or where the estimate falls
-short, the raised limit is full again at the highest load, and the trial would judge the size, not the cause.
-"""
+"""Make a remedy as large as it must be before it is judged: where the estimate from the levels below falls short, the
+raised limit is full again at the highest load, and the trial would judge the size, not the cause."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """The best settings of a search against the start, in blocks of their own; where they do not hold, the next best ones.
-
-What holds has been chosen by its blocks, so these overstate it. It is measured once more, in blocks that decide nothing
-(fresh.py), and its gain is told from them alone.
-"""
+The gain of what holds is told from further blocks that decide nothing (fresh.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What the target of a search serves as given: measured first, and what every trial is held against.
-
-A stall of the machine in these few steps would make every trial look many times as fast as the start. So the reference
-is a median of blocks of which most agree, and the start is measured once more when a trial looks too good.
-"""
+"""What the target of a search serves as given, which every trial is held against: a median of blocks of which most
+agree, measured once more when a trial looks too good. A stall in few steps would make every trial look many times as
+fast."""
 
 from __future__ import annotations
 

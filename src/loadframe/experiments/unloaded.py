@@ -1,8 +1,5 @@
-"""The response time at the lowest level before and after a kept change, of both in the same blocks.
-
-It tells more requests at a time from faster ones (diagnosis/mechanism.py). That of the first curve would be of another
-time: on a machine that has become slower since, faster requests seem to be as slow as before, and more of them at once.
-"""
+"""The response time at the lowest level before and after a kept change, of both in the same blocks: it tells more
+requests at a time from faster ones (diagnosis/mechanism.py). That of the first curve would be of another time."""
 
 from __future__ import annotations
 

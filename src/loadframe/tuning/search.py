@@ -1,11 +1,8 @@
 """Which settings to try next: propose a trial, observe what came of it.
 
-The start comes first, then what a diagnosis asks for, then the trial that promises to tell most: after which the best
-point is expected to be better than the best one before by most (knowledge gradient: Frazier, Powell and Dayanik 2009,
-INFORMS Journal on Computing 21). That may be a point that was tried before, where noise leaves open which of two is the
-better one. Nothing here knows a clock, a file or a server; the same observations and the same seed give the same
-proposals.
-"""
+The start comes first, then what a diagnosis asks for, then the trial after which the best point is expected to be
+better than the one before by most (knowledge gradient: Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing
+21). The same observations and the same seed give the same proposals."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""What may be searched: settings with a few values each, and what must fit into memory together.
-
-Every setting has a finite list of values: what lies between two neighbours drowns in the noise of a measurement of
-seconds, and a short list is also what a recorded grid has.
-"""
+"""What may be searched: settings with a few values each, as what lies between two neighbours drowns in the noise of a
+measurement of seconds, and what must fit into memory together."""
 
 from __future__ import annotations
 
