@@ -56,25 +56,6 @@ class SettingSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class specs_from:  # noqa: N801 - it is called as a function
-    """Makes the specs of settings that one source tells of; `more` is the rest of SettingSpec."""
-
-    source: str
-
-    def __call__(
-        self,
-        name: str,
-        kind: Kind,
-        dynamic: bool,
-        low: float | None = None,
-        high: float | None = None,
-        default: SettingValue | None = None,
-        **more: Any,
-    ) -> SettingSpec:
-        return SettingSpec(name, kind, dynamic, low, high, default=default, **{"source": self.source, **more})
-
-
-@dataclass(frozen=True, slots=True)
 class Catalogue:
     """The settings of one kind of target. source: where the list comes from, for messages."""
 

@@ -36,9 +36,6 @@ class Tunable:
     without_effect: tuple[str, ...] = ()
 
 
-SWITCH = (False, True)
-
-
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of a TOML file of ours; a size may be written as 32M, and the largest as "half of memory"."""
     rows = tomllib.loads(file.read_text(encoding="utf-8", errors="strict"))["tune"].items()
