@@ -171,16 +171,17 @@ def differing(one: Mapping[str, SettingValue], other: Mapping[str, SettingValue]
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
-def counters_in(rows: str, source: str) -> tuple[CounterSpec, ...]:
-    """The counters of a source, by a table of metrics: name | unit | what | source, and the counter's name where it is
-    another one. A rate is of a counter that only grows; all else stands as it does at each moment."""
-    cells = ([cell.strip() for cell in row.split("|")] for row in rows.splitlines() if row.count("|") == 3)
-    found = ((metric, unit, *told.partition(" ")) for metric, unit, _, told in cells)
-    return tuple(
-        CounterSpec(name or metric.partition(".")[2], metric, cumulative=unit.endswith("/s"))
-        for metric, unit, of, _, name in found
-        if of == source
-    )
+def counters_in(rows: str, source: str) -> dict[str, CounterSpec]:
+    """The counters of a source, by the server's own names, as a table of metrics has them: name | unit | what | source,
+    and the own name where it is another one. A rate is of a counter that only grows; all else stands as it does at each
+    moment."""
+    found: dict[str, CounterSpec] = {}
+    for cells in ([cell.strip() for cell in row.split("|")] for row in rows.splitlines() if row.count("|") == 3):
+        metric, unit, _, (of, _, own) = *cells[:3], cells[3].partition(" ")
+        name = metric.partition(".")[2]
+        if of == source:
+            found[own or name] = CounterSpec(name, metric, cumulative=unit.endswith("/s"))
+    return found
 
 
 def gauge(kind: str, name: str, metric: str = "") -> CounterSpec:

@@ -8,7 +8,7 @@ schema; its counters of the redo log came with 8.0.30.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from loadframe.errors import TargetError
@@ -73,7 +73,10 @@ class Counting:
 
 def _counting(kind: str, redo: tuple[str, str], usable: float = 1.0) -> Counting:
     of_kind = "\n".join(row for row in ROWS.splitlines() if row.startswith(f"{kind}."))
-    status, variables, waits = (counters_in(of_kind, source) for source in ("status", "variable", "wait"))
+    status, variables, waits = (
+        tuple(replace(spec, name=name) for name, spec in counters_in(of_kind, source).items())
+        for source in ("status", "variable", "wait")
+    )
     return Counting(kind, status, variables, redo, waits, usable)
 
 

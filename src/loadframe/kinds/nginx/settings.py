@@ -59,13 +59,13 @@ DIRECTIVES: tuple[Directive, ...] = (
     Directive("proxy", "proxy_buffers {proxy_buffers_number} {proxy_buffers_size}"),
 )  # fmt: skip
 
-STATUS = counters_in(ROWS, "status")
+STATUS = tuple(counters_in(ROWS, "status").values())
 """stub_status (ngx_http_stub_status_module). Our own look is counted too."""
-CEILINGS = counters_in(ROWS, "ceiling")
+CEILINGS = tuple(counters_in(ROWS, "ceiling").values())
 """How many workers there are, the connections of each, and how many clients have before idle ones are closed; the
 descriptors that a worker may have, and those of the one that has most."""
-WORK = counters_in(ROWS, "work")
+WORK = tuple(counters_in(ROWS, "work").values())
 """Seconds of CPU, and in uninterruptible sleep, of a worker: the average of all. The latter adds up how many were so at
 each look, over the time since the look before."""
-LOGGED = counters_in(ROWS, "log")
+LOGGED = tuple(counters_in(ROWS, "log").values())
 """Counted in the error log, as nginx keeps no counter of them."""

@@ -26,16 +26,16 @@ HARMLESS_TEXTS = frozenset(_HARMLESS_TEXTS.split())
 """Of the settings that take any text (type STRING of `postgres --describe-config`) those that name no program, library,
 file or host. All others are refused, also those that a later version brings."""
 
-ACTIVITY = counters_in(ROWS, "activity")
+ACTIVITY = tuple(counters_in(ROWS, "activity").values())
 """pg_stat_activity, as it is at this moment; without our own connection, but for `connections`."""
-CEILINGS = counters_in(ROWS, "ceiling")
+CEILINGS = tuple(counters_in(ROWS, "ceiling").values())
 """Ceilings that belong next to their use, and uses of shared memory and log."""
-COUNTED = counters_in(ROWS, "counted")
+COUNTED = tuple(counters_in(ROWS, "counted").values())
 """Of all databases together. A connection tells what it did at most once a second and when it ends (pgstat.c,
 PGSTAT_MIN_INTERVAL), so of a window of a second or two these are right to about a fifth; wal_bytes is the position of
 the log, right at every moment, and checkpoints are told when they happen."""
-WAITS = counters_in(ROWS, "wait")
+WAITS = tuple(counters_in(ROWS, "wait").values())
 """Seconds that connections waited, by what they waited for: how many waited at each look, over the time since the look
 before (as sampled session histories do)."""
-REFUSALS = counters_in(ROWS, "log")
+REFUSALS = tuple(counters_in(ROWS, "log").values())
 """From the server's log, which only a private instance lets us read."""
