@@ -17,7 +17,7 @@ from loadframe.diagnosis.mechanism import TRACES
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.knowledge.frame import FrameRow
-from loadframe.knowledge.kinds import FOLDER, Page, rows, tables
+from loadframe.knowledge.kinds import FOLDER, IN_FILES, Page, rows, tables
 from loadframe.knowledge.limit import LimitRule
 from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.signature import Condition, Signature, Trace
@@ -41,6 +41,11 @@ ROWS: Mapping[type, Any] = {
     Signature: SIGNATURES,
     FrameRow: FRAMES,
 }
+
+
+FILES = sorted(
+    f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.toml") if path.stem in {page for page, _ in IN_FILES}
+)
 
 
 def _those_recorded(now: list[Any], recorded: list[Any]) -> list[Any]:
@@ -99,7 +104,7 @@ def test_all_that_a_page_has_is_in_the_tables(page: str) -> None:
 
 def test_every_kind_that_has_rows_is_found() -> None:
     found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
-    assert found == {page.partition(".")[0] for page in PAGES}
+    assert found == {page.partition(".")[0] for page in (*PAGES, *FILES)}
     assert {"mysql", "sqlite", "bulk_loader"} <= found
 
 
@@ -129,7 +134,7 @@ def test_a_rule_is_known_by_the_kind_that_brought_it() -> None:
 def test_what_is_no_such_row_is_refused() -> None:
     with pytest.raises(TypeError, match=r"kinds\.mysql\.limits\.LIMITS has .* which is not a Signature"):
         rows("limits", "LIMITS", Signature)
-    with pytest.raises(TypeError, match=r"loadframe\.kinds\.mysql\.limits\.LIMITS is a tuple, not a str"):
+    with pytest.raises(TypeError, match=r"kinds\.mysql\.limits\.LIMITS is a tuple, not a str"):
         tables("limits", "LIMITS", str)
 
 

@@ -22,7 +22,7 @@ KERNEL_SUFFIX = "_[k]"
 _OF_ANY_PROGRAM = frame_rows(Path(__file__).with_name("frames.toml"))
 ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
 """Those of the kernel and its libraries, of collectors of garbage, then those of each kind of
-server (`kinds/NAME/frames.py`)."""
+server (`kinds/NAME/frames.toml`)."""
 _OF_COLLECTORS = tuple(re.compile(row.pattern) for row in _OF_ANY_PROGRAM if row.class_id == "collecting")
 
 

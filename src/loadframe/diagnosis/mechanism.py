@@ -93,8 +93,8 @@ TRACES: Mapping[str, Trace] = {
     "cpu.hot_thread": Trace("target.cpu.cores", "spread"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
-"""By finding; those of a kind of server are in its `kinds/NAME/signatures.py`. Of others the first evidence that counts
-events (1/s, or per request) is their trace."""
+"""By finding; those of a kind of server are in its `kinds/NAME/signatures.toml`. Of others the first evidence that
+counts events (1/s, or per request) is their trace."""
 
 
 TRACES_BY_EVIDENCE: Mapping[str, Trace] = {

@@ -6,7 +6,7 @@ one further down comes first. A cause may have several signatures under its one 
 connections wait for is a better witness than the machine.
 
 What is seen of any target are rows of signatures.toml; what only a kind of server shows is in its
-`kinds/NAME/signatures.py`.
+`kinds/NAME/signatures.toml`.
 """
 
 from __future__ import annotations

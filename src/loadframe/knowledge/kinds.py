@@ -1,21 +1,23 @@
 """What the kinds of server bring: each has its rows in its own folder, and the central tables are put together from
 these.
 
-A page is a module `kinds/NAME/PAGE.py`. It only knows and touches nothing: it imports the forms beside this file, and
-what is as pure. It is found by its name: a table at the bottom cannot import the kinds that it is made of. Pages of
-kinds that other distributions register come after ours (outside.py).
+A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml`. A module only knows and touches nothing: it
+imports the forms beside this file, and what is as pure. It is found by its name: a table at the bottom cannot import
+the kinds that it is made of. Pages of kinds that other distributions register come after ours (outside.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar
 
 from loadframe.entry_points import Flaw
 from loadframe.knowledge import outside
+from loadframe.knowledge.frame import frame_rows
+from loadframe.knowledge.limit import limit_rules
 from loadframe.knowledge.outside import Page as Page
+from loadframe.knowledge.signature import ruled_out_rows, signature_rows, trace_rows
 
 FOLDER = Path(__file__).parents[1] / "kinds"
 
@@ -25,10 +27,24 @@ AT_HOME_ELSEWHERE = frozenset({"mariadb"})
 Row = TypeVar("Row")
 
 
+IN_FILES: Mapping[tuple[Page, str], Callable[[Path], object]] = {
+    ("limits", "LIMITS"): limit_rules,
+    ("signatures", "SIGNATURES"): signature_rows,
+    ("signatures", "TRACES"): trace_rows,
+    ("signatures", "RULED_OUT_BY"): ruled_out_rows,
+    ("frames", "FRAMES"): frame_rows,
+}
+"""Tables that our own kinds have as rows of a file, `kinds/NAME/PAGE.toml`, and what reads them."""
+
+
 @cache
-def _pages(page: Page) -> Mapping[str, ModuleType]:
+def _own(page: Page, name: str) -> Mapping[str, object]:
+    """What our own kinds have under this name, by their folders."""
+    if (read := IN_FILES.get((page, name))) is not None:
+        return {file.parent.name: read(file) for file in sorted(FOLDER.glob(f"*/{page}.toml"))}
     there = sorted(path.parent.name for path in FOLDER.glob(f"*/{page}.py"))
-    return {kind: import_module(f"loadframe.kinds.{kind}.{page}") for kind in there}
+    modules = {kind: import_module(f"loadframe.kinds.{kind}.{page}") for kind in there}
+    return {kind: getattr(module, name) for kind, module in modules.items() if hasattr(module, name)}
 
 
 _outside = cache(outside.homes)
@@ -38,12 +54,9 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
     """What each page has under this name; those without it are left out. First by the kind's folder, in alphabetical
     order, then of other distributions, by the first kind of each. TypeError for what has not this form."""
     found: dict[str, Row] = {}
-    for kind, module in _pages(page).items():
-        table = getattr(module, name, None)
-        if table is None:
-            continue
+    for kind, table in _own(page, name).items():
         if not isinstance(table, form):
-            raise TypeError(f"{module.__name__}.{name} is a {type(table).__name__}, not a {form.__name__}")
+            raise TypeError(f"kinds.{kind}.{page}.{name} is a {type(table).__name__}, not a {form.__name__}")
         found[kind] = table
     for home in _outside():
         if (page, name) in home.tables:

@@ -1,9 +1,10 @@
 """The form of a rule of the ledger, and how its rows are read."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from loadframe.knowledge.rows import documents
 
 LAYERS = ("server", "application")
 """Of what the kinds bring, from the uppermost down."""
@@ -56,7 +57,12 @@ class LimitRule:
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
     """The rows of a TOML file of ours: a table for each, named by its id. words: filled in for `{word}`. TypeError for
     a column that a rule does not have."""
-    text = file.read_text(encoding="utf-8", errors="strict")
-    tables = tomllib.loads(text.format_map(words) if words else text)
-    rows = ({**row, "chain": tuple(row.get("chain", ()))} for row in tables.values())
-    return tuple(LimitRule(id=name, **row) for name, row in zip(tables, rows, strict=True))
+    found = []
+    for kind, tables in documents(file, **words):
+        rules = (
+            LimitRule(id=name, **{**row, "chain": tuple(row.get("chain", ()))})
+            for name, row in tables.items()
+            if name != "words"
+        )
+        found += [rule for rule in rules if rule.id.startswith(kind)]
+    return tuple(found)

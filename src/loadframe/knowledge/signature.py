@@ -1,12 +1,13 @@
 """The forms of a signature and of a trace, the conditions that several signatures share, and how rows are read."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from loadframe.knowledge.rows import documents
 
 Comparison = Literal[">=", "<=", ">", "<"]
 
@@ -126,14 +127,34 @@ class Trace:
     most: float | None = None
 
 
-def signature_rows(file: Path, **words: str) -> tuple[Signature, ...]:
-    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. words: filled in for
-    `{word}`. TypeError for a column that a signature does not have, ValueError for a condition that is none."""
-    text = file.read_text(encoding="utf-8", errors="strict")
-    document = tomllib.loads(text.format_map(words) if words else text)
-    named = {**SHARED}
-    named |= {name: _condition(text, {}) for name, text in document.get("conditions", {}).items()}
-    return tuple(row for table in document["signature"] for row in _ways(table, named))
+def signature_rows(file: Path) -> tuple[Signature, ...]:
+    """The [[signature]] tables of a TOML file of ours, each with its [[signature.again]]. TypeError for a column that a
+    signature does not have, ValueError for a condition that is none."""
+    return tuple(
+        row
+        for kind, document in documents(file)
+        for table in document["signature"]
+        for row in _ways(table, _named(document))
+        if row.present[0].metric.startswith(kind)
+    )
+
+
+def trace_rows(file: Path) -> dict[str, Trace]:
+    """Its [traces], by cause."""
+    return {cause: Trace(**row) for _, document in documents(file) for cause, row in document["traces"].items()}
+
+
+def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:
+    """Its [ruled_out_by], by cause."""
+    found: dict[str, tuple[Condition, ...]] = {}
+    for _, document in documents(file):
+        for cause, texts in document.get("ruled_out_by", {}).items():
+            found[cause] = (*found.get(cause, ()), *(_condition(text, SHARED) for text in texts))
+    return found
+
+
+def _named(document: Mapping[str, Any]) -> Mapping[str, Condition]:
+    return {**SHARED, **{name: _condition(text, {}) for name, text in document.get("conditions", {}).items()}}
 
 
 def _ways(table: Mapping[str, Any], named: Mapping[str, Condition]) -> Iterator[Signature]:
