@@ -20,6 +20,12 @@ class Derived:
     either: bool = False
 
 
+def derived(metric: str, needs: str, compute: Callable[..., float]) -> Derived:
+    """A metric KIND.NAME that follows from others of its kind, which are named without it and with blanks between."""
+    kind = metric.partition(".")[0]
+    return Derived(metric, tuple(f"{kind}.{name}" for name in needs.split()), compute)
+
+
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """counter: metrics that together must be at least `share` of the smallest of `witnesses`, each of which is metrics

@@ -1,9 +1,10 @@
 """What MariaDB and MySQL count."""
 
 from collections.abc import Callable
+from operator import add
 from pathlib import Path
 
-from loadframe.knowledge.metric import Derived, connections, difference, of_both, requests, share
+from loadframe.knowledge.metric import Derived, connections, derived, difference, of_both, requests, share
 
 KINDS = ("mariadb", "mysql")
 _ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict").splitlines()
@@ -30,10 +31,6 @@ def _files_wanted_by_mysql(connections: float, tables: float, asked: float) -> f
     return _files_wanted(connections, tables, asked or 5000)
 
 
-def _checkpoint_max_age(capacity: float) -> float:
-    return OF_CAPACITY * capacity
-
-
 def _tables_kept(opened: float, size: float, rate: float, overflows: float) -> float:
     """A connection uses one of the cache's instances, by its number (sql/table_cache.h): with fewer connections than
     instances the cache is full, for those that there are, long before all of it is. Then tables that are opened
@@ -41,57 +38,35 @@ def _tables_kept(opened: float, size: float, rate: float, overflows: float) -> f
     return size if overflows > 0 and 2 * overflows >= rate else opened
 
 
-def _both(redo: float, binary: float) -> float:
-    return redo + binary
-
-
-def _files_of_full_cache(tables: float, instances: float) -> float:
-    """Two files per MyISAM table (data and index), in every instance of the cache."""
-    return 2 * tables * instances
-
-
-def _derived_of(kind: str, wanted: Callable[[float, float, float], float] = _files_wanted) -> tuple[Derived, ...]:
-    """What follows from the others. wanted: the files that a start wants, by connections, cached tables and the limit
-    asked for, 0 where none was."""
+def _derived_of(kind: str, wanted: Callable[[float, float, float], float]) -> tuple[Derived, ...]:
+    """What both have. wanted: the files that a start wants, by connections, cached tables and the limit asked for, 0
+    where none was."""
     return (
-        Derived(
-            f"{kind}.files_wanted",
-            (
-                f"{kind}.max_connections.asked",
-                f"{kind}.table_open_cache.asked",
-                f"{kind}.open_files_limit.asked",
-            ),
-            wanted,
+        derived(f"{kind}.files_wanted", "max_connections.asked table_open_cache.asked open_files_limit.asked", wanted),
+        derived(
+            f"{kind}.tables_at_once", "threads_running table_cache_hits table_cache_misses questions", _tables_at_once
         ),
-        Derived(
-            f"{kind}.tables_at_once",
-            (f"{kind}.threads_running", f"{kind}.table_cache_hits", f"{kind}.table_cache_misses", f"{kind}.questions"),
-            _tables_at_once,
-        ),
-        Derived(f"{kind}.new_thread_share", (f"{kind}.threads_created", f"{kind}.new_connections"), share),
-        Derived(f"{kind}.disk_table_share", (f"{kind}.temporary_disk_tables", f"{kind}.temporary_tables"), share),
-        Derived(f"{kind}.lock_wait_share", (f"{kind}.table_locks_waited", f"{kind}.table_locks_immediate"), of_both),
-        Derived(f"{kind}.pool_miss_share", (f"{kind}.pool_reads", f"{kind}.pool_read_requests"), share),
-        Derived(f"{kind}.log_buffer_waits", (f"{kind}.log_waits", f"{kind}.log_write_requests"), share),
-        Derived(f"{kind}.pool_pages_used", (f"{kind}.pool_pages", f"{kind}.pool_pages_free"), difference),
+        derived(f"{kind}.new_thread_share", "threads_created new_connections", share),
+        derived(f"{kind}.disk_table_share", "temporary_disk_tables temporary_tables", share),
+        derived(f"{kind}.lock_wait_share", "table_locks_waited table_locks_immediate", of_both),
+        derived(f"{kind}.pool_miss_share", "pool_reads pool_read_requests", share),
+        derived(f"{kind}.log_buffer_waits", "log_waits log_write_requests", share),
+        derived(f"{kind}.pool_pages_used", "pool_pages pool_pages_free", difference),
     )
 
 
 DERIVED = (
-    *_derived_of("mariadb"),
-    Derived(
+    *_derived_of("mariadb", _files_wanted),
+    # two files per MyISAM table (data and index), in every instance of the cache
+    derived(
         "mariadb.files_of_full_cache",
-        ("mariadb.table_open_cache", "mariadb.table_open_cache_instances"),
-        _files_of_full_cache,
+        "table_open_cache table_open_cache_instances",
+        lambda tables, instances: 2 * tables * instances,
     ),
     *_derived_of("mysql", _files_wanted_by_mysql),
-    Derived("mysql.checkpoint_max_age", ("mysql.redo_log_capacity",), _checkpoint_max_age),
-    Derived(
-        "mysql.tables_kept",
-        ("mysql.open_tables", "mysql.table_open_cache", "mysql.opened_tables", "mysql.table_cache_overflows"),
-        _tables_kept,
-    ),
-    Derived("mysql.commit_wait", ("mysql.redo_log_wait", "mysql.binary_log_wait"), _both),
+    derived("mysql.checkpoint_max_age", "redo_log_capacity", lambda capacity: OF_CAPACITY * capacity),
+    derived("mysql.tables_kept", "open_tables table_open_cache opened_tables table_cache_overflows", _tables_kept),
+    derived("mysql.commit_wait", "redo_log_wait binary_log_wait", add),
 )
 
 AGREEMENTS = tuple(

@@ -165,9 +165,10 @@ def _flush_logs_each_second(situation: Situation) -> Remedy | None:
     """Both logs are flushed by a commit, so that one alone changes little."""
     if situation.target_kind != "mysql":
         return None
+    logs = text(situation.effective, "log_bin") in ("true", "on", "1")
     relaxed = (
         ("innodb_flush_log_at_trx_commit", 2, text(situation.effective, "innodb_flush_log_at_trx_commit") == "1"),
-        ("sync_binlog", 1000, _is_on(situation) and text(situation.effective, "sync_binlog") == "1"),
+        ("sync_binlog", 1000, logs and text(situation.effective, "sync_binlog") == "1"),
     )
     changes = tuple(
         server_change(situation, name, after, "commits no longer wait for the disk")
@@ -187,10 +188,6 @@ def _flush_logs_each_second(situation: Situation) -> Remedy | None:
         ),
         source="MySQL manual, innodb_flush_log_at_trx_commit and sync_binlog",
     )
-
-
-def _is_on(situation: Situation) -> bool:
-    return text(situation.effective, "log_bin") in ("true", "on", "1")
 
 
 _MARIADB = _Remedies("mariadb", "MariaDB documentation", "innodb_log_file_size").builders()

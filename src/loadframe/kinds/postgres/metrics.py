@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from loadframe.knowledge.metric import Derived, connections, of_both, requests, share
+from loadframe.knowledge.metric import connections, derived, of_both, requests, share
 
 ROWS = Path(__file__).with_name("metrics.txt").read_text(encoding="utf-8", errors="strict")
 """name | unit | what."""
@@ -13,25 +13,18 @@ def _promised(buffers: float, connections: float, work: float, workers: float, m
     return buffers + connections * work * 1.5 + workers * maintenance
 
 
-def _of_transactions(part: float, commits: float, rollbacks: float) -> float:
-    return share(part, commits + rollbacks)
-
-
 DERIVED = (
-    Derived("postgres.buffer_miss_share", ("postgres.blocks_read", "postgres.blocks_hit"), of_both),
-    Derived("postgres.requested_share", ("postgres.checkpoints_requested", "postgres.checkpoints_timed"), of_both),
-    Derived(
-        "postgres.spill_share", ("postgres.temp_files", "postgres.commits", "postgres.rollbacks"), _of_transactions
+    derived("postgres.buffer_miss_share", "blocks_read blocks_hit", of_both),
+    derived("postgres.requested_share", "checkpoints_requested checkpoints_timed", of_both),
+    derived(
+        "postgres.spill_share",
+        "temp_files commits rollbacks",
+        lambda spilled, commits, rollbacks: share(spilled, commits + rollbacks),
     ),
-    Derived(
+    derived(
         "postgres.memory_promised",
-        (
-            "postgres.shared_buffers.asked",
-            "postgres.max_connections.asked",
-            "postgres.work_mem.asked",
-            "postgres.autovacuum_max_workers.asked",
-            "postgres.maintenance_work_mem.asked",
-        ),
+        "shared_buffers.asked max_connections.asked work_mem.asked autovacuum_max_workers.asked "
+        "maintenance_work_mem.asked",
         _promised,
     ),
 )
