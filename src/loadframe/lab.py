@@ -1,8 +1,6 @@
 """The loop: measure, name the cause, change one thing, prove the gain, name the next limit, write it down; and the
 other verbs that measure. What a run folder says: experiments.reading."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

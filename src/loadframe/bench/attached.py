@@ -1,7 +1,5 @@
 """A running server and goes on, on the bench: its settings are changed while it runs, and put back."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What an experiment does with the device. The bench with real servers (`RealBench`) and the simulated one of the tests
 pass one contract (tests/bench/test_bench_contract.py)."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from loadframe.model import (

@@ -1,8 +1,6 @@
 """The test bench: one target, one workload, one recorder and a journal; it takes one step at a time. When it is left,
 what it started has ended, and what it made outside the run folder is gone."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import time

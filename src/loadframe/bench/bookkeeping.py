@@ -1,7 +1,5 @@
 """What a run has measured so far, and how it goes on: steps are taken, taken again and counted here."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

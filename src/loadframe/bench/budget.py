@@ -1,7 +1,5 @@
 """Time: what is left of the budget, and what the next steps will cost."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

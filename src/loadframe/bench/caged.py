@@ -1,7 +1,5 @@
 """A target in its cage, or in one for each of its pieces: the limits of the control groups are part of its state."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Whether a study fits together, before anything is started: kinds, axis, levels, settings, cage."""
 
-from __future__ import annotations
-
 import resource
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """Whether a study's alternatives and the changes of its ladder can be had; whether one of a running service fits."""
 
-from __future__ import annotations
-
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.connections.address import is_here
 from loadframe.errors import MissingTool, StudyError

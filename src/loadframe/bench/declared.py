@@ -1,7 +1,5 @@
 """What a study names, made: its workload, and what it lets be tried; of which other distributions that is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from loadframe.entry_points import Registry

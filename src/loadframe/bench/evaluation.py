@@ -1,7 +1,5 @@
 """What the numbers of a step say together: what needs the requests and the recording, and what disturbed it."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence

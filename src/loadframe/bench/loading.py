@@ -1,7 +1,5 @@
 """The load of a step: a driver works, it and the target are watched until it has ended, and its log is summarised."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 """What the bench needs of a target, wherever that is: in cages of this machine (caged.py), running already
 (attached.py), or on another host (fleet/far_target.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol

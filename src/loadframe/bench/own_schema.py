@@ -1,7 +1,5 @@
 """The schema that a workload makes on an attached server, as a thing that outlives a killed command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from loadframe.kinds.attached import Attached

@@ -1,7 +1,5 @@
 """Every place where a change may outlive its command, and putting back there what killed commands have left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

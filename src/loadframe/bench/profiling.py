@@ -1,7 +1,5 @@
 """Extra steps in which target and driver are sampled: they belong to no curve and no verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A target on the bench: in its cages, brought to one state at a time, every change of it through the journal."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from loadframe.bench.on_bench import OnBench

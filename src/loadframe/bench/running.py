@@ -1,8 +1,6 @@
 """A running service of the reader's own, on the bench: it is as its study says, and what a study may change of it is
 put back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 

@@ -1,8 +1,6 @@
 """What is done about a warm-up that has not ended: the step is taken again with a longer one, as far as the budget
 goes; a level at which that did not help is left out of proofs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The machine around the target on the bench: the settings that the study changes, and puts back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from loadframe.changes.durable import NOT_ALONE, DurableJournal

@@ -1,7 +1,5 @@
 """What a run tells of itself while it is measured, for whoever watches it (runs/progress_log.py)."""
 
-from __future__ import annotations
-
 from loadframe.progress import FollowsRun, Progress
 from loadframe.recording.control import Recorder
 from loadframe.runs.folder import RunFolder

@@ -1,8 +1,6 @@
 """The workload with the options of one treatment at a time: where the load is what is studied, the workers of a stage
 are changed as a setting of a server is, through the journal."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,8 +1,6 @@
 """The record and the report of a ladder, and of a search for settings or for a capacity; also of a run that was stopped
 or killed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 

@@ -1,8 +1,6 @@
 """Which process `loadframe init` writes a study of, where several belong to one service or hold one port: what was
 found is told, the parent of a group is chosen, and where that does not decide, the reader has to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A ladder: the changes of a study tried in its order, then the whole of what is kept taken apart in fresh blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,6 @@
 """What a profile shows of garbage collection, for runtimes that tell nothing of it from outside: as metrics of the
 steps at the level and in the state that were sampled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean

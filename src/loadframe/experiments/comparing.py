@@ -1,7 +1,5 @@
 """Verdicts outside the loop: a study's alternatives, measured side by side, and two runs that were measured apart."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@ it changes (a dose); of a stage of a pipeline also as much less of its workers o
 of them may cost no more than two runs differ by. Where one contradicts, its cause is no longer confirmed: it was
 helped. What was left out for want of budget is said."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Whether the drivers of a fleet, and not the target, are what a curve shows: all of them beside one fewer, at the same
 level, in alternating blocks. Where fewer give as much, the target is full, or the link that leads from it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """From the steps of one treatment to a round: limits with the load at which they run out, and findings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A run in the formats of other tools: one row of FORMATS each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """A watch in the formats of other tools: one row of WATCH_FORMATS each. A folder of a watch is only read."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The ledger of a fleet: the CPUs and the memory of each host, what comes through each link, and on which host a
 finding was seen. From a run folder alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Forecasts from observations and from runs, their scores, and the scores that are kept on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

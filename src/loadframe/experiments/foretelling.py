@@ -1,7 +1,5 @@
 """Start small and predict: measure the low levels, forecast the others before they are measured, score the forecast."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from loadframe.analysis.disturbance import is_disturbed

@@ -1,8 +1,6 @@
 """The frame around every experiment: a run folder, the bench with the study's target on it, and what is kept and said
 whatever ends it early."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """A kept gain measured once more, in blocks that decided nothing: those by which it was kept overstate it, near what
 can be proved at all by 1.65 to 3 times. How many follow is settled before the first of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import stdev

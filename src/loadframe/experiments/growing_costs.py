@@ -4,8 +4,6 @@ In a sweep requests and time go together; in a pause without load time goes on a
 a private target begins again with both: where requests are cheap then and become dearer again, the growth is its
 own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How a load goes on: forecast from its windows, or from the steps of a run, scored by its later ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The states of a ladder: what a change makes of a state, when the target restarts, whether it would start in all."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

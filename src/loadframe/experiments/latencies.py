@@ -1,7 +1,5 @@
 """The distributions of latencies that a report shows: from the histograms of the steps that the curves are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

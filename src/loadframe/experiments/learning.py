@@ -1,7 +1,5 @@
 """What production data say, and what higher loads would give: the analysis with its errors in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -2,8 +2,6 @@
 twice a second apart, or watched for a while: then the limits are ranked by which is reached first. No load is put on
 anything."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """The memory of a server with every connection taken: measured, where tuning scripts multiply buffer sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Extra steps that are sampled: below and past the bend of the state as given, and past it for the final state. They
 are in no curve and no verdict, and are left out where the budget has no room."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

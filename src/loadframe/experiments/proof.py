@@ -1,7 +1,5 @@
 """Two treatments against each other, in interleaved blocks, until the verdict is in."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,8 +1,6 @@
 """What a run folder says, also of a run that was stopped or killed, or that is still measured. `conclude` is the only
 way from a run folder to an answer: what one verb, page or export says of a run, all of them do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a search for settings goes on from: the trials of an earlier run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

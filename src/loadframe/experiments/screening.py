@@ -4,8 +4,6 @@ each, until one shows a gain. A proof of one that does nothing costs the time of
 A look decides nothing but the order: what is kept is proved in blocks of its own, of which these steps are none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping

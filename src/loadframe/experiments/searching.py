@@ -1,7 +1,5 @@
 """The capacity search on a real target: each trial a step, disturbed ones again, all of it in the run folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 

@@ -2,8 +2,6 @@
 the state with a remedy that did not help is diagnosed, what is there as well is lifted with it, and where both help,
 each is reverted alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A study's alternatives beside its target: all measured in the same blocks, each with its own limits and causes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median

@@ -1,8 +1,6 @@
 """Make a remedy as large as it must be before it is judged: where the estimate from the levels below falls short, the
 raised limit is full again at the highest load, and the trial would judge the size, not the cause."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from loadframe.bench.bookkeeping import Bookkeeping

@@ -1,7 +1,5 @@
 """What a live pipeline prints of its stages, for the ledger at this moment: the file is followed while one looks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

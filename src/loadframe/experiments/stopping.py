@@ -1,8 +1,6 @@
 """A target that falls under a load: what was seen is kept as evidence. A private target is started again and measured
 below that load; the run of an attached one is concluded from the steps before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """The setting that a first study suggests in comments: a number that the command or one of its configuration files has,
 and whose name says that it bounds how much is done at a time."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

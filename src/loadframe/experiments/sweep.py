@@ -1,7 +1,5 @@
 """One treatment over all levels, in randomised blocks, and closer looks at the place where throughput falls."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

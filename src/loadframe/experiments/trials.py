@@ -1,7 +1,5 @@
 """Try remedies one at a time, the most promising first, until one provably helps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

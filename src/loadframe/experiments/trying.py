@@ -1,7 +1,5 @@
 """One remedy against the state before it: applied, proved, measured once more where it is kept, and judged."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

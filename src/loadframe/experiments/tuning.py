@@ -1,7 +1,5 @@
 """The search for settings on a real target: trial after trial, and the proof of the best."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

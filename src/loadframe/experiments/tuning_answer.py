@@ -1,7 +1,5 @@
 """What a search has found, as its record says it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 """The best settings of a search against the start, in blocks of their own; where they do not hold, the next best ones.
 The gain of what holds is told from further blocks that decide nothing (fresh.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

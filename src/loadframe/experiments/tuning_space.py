@@ -1,7 +1,5 @@
 """What a search for settings may vary: what the study names, or the table of the target's kind."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

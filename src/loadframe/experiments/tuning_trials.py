@@ -1,7 +1,5 @@
 """The trials of a search on a real target: each measured, told to the search, and kept."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 """The response time at the lowest level before and after a kept change, of both in the same blocks: it tells more
 requests at a time from faster ones (diagnosis/mechanism.py). That of the first curve would be of another time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

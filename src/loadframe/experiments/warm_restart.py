@@ -1,7 +1,5 @@
 """What a cache still has after a restart: everything is asked for once, and its origin counts what it had to fetch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import get_args

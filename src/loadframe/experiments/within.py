@@ -1,7 +1,5 @@
 """What a study asks of settings besides throughput: where it is asked, what a trial used of it, what a proof shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ seconds of the machine that measured, the same clock in the driver's request log
 Every record can be written to and read from JSON with pydantic's TypeAdapter; nothing here knows how.
 """
 
-from __future__ import annotations
-
 from loadframe.model.answers import *
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *

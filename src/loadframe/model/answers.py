@@ -1,7 +1,5 @@
 """Answers of a target beside those of programs that tell the same of what it was filled from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The highest load that meets an objective, and the trials that found it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """What a run says: the one record behind every verb, page and export."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

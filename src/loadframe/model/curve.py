@@ -1,7 +1,5 @@
 """Throughput over load: its shape, where it bends and where it falls."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What gave, with its evidence; what may be changed, what was changed, and what came of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

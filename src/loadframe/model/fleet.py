@@ -1,7 +1,5 @@
 """What is found of a fleet before it is loaded: its hosts, the links between them, and what speaks against it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 ENCRYPTS = 0.9

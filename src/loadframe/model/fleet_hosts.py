@@ -1,7 +1,5 @@
 """How alike the hosts of a fleet are, on which trials run side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

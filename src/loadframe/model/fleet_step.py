@@ -1,8 +1,6 @@
 """What is kept of one step over many hosts: who drove, how far each clock was off, what each did, why it is void; and
 the limits of the hosts and of their links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

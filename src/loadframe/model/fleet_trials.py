@@ -1,7 +1,5 @@
 """Trials side by side on the hosts of a fleet: what each task came to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

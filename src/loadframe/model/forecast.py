@@ -1,7 +1,5 @@
 """What saturates first and at which load, and how forecasts fared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

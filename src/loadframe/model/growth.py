@@ -1,7 +1,5 @@
 """How a load goes on as the database grows: what was seen, where its memory ended, what is forecast."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

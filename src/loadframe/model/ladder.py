@@ -1,7 +1,5 @@
 """Which change gave which share of a gain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from loadframe.model.finding import Change

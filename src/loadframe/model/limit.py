@@ -1,7 +1,5 @@
 """The ledger: every limit, its ceiling, its use, and the load at which it runs out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

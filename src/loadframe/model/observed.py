@@ -1,7 +1,5 @@
 """What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

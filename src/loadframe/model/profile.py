@@ -1,7 +1,5 @@
 """Where the time went: stacks, their classes, functions and flames."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

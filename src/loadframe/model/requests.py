@@ -1,7 +1,5 @@
 """What a study declares of its workload beside the options: the requests, who sends them, and how long users think."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What one measured window at one load showed, and how long the requests of several took."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """A search for better settings: its trials, what it recommends, and whether that is proved."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

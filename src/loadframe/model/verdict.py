@@ -1,7 +1,5 @@
 """One side against the other: the ratio, and whether it is proved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -4,8 +4,6 @@ The start comes first, then what a diagnosis asks for, then the trial after whic
 better than the one before by most (knowledge gradient: Frazier, Powell and Dayanik 2009, INFORMS Journal on Computing
 21). The same observations and the same seed give the same proposals."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,8 +1,6 @@
 """What may be searched: settings with a few values each, as what lies between two neighbours drowns in the noise of a
 measurement of seconds, and what must fit into memory together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

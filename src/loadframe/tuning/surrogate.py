@@ -16,8 +16,6 @@ The posterior mean is shrunken towards the start, the more the fewer trials it r
 is not taken at its word (winner's curse).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
