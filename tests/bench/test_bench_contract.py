@@ -107,7 +107,7 @@ def test_it_has_all_that_an_experiment_uses(subject: Subject) -> None:
         found = inspect.getattr_static(type(subject.bench), name, None)
         if inspect.isfunction(wanted):
             assert inspect.isfunction(found), name
-            assert inspect.signature(found) == inspect.signature(wanted), name
+            assert inspect.signature(found, eval_str=True) == inspect.signature(wanted, eval_str=True), name
         else:
             assert hasattr(subject.bench, name), name
 
