@@ -19,7 +19,8 @@ from loadframe.changes import lists
 from loadframe.changes.journal import not_reverted, read
 from loadframe.errors import ChangeError, RunError, StudyError, TargetError
 from loadframe.experiments.side_by_side import state_of
-from loadframe.host.processes import CAP_SYS_NICE, holds, may_raise_limits, threads
+from loadframe.host.privilege import CAP_SYS_NICE, holds
+from loadframe.host.processes import may_raise_limits, threads
 from loadframe.model import SettingValue, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
