@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
 from loadframe.analysis import comparison
@@ -12,7 +13,7 @@ from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
-from loadframe.experiments.proof import by_level, orders, take_block
+from loadframe.experiments.proof import by_level, compared, orders, take_block
 from loadframe.experiments.sweep import curve_of
 from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Verdict, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
@@ -155,7 +156,7 @@ def _alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=widened(comparison.verdict_at_end(before, after, confidence=1 - error), paired, START, treatment.name),
+        verdict=compared(paired, START, treatment.name, partial(comparison.verdict_at_end, confidence=1 - error)),
         by_level=_at_each_level(paired, START, treatment.name, error),
         cold=_at_each_level(empty, *cold_pair, error) if empty else (),
         divergence=divergence(before, after),

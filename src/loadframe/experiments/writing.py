@@ -61,7 +61,7 @@ def write_down(
     return investigation
 
 
-RULES = 1
+RULES = 2
 """Of Investigation.rules: raised whenever the same steps are concluded to something else."""
 
 
