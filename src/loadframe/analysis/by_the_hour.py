@@ -16,8 +16,6 @@ not the load alone that takes it there. What does take it there, the rows do not
 were: on which days, and at which hours where these are nearly the same on all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

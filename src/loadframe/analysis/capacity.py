@@ -9,8 +9,6 @@ A server that collapsed gets a trial at a load that it surely meets, to see that
 only those that meet counted, the capacity would come out too high.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ blocks cancels that. So after each change of treatment a step is left out (bench
 held against the step of the same treatment and level that counted next.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

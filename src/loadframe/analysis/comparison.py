@@ -10,8 +10,6 @@ successive changes add up to the whole (Fleming and Wallace 1986, CACM 29(3): th
 average of normalised results).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

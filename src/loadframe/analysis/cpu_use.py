@@ -1,7 +1,5 @@
 """Which thread and which component is busiest, state by state: from the metrics of steps."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

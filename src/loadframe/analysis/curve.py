@@ -4,8 +4,6 @@ The definition of a cliff is that of the MariaDB thread pool comparisons in test
 thresholds are explained in docs/mathematics.md.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """All latencies of several steps: their histograms added, and what is drawn and told of the sum."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

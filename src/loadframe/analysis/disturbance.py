@@ -11,8 +11,6 @@ block, so whatever follows time alone falls on them at random. `influences` perm
 share in which it calls a neighbour an effect is therefore at most ERROR, however the neighbour behaves in time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -28,8 +28,6 @@ hosts are alike if each of these comparisons says so, so none of them needs a st
 (intersection-union: Berger 1982, Technometrics 24(4)).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

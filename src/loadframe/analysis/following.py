@@ -5,8 +5,6 @@ are averaged until they are not (`series.independent`). A reader that falls behi
 offered rate less the slope is the highest rate that it follows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ profile.
 Rows are looked up from the innermost frame of a stack outwards; the first frame that has a row decides (stacks.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

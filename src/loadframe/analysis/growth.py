@@ -12,8 +12,6 @@ with x. So the growth must be proved whatever part of the noise may be a random 
 larger than drifts are. benchmarks/growth.py has how often which noise errs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

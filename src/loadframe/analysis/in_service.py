@@ -19,8 +19,6 @@ kappa. Its elasticity is 1 / (1 + (N / k)^p): it grows nearly in proportion belo
 k SHARE^(1/p). Where straight pieces are put through such a curve, they meet at another load for each set of levels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """What was learned and kept as JSON has the form that it was written in: each check gives the value, or raises
 ValueError. The standard library alone: the lasting process of a watch imports it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar

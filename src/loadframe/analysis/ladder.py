@@ -8,8 +8,6 @@ Every question is a contrast of logarithms: the states on one side added, those 
 Box, Hunter and Hunter, Statistics for Experimenters, ch. 5). A verdict on products of throughputs is just that.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

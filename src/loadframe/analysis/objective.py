@@ -1,7 +1,5 @@
 """Whether a step met the objective; where it did not, what it missed, in words."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step

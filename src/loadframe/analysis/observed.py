@@ -13,8 +13,6 @@ The curve itself, its bend and its cliff are those of measured levels (curve.py)
 come from. docs/observed.md has the mathematics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ tau rows are then nearly independent (batch means: Law, "Simulation Modeling and
 one observation.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ and White 1985, Journal of Econometrics 29: HC3), which holds for noise that gro
 of the highest loads; and it is never narrower than what a request's need was seen to drift by (DRIFT).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

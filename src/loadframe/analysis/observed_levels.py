@@ -7,8 +7,6 @@ FEWEST_CELLS blocks visited are joined with the next lower one: the highest load
 tell what comes next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Shares of requests: the interval of one, and whether they fail more rarely with one treatment than with another."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

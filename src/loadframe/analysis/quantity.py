@@ -1,7 +1,5 @@
 """What of a sample is compared: its mean, a quantile, its largest value, or what is typical of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -20,8 +20,6 @@ A user who pauses between two requests makes N larger than X R as well, so what 
 proves none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

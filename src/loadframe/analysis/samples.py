@@ -7,8 +7,6 @@ where there are some, and else a stated prior. It widens the interval of the val
 smaller.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ Rows in time order resemble their neighbours: how many count is for `series` to 
 lasting process of a watch imports it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

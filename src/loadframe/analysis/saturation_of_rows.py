@@ -11,8 +11,6 @@ A use flattens for one of two reasons. Each request needs less the more there ar
 something else has ended it. Either is full nowhere in sight.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ form with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Anal
 Law" (2015), Moeding's R package `usl`. Standard errors are those of nls: s^2 (J'J)^-1 with n - 3 degrees of freedom.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Which level to measure next: bisection of the place where throughput falls."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.model import Curve

@@ -7,8 +7,6 @@ significance by simulation: the gain in BIC that pure noise of the same size yie
 that were *searched*, follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in Medicine 22).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

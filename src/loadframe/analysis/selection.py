@@ -1,8 +1,6 @@
 """Which steps count, and why the others do not: the one selection that every curve, limit, latency and comparison of
 states rests on."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ Neither the longest operation nor the longest queue says that: a stage with long
 an entry may wait where nothing is short (a batch that is filled, a queue that is deep).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -4,8 +4,6 @@ Whole degrees of freedom have a finite series (Abramowitz and Stegun, 26.7.3 and
 second, is imported where they are not whole, or many are asked for at once.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any

@@ -10,8 +10,6 @@ unknown: Kontsevich and Tyler 1999), and probabilistic bisection (Horstein 1963;
 with an oracle whose error is learnt instead of known. docs/mathematics.md has the formulas.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

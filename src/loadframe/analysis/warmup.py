@@ -5,8 +5,6 @@ MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison
 heuristics for simulation", Winter Simulation Conference.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

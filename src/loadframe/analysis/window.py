@@ -7,8 +7,6 @@ number, so that Little's law (1961, Operations Research 9) holds: N = X R. Of wh
 longest cross its end, and who starves for a second beside others that take a millisecond is not seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean

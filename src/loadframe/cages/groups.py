@@ -5,8 +5,6 @@ of them in version 1 and others in version 2; each is used where it is. New grou
 whatever limits us still holds; see `parent_of` for the exception that version 2 demands.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

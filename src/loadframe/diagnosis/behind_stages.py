@@ -6,8 +6,6 @@ locked. A stage calls its server once for each of its operations, so an operatio
 entries it takes: one flush for a batch of fifty is a flush for each commit, not for each fiftieth one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

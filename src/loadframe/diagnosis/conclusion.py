@@ -1,7 +1,5 @@
 """What the rounds add up to: the gain, the ladder, the next limit, and the outcome in one word."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """From evidence to findings: limits that were reached, and signatures that hold. All are suspicions until a remedy
 has moved the curve."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Costs that follow the requests served, or time, instead of the load: never a limit of the load."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean

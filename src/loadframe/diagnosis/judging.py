@@ -7,8 +7,6 @@ one. A remedy without effect refutes its cause only where nothing else holds the
 in series neither helps alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace

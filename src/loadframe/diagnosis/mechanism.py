@@ -32,8 +32,6 @@ What must hold, holds for the mean over the blocks with a one-sided 95 % confide
 missing on either side has not receded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ name everything of that size, come after every cause that a counter of its own s
 size they say what would have to be exposed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 

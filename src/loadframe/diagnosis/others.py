@@ -8,8 +8,6 @@ may only need less of what the neighbours leave. A cause is confirmed where the 
 state before, and refuted where no more than they can have cost the state after is missing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

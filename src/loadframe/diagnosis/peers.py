@@ -2,8 +2,6 @@
 (Little's law). Of a Unix socket the kernel does not tell whether a connection is busy; there it is the threads that
 wait for the peer, where a thread waits for each request."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean

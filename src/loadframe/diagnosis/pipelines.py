@@ -2,8 +2,6 @@
 `pipeline.source`. analysis/stages.py says how it is told; this says it, with what bears it out and what rules out the
 others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Limiting, Stage, limiting, stage_of

@@ -1,7 +1,5 @@
 """Where a curve is flat, and how many requests are in service at once there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean

@@ -9,8 +9,6 @@ What is seen of any target are rows of signatures.toml; what only a kind of serv
 `kinds/NAME/signatures.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain

@@ -7,8 +7,6 @@ setting with a larger value counts something else; and one whose value is the th
 bucket is as flat as a pool, X R is some number there, too, and a higher rate raises it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

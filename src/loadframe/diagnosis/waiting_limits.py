@@ -11,8 +11,6 @@ Little's law on what is in service: of n at a time, d threads are in a flush on 
 each. A lock or a pool that is held meanwhile is full for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean

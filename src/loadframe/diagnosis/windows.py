@@ -1,7 +1,5 @@
 """Where to look: the same metrics below the bend, past it, and where throughput is highest."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """Beginning a watch: what is to be watched is found and checked here, with all that Loadframe knows; then this process
 becomes the light one that stays (watch_process.py)."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """What an alarm of a watch says to try: the next command, and the setting that asks for the limit."""
 
-from __future__ import annotations
-
 OF_MYSQL = ("mariadb", "mysql")
 ADVICE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("leak.target.memory.rss", (

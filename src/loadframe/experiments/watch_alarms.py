@@ -1,8 +1,6 @@
 """Giving an alarm: on the terminal, to a webhook, to a command. What is slow or fails holds up nothing, and is said.
 Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -7,8 +7,6 @@
 The process that stays is light because numpy, zstandard and TLS are imported here.
 """
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

@@ -2,8 +2,6 @@
 user's process in its place is not the service. Once a minute at most its workers are looked for, which come and go; a
 walk over all processes is made only where nothing else tells them. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

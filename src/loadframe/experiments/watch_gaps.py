@@ -1,8 +1,6 @@
 """Where nothing was recorded, and why: told from three clocks (docs/watching.md). Light: the lasting process imports
 it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """What monitoring has recorded becomes the beginning of a watch: its rows are written as days of the watch folder, and
 what they say is learned as a watch learns it, so that the first answer comes from last month's data."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

@@ -2,8 +2,6 @@
 line in progress. One watcher per folder, by a lock. Light: the lasting process imports it.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

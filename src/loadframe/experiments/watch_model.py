@@ -1,8 +1,6 @@
 """What a watch knows so far, and when it speaks: rows of a minute for the load, the leaks and the limits, rows of five
 minutes for changes of regime. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

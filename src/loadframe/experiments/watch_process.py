@@ -4,8 +4,6 @@ that file. `loadframe watch` becomes this process once all is checked.
 Light on purpose: no numpy, polars, scipy or pydantic (tests/watching/test_for_real.py looks).
 """
 
-from __future__ import annotations
-
 import math
 import os
 import resource

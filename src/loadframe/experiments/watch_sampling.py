@@ -4,8 +4,6 @@ with the machine; what the files say is read as the recorder's windows read it. 
 Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 address or a command that their study names. Light: the lasting process imports it. What is not needed is not
 imported."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -2,8 +2,6 @@
 then. There is never more than one: a unit that is not through when the next is due delays that one, and this delay
 counts too. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import _thread
 from collections import deque
 from collections.abc import Callable, Mapping

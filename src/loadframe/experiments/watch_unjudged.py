@@ -1,7 +1,5 @@
 """Which leaks a watch cannot have told yet, and from when on it can. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

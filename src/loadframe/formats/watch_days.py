@@ -6,8 +6,6 @@ it may take grows with its bytes on the disk. Light: the lasting process of a wa
 module; zstandard is imported where a compacted day is read.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

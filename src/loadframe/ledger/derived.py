@@ -1,7 +1,5 @@
 """Metrics of the ledger that follow from others: two counters make a share, settings make a demand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import chain
 

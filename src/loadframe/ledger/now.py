@@ -1,7 +1,5 @@
 """The ledger at this moment: every rule that has a meaning here, read - or the reason why it was not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

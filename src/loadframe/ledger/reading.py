@@ -1,8 +1,6 @@
 """From measured steps to limits: ceiling, use, headroom, configured and effective. Arithmetic only, no regression:
 the load at which a limit is used up is added from `analysis.saturation`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ of a target in several pieces); server counters begin with the kind of the serve
 (`kinds/NAME/metrics.py`). Shares are 0..1, rates are per second, `cores` are CPU-seconds per second.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain

@@ -9,8 +9,6 @@ what is blind is no witness for those that follow: what is closest to the work (
 what only stands for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain

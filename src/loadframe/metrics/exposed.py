@@ -6,8 +6,6 @@ ends as OpenMetrics has it (`_total`, `_count`, `_sum`, `_bucket`) and is a rate
 so gets `_level` behind it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Metrics whose names hold a name that no table lists: of a peer of a component, of a component that a study names or
 that its target connects to, of a program outside the study."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ What a stage prints (formats/stage_lines.py) is recorded as it is; what follows 
 of a row of a series alike.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,b
 Documentation/scheduler/sched-bwc.rst for the quota.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The lab's side of the recorder process: start it, tell it what to follow, ask for what is recorded, stop it."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -9,8 +9,6 @@ recording and the ledger at this moment are three ways to choose readings, and n
 - a moment takes rates between two looks, and the levels of the later one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

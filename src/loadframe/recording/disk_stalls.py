@@ -1,8 +1,6 @@
 """A disk that has requests and ends none: virtual disks and those of the network stand still for seconds now and then.
 What is measured meanwhile says nothing of the server."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from loadframe.errors import RecordingError

@@ -3,8 +3,6 @@
 This module is imported by the recorder process and stays light: the standard library and zstandard.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 This module is imported by the recorder process and stays light: the standard library and frames.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """What came and went through each network interface, as /proc/net/dev counts it: with the headers of every frame."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ anything there. Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfD
 This module is imported by the recorder process and stays light: the standard library alone.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -6,8 +6,6 @@ are looks at the target within each of them; it is told by the mark at the begin
 This module is imported by the recorder process and stays light: the standard library alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

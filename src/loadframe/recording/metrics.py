@@ -1,7 +1,5 @@
 """From the ticks of a recording to the metrics of a window, and the gaps in which the machine stalled."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

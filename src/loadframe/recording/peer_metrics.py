@@ -6,8 +6,6 @@ on its way to a peer, or a served connection waits for the component, as turns.p
 Little's law: the time that a request spends at a peer is the mean number on their way, over the throughput.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ A child that has ended counts with its parent, which inherits its numbers from t
 and goes between two ticks.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -6,8 +6,6 @@ switches) is compared between the two readings nearest to the window's edges, by
 looked at in turn the sample stands for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -5,8 +5,6 @@ are ignored, because kernels add some. Layouts: proc(5), Documentation/admin-gui
 Documentation/accounting/psi.rst, Documentation/scheduler/sched-stats.rst.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Reading a recording that is still being written: what was appended is read once, what is asked for is decoded."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ or its parent dies. Light on purpose, because it runs next to what is measured: 
 the two modules of this room that are as light.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc

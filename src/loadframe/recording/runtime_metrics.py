@@ -1,8 +1,6 @@
 """What the runtime of a component's processes does besides their work: collecting garbage, as a Java virtual machine's
 counters have it, and by the CPU time of the threads whose names say that they collect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.errors import RecordingError

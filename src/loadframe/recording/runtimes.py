@@ -1,7 +1,5 @@
 """What the name of a program, and the names of its threads, tell of how it runs: tables of names with sources."""
 
-from __future__ import annotations
-
 import re
 
 _ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (

@@ -6,8 +6,6 @@ What is read how often follows from what it costs (docs/recording.md has the fig
 recorder process and stays light: the standard library and frames.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

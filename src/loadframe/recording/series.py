@@ -1,8 +1,6 @@
 """A whole recording as a table, for metrics.parquet: what a window says (recording.metrics) is about its edges; this is
 about the way between them. All of it is derived as it is there."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ could not be read stays in it with the reason, so that nothing is left out silen
 a recorded tree can be read like a machine.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress

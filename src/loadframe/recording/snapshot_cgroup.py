@@ -5,8 +5,6 @@ above. cage_metrics has what their files tell. Layouts: Documentation/admin-guid
 cgroups(7).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

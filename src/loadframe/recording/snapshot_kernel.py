@@ -5,8 +5,6 @@ its network namespace. Layouts: Documentation/networking/ip-sysctl.rst, Document
 Documentation/networking/nf_conntrack-sysctl.rst, net/core/net-procfs.c (softnet_stat), RFC 4898 names in netstat.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ Documentation/accounting/psi.rst, Documentation/admin-guide/pm/cpufreq.rst; Inte
 Documentation/ABI/testing/sysfs-devices-system-cpu.
 """
 
-from __future__ import annotations
-
 import os
 
 from loadframe.errors import RecordingError

@@ -4,8 +4,6 @@ Layouts: proc_pid_limits(5), proc_pid_fdinfo(5) (the "tfd:" and "inotify wd:" li
 Documentation/scheduler/sched-stats.rst.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -4,8 +4,6 @@ This module is imported by the recorder process and stays light: the standard li
 (inet_diag_msg), linux/tcp.h (tcp_info), linux/unix_diag.h.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

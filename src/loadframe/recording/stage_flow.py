@@ -5,8 +5,6 @@ A scanner that is given nothing to scan is idle in every stage. In a plain mean 
 those of the other one are all at work, or blocked.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

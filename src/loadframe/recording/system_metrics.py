@@ -1,7 +1,5 @@
 """The metrics of the whole machine: what each of its files tells, and what a window tells besides."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise

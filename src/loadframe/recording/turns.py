@@ -9,8 +9,6 @@ request, so data that is not acknowledged, or that was acknowledged by itself, h
 the same tick tells nothing; the connection then counts as idle, so that too few are told. Layouts: linux/tcp.h.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

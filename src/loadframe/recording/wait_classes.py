@@ -7,8 +7,6 @@ for whatever comes next, new work or an answer: which of them cannot be told fro
 threads be told from threads that wait for a lock: both sleep in a futex.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Collection, Mapping, Sequence

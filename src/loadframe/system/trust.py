@@ -1,7 +1,5 @@
 """Whether another user could put something of theirs in the place of a folder of ours."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

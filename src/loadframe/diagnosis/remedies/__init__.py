@@ -6,8 +6,6 @@ names every link that has to hold, in the order in which they must be raised; a 
 too, with `needed` false. Remedies without a price come before those that give something up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

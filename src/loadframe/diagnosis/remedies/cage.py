@@ -1,7 +1,5 @@
 """Remedies of the cage: what it allows is raised, as far as the machine goes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

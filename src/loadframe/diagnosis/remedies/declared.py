@@ -1,8 +1,6 @@
 """Remedies of settings that a study declares. What such a setting does only its service knows, so those that may matter
 are proposed in an order, the most likely first, and a trial tells what each does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph
 with `_[k]`, as with `stackcollapse-perf.pl --kernel`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

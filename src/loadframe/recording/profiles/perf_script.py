@@ -4,8 +4,6 @@ A sample is a head line (`mariadbd  4831/5283  14812.969706: `), one line per fr
 address, the symbol, the file in brackets), and an empty line. Lines that are neither are counted, never guessed at.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

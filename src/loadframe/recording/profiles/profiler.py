@@ -4,8 +4,6 @@ Life: `prepare` before the load, `start` once it runs, `follow` as processes com
 that counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ right to trace; without them the innermost kernel function (`wchan`) has to do. 
 of one CPU, however many threads there are: the more, the fewer looks.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
