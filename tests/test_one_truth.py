@@ -301,6 +301,9 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
         assert {case.gain.ratio, case.gain.load} <= numbers
     if case.next_limit is not None:
         said = next_limit_words(answer, case.next_limit)
+        lowest = case.rounds[0].curve.points[0].load  # "one worker already hits the limit"
+        if case.gain is None and case.next_limit.load is not None and case.next_limit.load > lowest:
+            assert said.rpartition(", ")[2].removeprefix("at ") in view.heading["answer"], "it names that cause already"
         if case.gain is not None:
             assert said in view.heading["answer"]
             assert said in shown["text"]

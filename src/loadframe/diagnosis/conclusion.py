@@ -11,7 +11,7 @@ from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.windows import bend_of, explains_bend
+from loadframe.diagnosis.windows import acts_from, bend_of, explains_bend
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -135,9 +135,8 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     ]
     if open_:
         first = next((finding for finding in open_ if _acts_at_bend(finding, last)), open_[0])
-        return NextLimit(
-            first.id, None if first.reached_at is None else first.reached_at.load, first.title, first.explanation
-        )
+        at = acts_from(last, first)
+        return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     limits = [limit for limit in last.limits if not is_queue(limit.id)]
     if full := [limit for limit in limits if _full_at_bend(limit, last.curve)]:
         return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median_high
 
 from loadframe.metrics.agreements import names_of
-from loadframe.model import Bend, BlindCounter, Curve, Finding, Round, Step
+from loadframe.model import Bend, BlindCounter, Curve, Finding, LoadInterval, Round, Step
 
 FALLING = ("cliff", "decline")
 
@@ -110,6 +110,15 @@ def bend_of(one: Round) -> Bend | None:
     if at.low > knee.high or knee.low > at.high:
         return None
     return Bend(at, knee, first.id)
+
+
+def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
+    """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
+    reached, explained = finding.reached_at, bend_of(one)
+    bend = one.curve.knee if explained is None else explained.load
+    if reached is None or bend is None or reached.low > bend.high or bend.low > reached.high:
+        return reached
+    return bend
 
 
 TRUSTED = 0.5

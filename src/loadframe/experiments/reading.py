@@ -34,9 +34,9 @@ from loadframe.runs.record import describe_study
 from loadframe.study import Study, validate
 
 
-def open_run(path: Path) -> RunFolder:
+def open_run(path: str | Path) -> RunFolder:
     """An existing run folder. RunError where it is none."""
-    return RunFolder.open(path)
+    return RunFolder.open(Path(path))
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:

@@ -39,9 +39,10 @@ class Round:
     ruled_out: tuple[RuledOut, ...] = ()
 
     def interval_of(self, limit: NextLimit) -> LoadInterval | None:
-        """With which its limits or findings give the load of what limits next."""
+        """With which its limits, its findings or its bend give the load of what limits next."""
         listed: list[LoadInterval | None] = [each.exhausted_at for each in self.limits if each.id == limit.id]
         listed += [finding.reached_at for finding in self.findings if finding.id == limit.id]
+        listed.append(self.curve.knee)
         return next((interval for interval in listed if interval and interval.load == limit.load), None)
 
 

@@ -7,6 +7,7 @@ import math
 
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.windows import acts_from
 from loadframe.model import (
     OTHERS,
     RATE_AXES,
@@ -15,12 +16,11 @@ from loadframe.model import (
     Finding,
     Investigation,
     LoadGain,
-    LoadInterval,
     Stop,
     Variant,
 )
 from loadframe.progress import counted
-from loadframe.reporting import alternatives, change_words, facts, latencies, reaching, rounding, verdict_words, words
+from loadframe.reporting import alternatives, change_words, facts, latencies, rounding, verdict_words, words
 from loadframe.reporting.next_step import MORE_CPU, is_suspected, next_limit_words, next_step, what_moves, without_limit
 from loadframe.units import show
 
@@ -132,8 +132,9 @@ def _limit(inv: Investigation) -> str:
 
 def _start(inv: Investigation, finding: Finding) -> str:
     """Where throughput ends growing; a finding that acts from the first level on has no bend to speak of."""
-    unit, reached, curve = words.axis_unit(inv), finding.reached_at, inv.rounds[0].curve
-    if reached is None:
+    unit, curve = words.axis_unit(inv), inv.rounds[0].curve
+    reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
+    if reached is None or acts is None:
         return "Throughput is limited"
     lowest = min((point.load for point in curve.points), default=-math.inf)
     if reached.load <= lowest and curve.shape == "linear" and curve.peak.load >= max(one.load for one in curve.points):
@@ -143,7 +144,7 @@ def _start(inv: Investigation, finding: Finding) -> str:
     if reached.load <= lowest:
         one = words.load(lowest, unit)
         return f"One {one.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{one} already hit the limit"
-    place = _place(inv, reached, unit)
+    place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):
         return f"Throughput drops at {place}"
     if curve.knee is None and curve.cliff is None:
@@ -157,13 +158,6 @@ def _busiest(inv: Investigation) -> str:
     if not most:
         return ""
     return f"; {most[0].name}, which the target connects to, has {rounding.plain(most[0].cores)} of {most[0].of:g}"
-
-
-def _place(inv: Investigation, reached: LoadInterval, unit: str) -> str:
-    """The load of the bend, where the cause's own evidence agrees with it; else that of the cause."""
-    bend = reaching.bend(inv.rounds[0])
-    agrees = bend is not None and reached.low <= bend.high and bend.low <= reached.high
-    return words.about_load(bend if bend is not None and agrees else reached, unit)
 
 
 def _where_it_bends(inv: Investigation) -> str:
