@@ -22,7 +22,7 @@ from loadframe.experiments.watch_unit import Unit
 from loadframe.host import identity
 from loadframe.model.watch import LOADLESS, WatchAlarm, WatchPlan
 from loadframe.progress import counted
-from loadframe.recording.held_files import peak_rss_bytes
+from loadframe.recording.frames import peak_rss_bytes
 from loadframe.version import __version__
 
 if TYPE_CHECKING:

@@ -147,6 +147,13 @@ class Scan(NamedTuple):
     warnings: list[str]
 
 
+def peak_rss_bytes(status: bytes) -> int:
+    """The most that was resident, of the text of /proc/self/status; getrusage's maxrss would be inherited from the
+    parent that forked us."""
+    _, _, rest = status.partition(b"VmHWM:")
+    return int(rest.split(None, 1)[0]) * 1024 if rest else 0
+
+
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
     """The facts of a recording and the offset of its first block. RecordingError where it is empty, is no recording, or
     ends within its header."""

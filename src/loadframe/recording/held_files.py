@@ -21,13 +21,6 @@ Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read again and again."""
 
 
-def peak_rss_bytes(status: bytes) -> int:
-    """The most that was resident, of the text of /proc/self/status; getrusage's maxrss would be inherited from the
-    parent that forked us."""
-    _, _, rest = status.partition(b"VmHWM:")
-    return int(rest.split(None, 1)[0]) * 1024 if rest else 0
-
-
 class Descriptors:
     """How many files of threads may be held open; beyond that they are opened and closed at each reading.
 

@@ -22,8 +22,8 @@ from typing import Any
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.frames import MACHINE, UNRECORDED, Facts
-from loadframe.recording.held_files import Descriptors, peak_rss_bytes, used_up
+from loadframe.recording.frames import MACHINE, UNRECORDED, Facts, peak_rss_bytes
+from loadframe.recording.held_files import Descriptors, used_up
 from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
 from loadframe.recording.socket_sampling import SocketSampler
 
