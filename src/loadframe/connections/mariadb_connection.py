@@ -117,7 +117,12 @@ def connect(
     )
     connection._secure = reach.place is None  # nothing but the server reads what goes through a socket of this machine
     try:
-        connection.connect(over or _opened(reach))
+        if over is None and reach.place is None:
+            over = open_socket(reach.socket, timeout_s=CONNECT_S)
+        elif over is None and reach.place is not None:
+            over = socket.create_connection((reach.place.number, reach.place.port), timeout=CONNECT_S)
+            over.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.connect(over)
     except OSError as error:
         raise pymysql.err.OperationalError(CANNOT_CONNECT, str(error)) from error
     if reach.tls and not isinstance(connection._sock, ssl.SSLSocket):
@@ -131,14 +136,6 @@ def connect(
 def server_version(connection: Any) -> str:
     """What the server said of itself when it was connected to, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
     return str(connection.get_server_info())
-
-
-def _opened(reach: Reach) -> socket.socket:
-    if reach.place is None:
-        return open_socket(reach.socket, timeout_s=CONNECT_S)
-    found = socket.create_connection((reach.place.number, reach.place.port), timeout=CONNECT_S)
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found
 
 
 class _Refusing:

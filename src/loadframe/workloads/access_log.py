@@ -1,9 +1,5 @@
-"""access-log: the requests of an access log, sent again as they came (targets: known by their address; axis: speed = so
-many times as fast as recorded).
-
-An open loop: each request begins when it should, by the log's own times. A log has no bodies, no headers and no
-sessions, so none are sent; hosts in it are left out, everything goes to the target's address.
-"""
+"""access-log: the requests of an access log, sent again in an open loop by its own times, without bodies, headers and
+sessions, which it does not have (targets: known by their address; axis: speed = so many times as fast as recorded)."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ from loadframe.errors import StudyError
 from loadframe.workloads.arrivals import Schedule
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import HIGHEST_RATE
-from loadframe.workloads.http_driver import Order, requirements
+from loadframe.workloads.http_driver import MOST_CONNECTIONS, Order, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.logged import Stretch, read_stretch
 from loadframe.workloads.options import rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, told
+from loadframe.workloads.recorded import Recorded, told
 
 FASTEST = 1000
 

@@ -1,9 +1,6 @@
-"""Requests as wrk sends them: each written out before the load, in one block of memory that http.lua maps.
-
-A block has a head (HEAD), a record for each request (RECORD), a record for each connection with the headers of its
-session (PIECE), and the bytes that these refer to. It is handed over as a descriptor without a name in any folder, as
-it may hold secrets.
-"""
+"""Requests as wrk sends them, written out before the load into one block of memory that http.lua maps: HEAD, a RECORD
+for each request, a PIECE for each connection with the headers of its session, and the bytes that these refer to. It is
+handed over as a descriptor without a name in any folder, as it may hold secrets."""
 
 from __future__ import annotations
 

@@ -75,8 +75,9 @@ class ComparesAnswers(Protocol):
 
 
 @runtime_checkable
-class SendsRequests(Protocol):
-    """A workload that sends what the study declares, or what was recorded of others."""
+class SendsRequests(TellsMore, Protocol):
+    """A workload that sends what the study declares, or what was recorded of others. Its notes say what of a file is
+    sent and what is not; StudyError where it cannot be read."""
 
     def check_requests(self, *, running: bool) -> None:
         """StudyError where what is to be sent cannot be had: a file, a secret of the environment. running: of a server
@@ -84,10 +85,6 @@ class SendsRequests(Protocol):
 
     def unchecked(self, target_kind: str) -> str:
         """Of which answers no more than a part is checked, in words; "" for none."""
-
-    def notes(self) -> tuple[str, ...]:
-        """What of a file that the study names is sent and what is not, in words, for the report. StudyError where it
-        cannot be read."""
 
 
 @runtime_checkable

@@ -1,8 +1,6 @@
 """bulk-ingest: pipelines read files, parse them and have them loaded into database shards (targets: bulk-loader).
 
-A pipeline is a client that loads one file after the other. A request is a block of 64 KiB of a file, from when it is
-read from the disk until the loader has taken it; files are told beside them. The clients are the driver: what they read
-and parse is their own disk and CPU. After each step every row is accounted for.
+The clients are the driver. After each step every row is accounted for: docs/writing-a-workload.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""command: a program of the user's own makes the load, and prints what it did (targets: all that have an address; axis:
-whatever the study names).
-
-What its environment tells it and what it has to print is a small contract: docs/driving-with-a-command.md.
-"""
+"""command: a program of the user's own makes the load, and prints what it did: docs/driving-with-a-command.md (targets:
+all that have an address; axis: whatever the study names)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What a driver of the user's own prints: one JSON object in a line, for a request or for a second of them.
-
-The contract is docs/driving-with-a-command.md. Lines are read in bounded pieces; what is wrong with one is LineError,
-with its number.
-"""
+"""What a driver of the user's own prints: one JSON object in a line, for a request or for a second of them
+(docs/driving-with-a-command.md). Lines are read in bounded pieces; what is wrong with one is LineError, with its
+number."""
 
 from __future__ import annotations
 

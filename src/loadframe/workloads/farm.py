@@ -1,8 +1,6 @@
-"""The render farm's job store in MariaDB or MySQL, as both render-farm workloads prepare it.
-
-A job keeps k tables, called kind_job (`job_17`, `work_17`, ...), each made from the table `template`. Jobs of the pool
-are numbered; a driver that completes one submits another one under the same number.
-"""
+"""The render farm's job store, as both render-farm workloads prepare it: each job has k tables (`job_17`, `work_17`,
+...), made from the table `template`. A driver that completes a job of the pool submits another one under the same
+number."""
 
 from __future__ import annotations
 

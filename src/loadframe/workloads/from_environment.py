@@ -1,7 +1,5 @@
-"""Secrets of requests: they come from the environment of Loadframe, and stay in its memory and in that of the driver.
-
-A study says {ENV:NAME} where the value of the variable NAME belongs. The run folder keeps what the study says.
-"""
+"""Secrets of requests: {ENV:NAME} in a study, which the run folder keeps, becomes the value of the environment variable
+NAME, in the memory of Loadframe and of the driver alone."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """har: the requests that a browser sent to one origin, as it recorded them (targets: known by their address; axes:
-sessions = users who walk through the recorded session again and again, rate = requests/s).
-
-A user has one connection and sends the requests one after the other, with the pauses of the recording; browsers send
-some of them side by side. Cookies that the server sets are not carried on, but those of a login are.
-"""
+sessions = users who walk through the recorded session, each on one connection, with its pauses; rate = requests/s)."""
 
 from __future__ import annotations
 
@@ -20,10 +16,10 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Declared, SettingValue
 from loadframe.workloads.asks import Ask
 from loadframe.workloads.common import AtRate, thinking
-from loadframe.workloads.http_driver import Order, requirements
+from loadframe.workloads.http_driver import MOST_CONNECTIONS, Order, requirements
 from loadframe.workloads.kind import KindOfWorkload
 from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe.workloads.recorded import MOST_CONNECTIONS, Recorded, told
+from loadframe.workloads.recorded import Recorded, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5

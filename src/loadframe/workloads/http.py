@@ -1,14 +1,8 @@
-"""http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s,
-working_set = MiB).
+"""http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s, working_set
+= MiB). wrk runs http.lua.
 
-A server of ours is asked for objects that we make; their contents follow from a seed. One that is known by its address
-is asked for paths, or for the requests that the study declares (by_address.py). Of objects the status and the length of
-every answer are checked, and one in `compared` byte by byte; of pages that others made the status and about the size,
-as they may differ each time. `checked` asks for more or for less. A wrong answer is an error, and no throughput.
-
-wrk runs http.lua: on the axes concurrency and working_set in a closed loop, where a request begins when the one before
-has ended and its user has thought; on the axis rate in an open loop, where requests begin when they should and
-`connections` serve them, first come, first served.
+A server of ours is asked for objects that we make, one that is known by its address for paths or the requests that the
+study declares. What is checked of the answers: docs/writing-a-workload.md. A wrong answer is no throughput.
 """
 
 from __future__ import annotations
@@ -29,17 +23,17 @@ from loadframe.host.processes import Allowance
 from loadframe.model import Checked, Declared, Endpoint, SettingValue
 from loadframe.workloads import by_address, http_driver, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
+from loadframe.workloads.asks import CHECKED
 from loadframe.workloads.base import ELSEWHERE
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import AtRate, Common, thinking
 from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.http_driver import MOST_CONNECTIONS
 from loadframe.workloads.kind import KindOfWorkload, demand
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
 from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
-from loadframe.workloads.pages import CHECKS, alike
+from loadframe.workloads.pages import alike
 
-MOST_CONNECTIONS = 1024
-"""wrk has a thread for each of them."""
 LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
@@ -60,7 +54,7 @@ class HttpOptions:
     compared: int = whole(8, 1, 1_000_000, "one in this many responses is compared with its object byte by byte")
     checked: str = choice(
         AUTO,
-        (AUTO, *CHECKS),
+        (AUTO, *sorted(CHECKED)),
         "of an answer: all of that, status and length, status and about the size, or the status alone; auto: all of "
         "objects that Loadframe makes, status and about the size of others",
     )

@@ -1,9 +1,5 @@
-"""wrk as a driver: starts http.lua with a thread for each connection.
-
-wrk tells its script no connection, so with one connection in each thread an answer is always that to the thread's last
-request. In an open loop requests arrive at random and all connections take from one queue, as with the other drivers of
-this house (arrivals.py).
-"""
+"""wrk as a driver: starts http.lua with a thread for each connection. wrk tells its script no connection, so an answer
+is always that to the thread's last request. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
 
@@ -37,6 +33,8 @@ if TYPE_CHECKING:
     pass
 
 SCRIPT = Path(__file__).with_name("http.lua")
+MOST_CONNECTIONS = 1024
+"""wrk has a thread for each of them."""
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
 """The outcome of a request, by the number in the request log."""
 

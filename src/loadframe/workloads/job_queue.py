@@ -1,8 +1,7 @@
 """job-queue: worker processes share one SQLite file as their queue (targets: sqlite; axis: concurrency = workers).
 
-Each worker submits a job, claims the oldest pending one and completes it, in a closed loop; each of the three is one
-transaction that takes SQLite's only write lock. What a request waits for the lock and what it holds it for are told
-apart. The queue starts every step with the same backlog.
+Each submits a job, claims the oldest pending one and completes it, each in one transaction with SQLite's only write
+lock. What a request waits for the lock and what it holds it for are told apart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""One worker of the job-queue workload: submits, claims and completes jobs in one SQLite file until its time is up.
+"""One worker of the job-queue workload, in a closed loop until its time is up.
 
 Run as `python -P -m loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`. Standard
-library only, because many of these start together. It prints "ready" once its connection is open, reads the instant of
-the common start (CLOCK_MONOTONIC, s) from standard input, and works in a closed loop: a request begins when the one
-before has ended, so latencies count from each request's own begin.
+library only, because many of these start together. It prints "ready" once its connection is open, and reads the instant
+of the common start (CLOCK_MONOTONIC, s) from standard input.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""locust: the user's own locustfile (targets: all that have an address; axis: users, or any word that its own
-LoadTestShape follows).
-
-Locust runs in one process, with a listener of ours (in_locust/) that prints every request as a command of the user's
-own does: throughput and quantiles come from the same records as everywhere.
-"""
+"""locust: the user's own locustfile, in one process, with a listener of ours (in_locust/) that prints every request as
+a command of the user's own does (targets: all that have an address; axis: users, or any word that its LoadTestShape
+follows)."""
 
 from __future__ import annotations
 

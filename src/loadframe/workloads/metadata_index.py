@@ -1,10 +1,6 @@
-"""metadata-index: a pipeline scans a tree of files into a database and keeps it current (targets: sqlite, mariadb,
-postgres).
-
-It lists directories, asks the database what it knows of their entries, looks each entry up in the file system and
-writes what is new or changed, in batches. A request is one entry, from its discovery to its acknowledgement. The
-pipeline is the driver. After each step every entry that was acknowledged must be in the database.
-"""
+"""metadata-index: a pipeline, the driver, scans a tree of files into a database and keeps it current (targets: sqlite,
+mariadb, postgres). A request is one entry, from its discovery to its acknowledgement; after each step every entry that
+was acknowledged must be in the database."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""oltp: short transactions on a few large tables (targets: mariadb, mysql, postgres; axes: concurrency = threads,
-rate = requests/s).
+"""oltp: short transactions on a few large tables, by sysbench's oltp.lua (targets: mariadb, mysql, postgres; axes:
+concurrency = threads, rate = requests/s, served by `threads` connections).
 
-Each thread has a connection. read fetches one row by its key, update writes one row again, transfer changes two rows in
-one transaction. Rows are chosen evenly; with hot_rows, updates and transfers choose among few. sysbench runs oltp.lua:
-on the axis concurrency in a closed loop, where a request begins when the one before has ended; on the axis rate in an
-open loop, where requests begin when they should and `threads` connections serve them, first come, first served.
+read fetches one row by its key, update writes one row again, transfer changes two rows in one transaction.
 """
 
 from __future__ import annotations

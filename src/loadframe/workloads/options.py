@@ -1,8 +1,5 @@
-"""The options of a workload: one frozen dataclass per workload, whose fields carry their range and what they are for.
-
-A field is declared with `whole`, `number`, `choice`, `switch` or `text`; `read_options` makes the dataclass from what a
-study says and refuses what does not fit, naming the option, the value and what would be right.
-"""
+"""The options of a workload: one frozen dataclass per workload, whose fields (`whole`, `number`, `choice`, `switch`,
+`text`) carry their range and what they are for; `read_options` makes it from what a study says."""
 
 from __future__ import annotations
 
@@ -49,11 +46,12 @@ def whole(default: int, low: int, high: int, what: str) -> Any:
 
 def number(default: float, low: float, high: float, what: str) -> Any:
     """A number from low to high, both included."""
-
-    def accepts(value: SettingValue) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-
-    return _option(default, what, f"a number from {low:g} to {high:g}", accepts)
+    return _option(
+        default,
+        what,
+        f"a number from {low:g} to {high:g}",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high,
+    )
 
 
 def switch(default: bool, what: str) -> Any:

@@ -1,7 +1,5 @@
-"""A driver that Loadframe did not write: what it printed is read at its end, and what is wrong with that is said.
-
-It may start processes of its own; they are recorded and ended with it. What it prints is bounded while it runs.
-"""
+"""A driver that Loadframe did not write: what it printed is bounded while it runs and read at its end, and what is
+wrong with it is said. Processes that it starts are recorded and ended with it."""
 
 from __future__ import annotations
 
@@ -148,17 +146,15 @@ class OutputDriver(ProcessDriver):
                 f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
                 f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
             )
-        if not self._killed and lasted_s < self._least_s(requests):
+        longest_s = float(requests.latency_ms.max()) / 1000.0
+        short_s = min(SHORT_S, SHORTEST_SHARE * self.duration_s)
+        # The last of its requests may have taken as long as the longest before.
+        missing_s = max(SHORT_SHARE * self.duration_s, short_s, 2 * longest_s)
+        if not self._killed and lasted_s < self.duration_s - missing_s:
             raise self._failure(
                 f"The driver {self.name} ended early: {lasted_s:.3g} s lie between its first request and its last, and "
                 f"a step has {self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
             )
-
-    def _least_s(self, requests: Requests) -> float:
-        """How long it must have worked: the last of its requests may have taken as long as the longest before."""
-        longest_s = float(requests.latency_ms.max()) / 1000.0
-        short_s = min(SHORT_S, SHORTEST_SHARE * self.duration_s)
-        return self.duration_s - max(SHORT_SHARE * self.duration_s, short_s, 2 * longest_s)
 
     def _complained(self) -> bool:
         return any("FATAL" in line for path in self.printed for line in last_lines(path))

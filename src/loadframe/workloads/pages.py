@@ -12,9 +12,6 @@ from loadframe.model import Checked
 from loadframe.workloads.asking import Answer
 from loadframe.workloads.asks import Ask, Learnt
 
-CHECKS: tuple[Checked, ...] = ("bytes", "length", "size", "status")
-"""What of an answer is looked at, the most first: see model.Checked."""
-
 MOST_BYTES = 512 << 20
 """Of all pages together: they are kept in memory, and wrk maps them."""
 

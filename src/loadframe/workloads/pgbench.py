@@ -1,8 +1,4 @@
-"""pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s).
-
-A transaction is one run of a script: one of pgbench's own, or a file of the user's. On the axis clients in a closed
-loop; on the axis rate by pgbench's --rate: transactions begin at random times, `connections` serve them, and latencies
-count from when they should have begun. Every transaction is logged.
+"""pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s, by pgbench's --rate).
 
 pgbench's own timer counts whole seconds, and connecting too. A step counts from when all clients are connected, and is
 ended by the signal with which that timer does it.

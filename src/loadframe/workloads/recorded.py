@@ -18,11 +18,9 @@ from loadframe.workloads.asks import Ask
 from loadframe.workloads.by_address import ByAddress
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.http_driver import Order
+from loadframe.workloads.http_driver import MOST_CONNECTIONS, Order
 from loadframe.workloads.kind import demand
 
-MOST_CONNECTIONS = 1024
-"""wrk has a thread for each of them."""
 Options = TypeVar("Options", bound=Any)
 
 

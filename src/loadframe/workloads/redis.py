@@ -1,10 +1,5 @@
-"""redis: the requests of redis-benchmark, or of memtier_benchmark (targets: a Redis, or what speaks its protocol, as a
-service; axis: clients).
-
-Both keep a number of connections busy in a closed loop and tell counts and distributions, no requests. redis-benchmark
-is run part after part (redis_relay.py), each with its distribution; memtier_benchmark once, with the count of each
-second and one distribution. What happened within these is not known, and the steps say so.
-"""
+"""redis: the requests of redis-benchmark, part after part (redis_relay.py), or of memtier_benchmark (targets: a Redis,
+or what speaks its protocol, as a service; axis: clients). Both tell counts and distributions, no requests."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended.
-
-A program of its own, beside them under the same user and in the same cage. redis-benchmark sends a number of requests
-and then tells one distribution of their latencies: parts of about a second show how these go on. memtier_benchmark
-works for whole seconds and counts each of them. Each line of the output is {"begin": .., "end": .., "text": ..}, times
-in seconds of CLOCK_MONOTONIC.
-"""
+"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended:
+a program beside them under the same user and in the same cage. Each line of the output is {"begin": .., "end": ..,
+"text": ..}, times in seconds of CLOCK_MONOTONIC."""
 
 from __future__ import annotations
 

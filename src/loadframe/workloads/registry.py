@@ -26,6 +26,8 @@ def _own() -> Iterator[KindOfWorkload]:
             yield record
 
 
+MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
+"""table -> what to write."""
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
@@ -67,10 +69,6 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
             f"{key} is missing: the workload {known.kind} has no default for it.",
             remedy=f"Give {key}: {rule.right}; {rule.what}." if rule is not None else MISSING[name],
         )
-
-
-MISSING = {"command": 'Name the program, for example command = ["python3", "driver.py"].'}
-"""table -> what to write."""
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:

@@ -1,10 +1,6 @@
-"""render-farm: a farm manager's job database under its daily mix (targets: mariadb, mysql; axis: active_jobs).
-
-Every active job keeps k tables. dispatch reads one job's tables and updates its first, report updates all of them,
-submit creates a job, complete archives and drops one, list reads every active job in full. Threads walk their own
-share of the jobs, so Open_tables is about k * active_jobs however many threads there are. sysbench runs
-render_farm.lua in a closed loop: a request begins when the one before has ended.
-"""
+"""render-farm: a farm manager's job database under its daily mix, by sysbench's render_farm.lua in a closed loop
+(targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
+active_jobs however many threads there are."""
 
 from __future__ import annotations
 
@@ -39,11 +35,8 @@ class RenderFarmOptions(farm.FarmOptions):
 
 
 class RenderFarm(farm.Farm[RenderFarmOptions]):
-    """The workload. Options: RenderFarmOptions.
-
-    The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
-    once. With fewer jobs than threads, threads share jobs, and none is completed.
-    """
+    """The number of active jobs stays the level's: when a thread completes a job it submits another one in its place at
+    once. With fewer jobs than threads, threads share jobs, and none is completed."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})

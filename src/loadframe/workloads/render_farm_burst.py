@@ -1,11 +1,8 @@
 """render-farm-burst: the story's acceptance test (targets: mariadb, mysql; axis: jobs).
 
 From an empty farm: a job that submits jobs, recursively, until there are `jobs` of them; the last `listing_jobs` (half
-of them at most) then each list every job in full, which opens every table there is; where jobs are few, they list
-again until they have read enough. All jobs are run by `threads`
-workers. A step ends when the last listing is done. submit is the creation of one job, read the reading of one job by a
-listing, list a whole listing (its completion time), each from the moment its worker begins it. The reads are what is
-judged: how long it takes to create a table says nothing about how long a listing takes.
+of them at most) then each list every job in full, again until they have read enough. The reads are what is judged: how
+long it takes to create a table says nothing about how long a listing takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on.
-
-Loadframe itself logs in, so that the driver never has the secret: it gets the headers of each session alone.
-"""
+"""Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on. Loadframe
+itself logs in, so that the driver never has the secret: it gets the headers of each session alone."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""sysbench as a driver: starts a Lua script against a MariaDB, a MySQL or a PostgreSQL, the password out of everybody's
-sight.
-
-In an open loop the requests arrive as with sysbench's own --rate: at random (exponential gaps), in one queue that all
-threads take from. Its queue is not used, because a script cannot see in it when a request should have begun: the
-arrivals are a file (arrivals.py).
-"""
+"""sysbench as a driver of Lua scripts, the password out of everybody's sight. In an open loop its own queue is not
+used: a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
 """sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, mysql, postgres; axes: threads, rate =
-transactions/s).
-
-A transaction is one event of the script. sysbench_oltp.lua runs the script and logs each of them: on the axis threads
-in a closed loop, on the axis rate in an open loop, where transactions begin at random times as with sysbench's --rate
-and `connections` serve them, first come, first served. All other options are sysbench's own.
-"""
+transactions/s). A transaction is one event of the script; sysbench_oltp.lua runs the script and logs each of them."""
 
 from __future__ import annotations
 
