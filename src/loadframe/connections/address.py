@@ -44,8 +44,7 @@ class Place:
 
 
 def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
-    """Every numeric address of a name, in the order in which to try them. StudyError for what is no name of one host,
-    and for a name that has no address."""
+    """Every numeric address of a name, in the order in which to try them. StudyError where there is none."""
     if afresh:
         known.numbers.pop(host, None)
     if host not in known.numbers:

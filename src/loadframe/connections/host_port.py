@@ -8,8 +8,7 @@ from loadframe.formats.said import words
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: where it names none. StudyError for
-    one that is none."""
+    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: where it names none. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
-"""The parameter, and the option of an Endpoint, with the address that was decided; `host` is the name in certificates
-then."""
+"""The parameter, and the option of an Endpoint, with the address that was decided; `host` is for certificates."""
 LOCATING = (
     "PGHOST",
     "PGHOSTADDR",

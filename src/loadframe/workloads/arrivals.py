@@ -46,8 +46,7 @@ def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
 
 
 def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
-    """When requests arrive, in rising order from 0 to duration_s (s): a Poisson process of which the number is known,
-    rate times duration, so that what is offered is what was asked for."""
+    """A Poisson process (s, rising) of which the number is known: what is offered is what was asked for."""
     import numpy as np
 
     return np.sort(np.random.default_rng().uniform(0.0, duration_s, max(1, round(rate * duration_s))))

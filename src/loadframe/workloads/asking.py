@@ -40,8 +40,7 @@ def ask(
     headers: Sequence[tuple[str, str]] = (),
     content: bytes = b"",
 ) -> Answer:
-    """One request on a connection of its own. TargetError where no server answers, or the answer does not end within
-    WHOLE_S and LARGEST_OBJECT bytes."""
+    """One request on a connection of its own. TargetError where no answer comes to its end within WHOLE_S."""
     connection = Connection(
         endpoint.address,
         host=host_of(endpoint),

@@ -85,8 +85,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """Its line and headers, each with its end, without the empty line; the length of the body, where one may be
-        expected."""
+        """Its line and headers, each with its end, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -95,8 +94,7 @@ class Ask:
 
 
 def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: bool) -> bytes:
-    """As http.lua reads it. sessions: further headers of each connection, each with its end. host: of the header Host.
-    close: each request has a connection of its own."""
+    """As http.lua reads it. sessions: further headers of each connection. close: one connection for each request."""
     import numpy as np
 
     places = np.zeros(len(sessions), dtype=PIECE)

@@ -99,8 +99,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Settle what killed clients and loaders left, and compare what was sent with what is there. WorkloadError
-        where a row is lost or is there twice."""
+        """Compare what was sent with what is there. WorkloadError where a row is lost or is there twice."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(shards, self._content, [file for each in self._pipelines for file in each.committed()])
@@ -145,8 +144,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
 
 class BulkIngestBySize(BulkIngest):
-    """The same with ever smaller files. Their number is the load, for it is what grows: the smaller they are, the more
-    of them there are for the same rows."""
+    """The same with ever smaller files: the smaller they are, the more of them there are for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"
@@ -158,8 +156,7 @@ class BulkIngestBySize(BulkIngest):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """One of `count` pipelines in a step. Its files have the numbers first + number, first + number + count, ... in
-    turn."""
+    """One of `count` pipelines in a step. Its files are first + number, first + number + count, ... in turn."""
 
     number: int
     count: int

@@ -73,8 +73,7 @@ class ByAddress:
         return tuple(one.name for one in unspoken if self._checked_of(one) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Read what is to be sent. StudyError where a file or a secret is not there; running: of a server that we did
-        not start also where its data would be changed, and the study does not say that they may."""
+        """Read what is to be sent. StudyError: see SendsRequests.check_requests."""
         writing = [one for one in self._declared if one.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -240,8 +239,7 @@ def _is_page(request: Ask) -> bool:
 
 
 def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """A page that is longer by now: a list grows from step to step. TargetError for one that has become much
-    shorter."""
+    """A page that is longer by now: a list grows from step to step. TargetError where it is much shorter."""
     if size < page.known.least:
         raise TargetError(
             f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "

@@ -35,8 +35,7 @@ class Output:
 
 
 def read_output(file: IO[bytes], names: list[str], life: Life, *, cut_off: bool) -> Output:
-    """All that a file has. names: of the operations so far; new ones are added. cut_off: its writer was killed.
-    LineError, ClockError."""
+    """All that a file has; parameters as for command_lines.read. LineError, ClockError."""
     return of_lines(read(file, names, cut_off=cut_off), life)
 
 

@@ -18,8 +18,7 @@ HIGHEST_RATE = 200_000
 
 
 class Common(Generic[Options]):
-    """See base.Workload: what has the same answer in most of them. model: of its options. levels: the least and the
-    most of its axis."""
+    """See base.Workload. model: of its options. levels: the least and the most of its axis."""
 
     kind: str
     axes: frozenset[str]

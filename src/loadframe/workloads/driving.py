@@ -122,8 +122,7 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """What was done. WorkloadError where a process failed or was stopped, nothing was asked, or all failed and it
-        says why."""
+        """WorkloadError where a process failed or was stopped, nothing was asked, or all failed and it says why."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -237,8 +236,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def tail(path: Path) -> str:
-    """The last lines of what a driver printed, each once: its threads often say the same. Where statistics came after
-    it, the last fatal line comes first."""
+    """The last lines of what a driver printed, each once; fatal ones before them come first."""
     lines = list(dict.fromkeys(step_files.text(path).splitlines()))
     fatal = [line for line in lines[:-TAIL_LINES] if "FATAL" in line][-2:]
     return "\n".join(fatal + lines[-TAIL_LINES:])

@@ -62,8 +62,7 @@ class Farm(Common[Options]):
     trials = staticmethod(sysbench.trials)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, with the template of every job's tables and the archive. What was there before is
-        dropped."""
+        """Make the schema, with the template of every job's tables and the archive, in place of one that was there."""
         demand(requirements(self.kind))
         options, size = self.options, self.options.payload_bytes
         rows = ", ".join(f"({row}, 0, REPEAT('x', {size}))" for row in range(1, options.rows_per_table + 1))
@@ -81,8 +80,7 @@ class Farm(Common[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Create these jobs with their rows. A half-made job of an earlier attempt is made again. schema: as statements
-        name it."""
+        """Create these jobs with their rows, also half-made ones again. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"

@@ -45,8 +45,7 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """With the values, spelt as the Content-Type asks for. StudyError where a variable is not there, or the body cannot
-    be read or has more than LARGEST_BODY bytes."""
+    """With the values, spelt as the Content-Type asks for. StudyError where one is missing or it is too large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

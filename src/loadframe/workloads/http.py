@@ -128,8 +128,7 @@ class Http(Common[HttpOptions]):
         return (*(() if self._think is None else (thinking(self._think.mean_s),)), *self._asked.notes)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the objects in the folder whose files the target serves; what was there before is dropped. Of a server
-        that is attached learn the pages instead."""
+        """Make the objects that the target serves; of a server that is attached learn the pages instead."""
         demand(http_driver.requirements(self.kind))
         if not self._is_ours(endpoint):
             self._asked.forget()
@@ -149,8 +148,7 @@ class Http(Common[HttpOptions]):
         self._check_answer(endpoint)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Start wrk; its threads begin at one instant and work for duration_s. Where there is a login, each connection
-        logs in before."""
+        """Where there is a login, each connection logs in before."""
         demand(http_driver.requirements(self.kind))
         level = self.check_level(level)
         folder = folder.resolve()
@@ -262,8 +260,7 @@ class HttpAtRate(AtRate, Http):
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for more and more objects: the level is how many MiB they have together. Not of a server that
-    is attached: it has the pages that it has."""
+    """The same requests for more and more objects: the level is how many MiB they have together."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
@@ -284,8 +281,7 @@ class HttpByWorkingSet(Http):
         return self.objects.within(self.check_level(level))
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Make the objects that are still missing; they never become fewer, but no more than the level's are asked
-        for."""
+        """Make the objects that are still missing; they never become fewer."""
         if ELSEWHERE not in endpoint.options:
             self._make(endpoint, self.objects_at(level))
         self._check_answer(endpoint)

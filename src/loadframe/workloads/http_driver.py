@@ -133,8 +133,7 @@ def start(
     duration_s: float,
     rate: float | Schedule | None = None,
 ) -> ProcessDriver:
-    """Start wrk; each thread writes `requests-N.log` and `bytes-N.log` into `folder`. rate: requests per second in an
-    open loop, or when each is to begin; None: a closed loop."""
+    """Each thread writes `requests-N.log` and `bytes-N.log`. rate: per second, or when; None: a closed loop."""
     folder = folder.resolve()
     logs, sizes = ([folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes"))
     for path in (*logs, *sizes, folder / "ended"):

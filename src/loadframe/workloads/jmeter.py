@@ -109,8 +109,7 @@ class JMeter(OwnScript[JMeterOptions]):
 
 
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
-    """The samples of a result file. names: as for command_lines.read. cut_off: JMeter was killed, so its end may be
-    missing. LineError."""
+    """The samples of a result file; parameters as for command_lines.read. LineError."""
     lines = Lines(names, counts_bytes=True)
     rows = csv.reader((line.decode("utf-8", "replace") for _, line in whole_lines(file, cut_off=cut_off)), strict=True)
     places: dict[str, int] = {}

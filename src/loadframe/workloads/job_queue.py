@@ -61,8 +61,7 @@ class JobQueue(Common[JobQueueOptions]):
             connection.executescript(SCHEMA)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Bring the queue back to exactly the backlog, whatever the last step left: SQLite has rolled back what a
-        killed worker was at. The level changes nothing else."""
+        """The queue has exactly the backlog again: SQLite has rolled back what a killed worker was at."""
         self.check_level(level)
         with _connected(endpoint) as connection:
             connection.execute("BEGIN IMMEDIATE")

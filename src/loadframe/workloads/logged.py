@@ -44,8 +44,7 @@ class Stretch:
     cut: str
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """When they arrive and which, at this multiple of the recorded speed. A stretch that is over before the
-        duration is begins again."""
+        """When they arrive and which, at so many times the recorded speed, from the begin again where it is over."""
         import numpy as np
 
         once = self.span_s / speed

@@ -30,8 +30,7 @@ LONG_S = 3600.0
 
 
 def where(endpoint: Endpoint) -> str:
-    """The server's socket, or HOST:PORT where it has none here. One that also listens on a port has the socket as an
-    option."""
+    """The server's socket, or HOST:PORT where it has none here."""
     return endpoint.options.get("socket", endpoint.address)
 
 

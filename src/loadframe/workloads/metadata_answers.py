@@ -28,8 +28,7 @@ WANTED = {
 
 
 def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
-    """Each answer with that of du or find. of, load: of that tree. WorkloadError, StoreError; where a program is not
-    installed the record says so."""
+    """Each answer with that of du or find. of, load: of that tree. WorkloadError, StoreError."""
     try:
         found = [(one.answer, one) for one in comparing.compare_usage(store, tree)]
         for what, wanted in WANTED.items():

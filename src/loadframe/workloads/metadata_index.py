@@ -126,8 +126,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             self._prepared.indexed = (config.tree, self.options.indexes)
 
     def _once_ready(self, tree: str, database: Mapping[str, str]) -> None:
-        """Memory has nothing of the tree, where that is asked for; it has the programs that begin now, and a database
-        that is a file."""
+        """Memory has nothing of the tree, where that is asked for, but a database that is a file."""
         if self.options.cold:
             self._prepared.cold = metadata_cold.forget(Path(tree), database.get("path"))
 

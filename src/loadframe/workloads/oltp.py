@@ -90,8 +90,7 @@ class Oltp(databases.InOwnSchema, Common[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows; what was there before is dropped. StudyError for an engine that the target
-        does not have."""
+        """Make the schema with all its rows. StudyError for an engine that the target does not have."""
         engine, options = databases.engine_of(endpoint), self.options
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

@@ -25,8 +25,7 @@ MOST_OUTPUT_BYTES = 1 << 30
 MOST_PRINTED_BYTES = 64 << 20
 TAIL_BYTES = 64 << 10
 SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
-"""A driver has worked for its time where no more than these of it are missing: a tenth; of short steps a quarter of a
-second, or a quarter."""
+"""No more than this may be missing of its time: a tenth; of short steps a quarter of a second, or a quarter."""
 MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
 """In the environment of a driver, and so of all that it starts: a word that no other step has."""

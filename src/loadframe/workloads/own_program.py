@@ -183,8 +183,7 @@ class OwnProgram(Common[Options], Generic[Options]):
 
 
 class OwnScript(OwnProgram[Options]):
-    """A program that runs a file of the user's: `file` among its options. The axis is its usual one (`axes`), or any
-    word that the file itself follows."""
+    """A program that runs a file of the user's, whose axis may be any word that the file follows."""
 
     def __init__(
         self, options: Mapping[str, SettingValue], allowance: Allowance | None = None, *, axis: str = ""

@@ -89,8 +89,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema, with pgbench's four tables of this scale as its --initialize makes them: that drops tables
-        of their names, wherever it finds them."""
+        """pgbench's own --initialize would drop tables of their names, wherever it finds them."""
         demand(requirements(self.kind))
         scale = self.options.scale
         given = {
@@ -104,8 +103,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             postgres.execute(connection, [statement.format(**given) for statement in TABLES])
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Empty the history, and vacuum the small tables as pgbench does before a run. There are always the same
-        accounts."""
+        """Empty the history, and vacuum the small tables as pgbench does before a run."""
         with postgres.connected(endpoint, self.words_of(self.check_level(level))) as connection:
             databases.await_gone(connection, endpoint)
             postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
@@ -190,8 +188,7 @@ class PgbenchDriver(ProcessDriver):
             self.processes[0].send_signal(signal.SIGALRM)
 
     def waiting(self) -> int:
-        """In an open loop: how many transactions wait, for so long as the last one in the log did. pgbench writes its
-        log some hundred lines at a time, so this is a little behind."""
+        """As many as arrive in the time that the last one in the log waited; the log is a little behind."""
         if self.rate is None:
             return 0
         return round(self.rate * max(lag_now_s(log) for log in self.logs))

@@ -60,8 +60,7 @@ _OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
 
 
 def no_answer(error: TargetError) -> str:
-    """Why there was none, in words: no connection was taken, or nothing came on it in time; "" where it is something
-    else that is wrong."""
+    """Why there was none, in words; "" where it is something else that is wrong."""
     cause = error.__cause__
     if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__

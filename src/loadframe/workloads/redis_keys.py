@@ -35,8 +35,7 @@ DATABASE = "database"
 
 
 class OwnKeys:
-    """See changes.places.Place. Its only setting is whether keys with our mark are there; gone is all that it can be
-    set to."""
+    """See changes.places.Place. Its only setting, keys with our mark, can be set to gone alone."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
         """address: HOST:PORT."""
@@ -156,8 +155,7 @@ def _of_the_load(ask: Any) -> Iterator[list[str]]:
 
 
 def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
-    """Its databases share one memory: keys of a load would push the owner's out, or leave no room for the owner's next
-    ones. TargetError."""
+    """TargetError where keys of a load would push the owner's out, or leave no room for the owner's next ones."""
     fields = dict(line.split(":", 1) for line in memory.splitlines() if ":" in line)
     most, policy = fields.get("maxmemory", ""), fields.get("maxmemory_policy", "")
     if most == "0" or needs_bytes == 0:

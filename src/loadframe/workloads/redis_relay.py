@@ -66,8 +66,7 @@ def _part(command: list[str], report: str, within_s: float) -> str | None:
 
 
 def _printed(text: str) -> str:
-    """The report at the end of what redis-benchmark printed, without what it showed while it ran; "" where there is
-    none."""
+    """The report at the end of what redis-benchmark printed; "" where there is none."""
     before, _, after = text.rpartition("======\n")
     title = before.rpartition("====== ")[2].strip()
     return f"====== {title} ======\n{after}" if title else ""

@@ -92,8 +92,7 @@ def axes(kind: str) -> frozenset[str]:
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none given: all of them) need on the machine and whether it is there. Kinds of other
-    distributions that cannot be used are missing. StudyError for an unknown kind."""
+    """What these kinds (none: all, with broken ones of other distributions) need on the machine. StudyError."""
     for kind in kinds:
         _kind(kind)
     needed = [one for kind in kinds or KINDS for one in KINDS.needs(kind, lambda row: row.requirements(row.kind))]

@@ -67,8 +67,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Bytes of the requests of one log that ended after start_s and not after end_s. sizes: their bytes as uint64, in
-    the order of the log; either may miss its last ones, of a killed driver."""
+    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files

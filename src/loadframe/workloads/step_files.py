@@ -40,8 +40,7 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
 
 
 def read(path: Path) -> bytes:
-    """What a driver has written; nothing where there is no such file. WorkloadError where it is no regular file, or has
-    more than LARGEST bytes."""
+    """What a driver has written; nothing where there is no such file. WorkloadError as `opened`."""
     file = opened(path)
     if file is None:
         return b""

@@ -98,8 +98,7 @@ def start_script(
 def run_script(
     script: Path, what: str, endpoint: Endpoint, *, allowance: Allowance, threads: int, options: Options
 ) -> None:
-    """Run a command of a script ("prepare") to its end, as the user who runs the driver. TargetError, with what it
-    printed, where it fails."""
+    """Run a command of a script ("prepare") to its end. TargetError, with what it printed, where it fails."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, {"threads": threads, **options})
         said = run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
@@ -112,8 +111,7 @@ def run_script(
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """WorkloadError where sysbench's own scripts, which name no schema, would find other tables than ours. Each server
-    that connections are shared out over is asked."""
+    """WorkloadError where sysbench's own scripts, which name no schema, would find others than ours on a server."""
     if endpoint.attached:
         script = SCRIPTS / "proof.lua"
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}

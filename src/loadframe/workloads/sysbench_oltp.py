@@ -23,8 +23,7 @@ MOST_THREADS = 4096
 MOST_PREPARING = 4
 """Threads that fill tables side by side; each fills its own."""
 CHANGES_SIZE = frozenset({"bulk_insert", "oltp_delete", "oltp_insert"})
-"""Scripts that leave more rows or fewer: their tables are made again for each step. The others put back what they
-delete."""
+"""Scripts that leave more rows or fewer: their tables are made again for each step."""
 STORAGE_ENGINE = "mysql-storage-engine"
 
 

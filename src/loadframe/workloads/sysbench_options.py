@@ -51,8 +51,7 @@ SWITCH, NUMBER = "[=on|off]", "=N"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A script of the installed sysbench. options: the form of each value ("=N", "[=on|off]", "=STRING") by the name of
-    the option, with dashes."""
+    """options: the form of each value ("=N", "[=on|off]", "=STRING") by the name of the option, with dashes."""
 
     script: Path
     options: Mapping[str, str]
@@ -79,8 +78,7 @@ def installed(script: str) -> Installed:
 
 
 def search_paths() -> dict[str, str]:
-    """Where sysbench's scripts find what they load by name, as environment variables: beside themselves, and not, as by
-    its own default, in the working folder first."""
+    """sysbench's scripts load by name what is beside them, not, as by its own default, in the working folder."""
     folder = _scripts()
     return {} if folder is None else {"LUA_PATH": f"{folder}/?.lua"}
 

@@ -84,8 +84,7 @@ def _spawn(worker: Worker, allowance: Allowance) -> subprocess.Popen[bytes]:
 
 
 def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
-    """Read each worker's "ready". WorkloadError with its standard error where one ends instead, is stopped, or takes
-    too long."""
+    """Read each worker's "ready". WorkloadError with what it printed where one ends, is stopped, or takes too long."""
     until = time.monotonic() + READY_WITHIN_S
     for process, output in zip(processes, printed, strict=True):
         assert process.stdout is not None
