@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import signal
@@ -14,7 +15,7 @@ import pytest
 from loadframe.errors import RecordingError, RunError
 from loadframe.experiments.watch_child import compact
 from loadframe.experiments.watch_journal import Journal
-from loadframe.formats.watch_days import WatchLine, days, lines, table_of
+from loadframe.formats.watch_days import days, lines, observed
 from watch_farm import BEGUN_S, DAY_S, SimulatedClocks
 
 WRITES = """
@@ -220,8 +221,13 @@ def test_a_damaged_day_and_a_later_version_are_refused_in_words(tmp_path: Path) 
         numbers(tmp_path)
 
 
-def test_a_unit_of_work_that_failed_has_no_response() -> None:
+def test_a_unit_of_work_that_failed_has_no_response(tmp_path: Path) -> None:
     """A refusal comes within a millisecond: beyond the bend it would make the response look fast."""
     units = [{"response_s": 2.0, "error": ""}, {"response_s": 0.001, "error": "status 503"}]
-    table = table_of([WatchLine(at, "unit", 60.0 + at, 0.0, {"load": 5.0, **unit}) for at, unit in enumerate(units)])
+    told = [
+        {"n": at, "kind": "unit", "at_s": 59.0 + at, "up_s": 0.0, "load": 5.0, **unit}
+        for at, unit in enumerate(units, 1)
+    ]
+    (tmp_path / "1970-01-01.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in told))
+    table = observed(tmp_path)
     assert table.response_s == [2.0] and table.load == [5.0]

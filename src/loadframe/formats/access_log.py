@@ -13,9 +13,9 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
@@ -31,9 +31,7 @@ damaged where it holds more than FREE_BYTES and PER_BYTE times its size."""
 GZIP = b"\x1f\x8b"
 REQUEST = re.compile(r'"([A-Z]{3,16}) (\S+) HTTP/\d(?:\.\d)?" (\d{3})(?: |$)')
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_COMMON = re.compile(
-    r"\[(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?: ([+-])(\d{2})(\d{2}))?\]", re.ASCII
-)
+_COMMON = re.compile(r"\[(\d{2})/([A-Z][a-z]{2})/(\d{4}):(\d{2}:\d{2}:\d{2})(\.\d{1,9})?(?: ([+-]\d{4}))?\]", re.ASCII)
 _MSEC = re.compile(r"(?<![\d.])(\d{9,10}\.\d{3,9})(?![\d.])", re.ASCII)
 _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 
@@ -69,27 +67,19 @@ def _moment(text: str) -> tuple[float, bool] | None:
     if found := _MSEC.search(text):
         return float(found[1]), False
     if found := _COMMON.search(text):
-        day, month, year, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+        day, month, year, clock, fraction, zone = found.groups()
         if month not in _MONTHS:
             return None
-        east = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
-        numbers = int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second)
-        return _since_1970(numbers, east, fraction)
-    if found := _ISO.search(text):
-        zone, east = found[3].replace(":", ""), timedelta(0)
-        if zone != "Z":
-            east = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:])) * (-1 if zone[0] == "-" else 1)
-        return _since_1970([int(part) for part in re.split(r"[-T:]", found[1])], east, found[2])
-    return None
-
-
-def _since_1970(numbers: Sequence[int], east: timedelta, fraction: str | None) -> tuple[float, bool] | None:
-    year, month, day, hour, minute, second = numbers
-    try:  # 60 is a leap second
-        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone(east))
+        moment = f"{year}-{_MONTHS.index(month) + 1:02}-{day}T{clock}"
+    elif found := _ISO.search(text):
+        moment, fraction, zone = found.groups()
+    else:
+        return None
+    moment = moment[:-2] + min(moment[-2:], "59")  # 60 is a leap second
+    try:
+        return datetime.fromisoformat(moment + (zone or "Z")).timestamp() + float(fraction or 0), fraction is None
     except ValueError:
         return None
-    return moment.timestamp() + float(fraction or 0), fraction is None
 
 
 def _path(target: str) -> str | None:

@@ -51,10 +51,14 @@ class Page:
 
     def _learn(self, found: Exposed, tails: list[str]) -> None:
         """On which line each name has its value: told by the reader itself, of the same page with line numbers for
-        values. Nothing is learned where a line has more than a name and a value, or what is left out depends on
-        values."""
+        values. Nothing is learned where a line is too long or has more than a name and a value (a time behind it takes
+        the number's place), or what is left out depends on values."""
+        if any(len(head) > LONGEST_LINE - LONGEST_VALUE for head in self._heads):
+            return
+        parts = enumerate(zip(self._heads, tails, strict=True), FIRST)
+        page = "\n".join(f"{head} {number}" if tail else head for number, (head, tail) in parts)
         try:
-            numbered = read_prometheus("\n".join(_numbered(self._heads)).encode(), self._pick)
+            numbered = read_prometheus(page.encode(), self._pick)
         except ExpositionError:
             return
         lines = {name: int(value) - FIRST for name, value in numbered.values.items()}
@@ -80,15 +84,6 @@ def _parted(data: bytes) -> tuple[list[str], list[str]]:
         heads.append(line if alone else head)
         tails.append("" if alone else tail)
     return heads, tails
-
-
-def _numbered(heads: list[str]) -> list[str]:
-    """The same lines with their numbers as values; none where one may be too long. What stands behind a value, such as
-    a time, takes the number's place, and the reader then tells the value."""
-    if any(len(head) > LONGEST_LINE - LONGEST_VALUE for head in heads):
-        return []
-    said = ((head, head.startswith("#") or not head) for head in heads)
-    return [head if alone else f"{head} {FIRST + number}" for number, (head, alone) in enumerate(said)]
 
 
 def _values(lines: dict[str, int], tails: list[str]) -> dict[str, float] | None:

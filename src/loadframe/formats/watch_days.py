@@ -9,7 +9,7 @@ module; zstandard is imported where a compacted day is read.
 import io
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,13 +199,8 @@ def parse_line(text: bytes) -> WatchLine | None:
 
 def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
     """Loads, throughput, response and the use of limits, averaged over intervals of every_s. RecordingError."""
-    return table_of(lines(folder, kinds=("sample", "unit"), since_s=since_s), every_s=every_s)
-
-
-def table_of(found: Iterator[WatchLine] | Sequence[WatchLine], *, every_s: float = 60.0) -> Observed:
-    """The same of lines that were read already, in the order of CLOCK_BOOTTIME within a boot."""
     table, gathered, slot = Observed(), _Gathered(), None
-    for line in found:
+    for line in lines(folder, kinds=("sample", "unit"), since_s=since_s):
         now = line.at_s // every_s
         if slot is not None and now != slot:
             gathered.into(table, (slot + 0.5) * every_s)
@@ -280,28 +275,7 @@ class _Damaged(io.RawIOBase):
 
 
 def _end_of(day: str) -> float:
-    """The end of a day in UTC, seconds since 1970. Light: calendar.timegm without the module's locale tables."""
-    year, month, number = (int(part) for part in day.split("-"))
-    month -= 2
-    if month <= 0:
-        month, year = month + 12, year - 1
-    since = year // 4 - year // 100 + year // 400 + 367 * month // 12 + number + year * 365 - 719499
-    return (since + 1) * 86400.0
+    """The end of a day in UTC, seconds since 1970."""
+    from datetime import date
 
-
-__all__ = [
-    "COMPACT",
-    "SCHEMA",
-    "TODAY",
-    "Budget",
-    "DayText",
-    "Observed",
-    "WatchDay",
-    "WatchLine",
-    "days",
-    "lines",
-    "observed",
-    "opened",
-    "parse_line",
-    "table_of",
-]
+    return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0
