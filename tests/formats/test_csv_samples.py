@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
 from loadframe.formats import csv_text
-from loadframe.formats.samples import LARGEST, SMALLEST, parse_sample, read_sample
+from loadframe.formats.samples import MOST_VALUE, LEAST_VALUE, parse_sample, read_sample
 
 
-@given(st.lists(st.just(0.0) | st.floats(SMALLEST, LARGEST), min_size=1, max_size=50))
+@given(st.lists(st.just(0.0) | st.floats(LEAST_VALUE, MOST_VALUE), min_size=1, max_size=50))
 def test_what_was_written_is_read_back(values: list[float]) -> None:
     text = "value\n" + "".join(f"{value!r}\n" for value in values)
     assert parse_sample(text, "x").values == tuple(values)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
 
-from loadframe.formats.exposition import ExpositionError, Pick, read_prometheus
-from loadframe.formats.exposition_again import Page
+from loadframe.formats.exposition import ExpositionError, Page, Pick, read_prometheus
 
 PAGE = """# HELP app_requests_total Requests.
 # TYPE app_requests_total counter

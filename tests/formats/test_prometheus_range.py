@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
 from loadframe.formats.observed_series import assemble
-from loadframe.formats.prometheus_range import parse_table
+from loadframe.formats.prometheus_range import parse_prometheus
 from loadframe.model import Observed, ObservedMapping
 
 Values = list[tuple[float, float]]
@@ -28,7 +28,7 @@ def answer(*found: dict[str, Any]) -> dict[str, Any]:
 
 
 def observed(*found: dict[str, Any], **terms: Any) -> Observed:
-    return assemble(parse_table(json.dumps(answer(*found)), "range.json"), ObservedMapping(**terms))
+    return assemble(parse_prometheus(json.dumps(answer(*found)), "range.json"), ObservedMapping(**terms))
 
 
 def steps(*values: float, step: float = 15) -> Values:
@@ -103,7 +103,7 @@ def test_a_series_without_a_name_is_called_by_its_file() -> None:
 
 def test_what_prometheus_says_against_its_own_answer_is_told() -> None:
     document = {**answer(series("n", steps(1, 2))), "warnings": ["a store\x1b[2J did not answer"], "isPartial": True}
-    notes = parse_table(json.dumps(document), "range.json").notes
+    notes = parse_prometheus(json.dumps(document), "range.json").notes
     assert notes[0] == "Prometheus warned: a store\\x1b[2J did not answer" and "partial" in notes[1]
 
 
@@ -122,7 +122,7 @@ def test_what_prometheus_says_against_its_own_answer_is_told() -> None:
 )
 def test_what_is_no_answer_is_refused(document: Any, words: str) -> None:
     with pytest.raises(SampleError) as raised:
-        parse_table(json.dumps(document), "range.json")
+        parse_prometheus(json.dumps(document), "range.json")
     assert words in str(raised.value) and raised.value.remedy
 
 
@@ -156,7 +156,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_json_is_read_or_refused_with_a_remedy(document: Any) -> None:
     try:
-        parse_table(json.dumps(document), "x")
+        parse_prometheus(json.dumps(document), "x")
     except SampleError as error:
         assert error.remedy
 

@@ -14,7 +14,7 @@ from loadframe.errors import SampleError
 from loadframe.formats.observed import import_observed, read_data
 from loadframe.formats.observed_csv import NO_ZONE
 from loadframe.formats.observed_series import assemble
-from loadframe.formats.sysstat import is_json, is_text, parse_table
+from loadframe.formats.sysstat import is_json, is_text, parse_sysstat
 from loadframe.model import ObservedMapping
 
 TEXT = """\
@@ -52,7 +52,7 @@ def document() -> dict[str, Any]:
 @pytest.mark.parametrize("text", [TEXT, json.dumps(document())])
 def test_both_forms_have_the_same_series(text: str) -> None:
     assert is_text(text) != is_json(text)
-    found = assemble(parse_table(text, "sa25"), ObservedMapping(load="runq-sz"))
+    found = assemble(parse_sysstat(text, "sa25"), ObservedMapping(load="runq-sz"))
     assert found.load == (3, 2)
     assert found.time_s[1] - found.time_s[0] == 1
     assert found.use["cpu"] == pytest.approx((0.5152, 0.1307))
@@ -73,7 +73,7 @@ def test_both_forms_have_the_same_series(text: str) -> None:
 )
 def test_what_is_wrong_is_named(text: str, words: str) -> None:
     with pytest.raises(SampleError) as raised:
-        parse_table(text, "sa25")
+        parse_sysstat(text, "sa25")
     assert words in str(raised.value) and raised.value.remedy
 
 
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_named(text: str, words: str) -> None:
 def test_damaged_text_is_read_or_refused_with_a_remedy(at: int, text: str) -> None:
     for whole in (TEXT, json.dumps(document())):
         try:
-            parse_table(whole[:at] + text + whole[at + len(text) :], "x")
+            parse_sysstat(whole[:at] + text + whole[at + len(text) :], "x")
         except SampleError as error:
             assert error.remedy
 
@@ -89,8 +89,8 @@ def test_damaged_text_is_read_or_refused_with_a_remedy(at: int, text: str) -> No
 def test_times_of_an_unknown_zone_are_said_to_be() -> None:
     """sadf -T writes the time of the machine's place."""
     local = "# hostname;interval;timestamp;CPU;%idle\nvm;1;2026-11-25 04:51:55{};-1;90\n"
-    assert parse_table(local.format(""), "x").notes == (NO_ZONE,)
-    assert parse_table(local.format(" UTC"), "x").notes == ()
+    assert parse_sysstat(local.format(""), "x").notes == (NO_ZONE,)
+    assert parse_sysstat(local.format(" UTC"), "x").notes == ()
 
 
 def test_what_sar_prints_is_refused_with_the_command_that_writes_what_is_read(tmp_path: Path) -> None:

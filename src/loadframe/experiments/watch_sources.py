@@ -149,8 +149,7 @@ class ExposedCounters:
         self.words = self._filled(str(source.get("url") or f"the command {' '.join(source.get('command', ()))[:80]}"))
 
     def look(self, gauges: dict[str, float], counters: dict[str, float]) -> None:
-        from loadframe.formats.exposition import ExpositionError, Pick, read_json, read_lines
-        from loadframe.formats.exposition_again import Page
+        from loadframe.formats.exposition import ExpositionError, Page, Pick, read_json, read_lines
 
         source = self._source
         if self._page is None:

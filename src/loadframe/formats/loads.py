@@ -10,8 +10,8 @@ from loadframe.formats.plain_numbers import plausible
 from loadframe.model import LoadWindow
 from loadframe.progress import counted
 
-COLUMNS = ("entries", "seconds", "reads")
-REMEDY = (
+OF_LOADS = ("entries", "seconds", "reads")
+NAME_ENTRIES = (
     "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
     "began, pages that were read from beyond the database's memory so far."
 )
@@ -31,10 +31,12 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     lines = rows(text, name)
     names = header(lines)
     for column in names:
-        if column not in COLUMNS or names.count(column) > 1:
-            raise SampleError(f"{name}, line 1 has the column {column[:100]!r} twice, or it is unknown", remedy=REMEDY)
+        if column not in OF_LOADS or names.count(column) > 1:
+            raise SampleError(
+                f"{name}, line 1 has the column {column[:100]!r} twice, or it is unknown", remedy=NAME_ENTRIES
+            )
     if "entries" not in names or "seconds" not in names:
-        raise SampleError(f"{name}, line 1 must name entries and seconds", remedy=REMEDY)
+        raise SampleError(f"{name}, line 1 must name entries and seconds", remedy=NAME_ENTRIES)
     body = lines[1:]
     if not FEWEST_ROWS <= len(body) <= MOST_ROWS:
         raise SampleError(
@@ -70,7 +72,7 @@ def _point(names: list[str], row: Row) -> Point:
 def _check(before: Point, after: Point, row: Row) -> None:
     """A row with as many entries as the one before is none of its own: a loader that notes how far it is each second
     stands still while a transaction is committed."""
-    for column, first, last in zip(COLUMNS, before, after, strict=True):
+    for column, first, last in zip(OF_LOADS, before, after, strict=True):
         if first is None or last is None:
             continue
         if last < first or (column == "seconds" and last == first):

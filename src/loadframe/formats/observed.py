@@ -57,9 +57,9 @@ def _table(text: str, name: str) -> Table:
     sysstat.check_not_of_sar(text, name)
     kind = _kind(text)
     if kind == "prometheus":
-        return prometheus_range.parse_table(text, name)
+        return prometheus_range.parse_prometheus(text, name)
     if kind == "sysstat":
-        return sysstat.parse_table(text, name)
+        return sysstat.parse_sysstat(text, name)
     return observed_csv.parse_table(text, name, untimed=not observed_csv.is_timed(text))
 
 

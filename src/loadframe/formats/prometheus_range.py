@@ -16,16 +16,16 @@ from loadframe.formats.observed_series import Series, Table, check_size, read_js
 from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 
-REMEDY = "Give the whole answer of /api/v1/query_range, or a list of such answers."
-SHORTER = "Ask for a longer step, a shorter range, or fewer series."
+WHOLE_ANSWER = "Give the whole answer of /api/v1/query_range, or a list of such answers."
+LONGER_STEP = "Ask for a longer step, a shorter range, or fewer series."
 MOST_WARNINGS = 5
 _NOT_NUMBERS = ("NaN", "+Inf", "-Inf", "Inf")
 
 
-def parse_table(text: str, name: str) -> Table:
+def parse_prometheus(text: str, name: str) -> Table:
     """The series of one answer, or of a list of answers. SampleError for what is none, for an answer that is an error,
     and for more than MOST_SERIES series or MOST_CELLS values."""
-    found = read_json(text, name, REMEDY)
+    found = read_json(text, name, WHOLE_ANSWER)
     answers = found if isinstance(found, list) else [found]
     series: list[Series] = []
     cells = left_out = 0
@@ -33,12 +33,12 @@ def parse_table(text: str, name: str) -> Table:
         for one in _results(answer, name):
             metric, values = one.get("metric", {}), one.get("values", [])
             if not isinstance(metric, dict) or not isinstance(values, list):
-                raise SampleError(f"{name} has a series without `metric` and `values`", remedy=REMEDY)
+                raise SampleError(f"{name} has a series without `metric` and `values`", remedy=WHOLE_ANSWER)
             if not values:
                 left_out += 1
                 continue
             cells += len(values)
-            check_size(name, len(series) + 1, cells, SHORTER)
+            check_size(name, len(series) + 1, cells, LONGER_STEP)
             series.append(_series(metric, values, name))
     if not series:
         raise SampleError(
@@ -63,7 +63,7 @@ def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
     """The series of one answer."""
     if not isinstance(answer, dict):
         shape = {str: "text", list: "a list", type(None): "null"}.get(type(answer), "a number")
-        raise SampleError(f"{name} has {shape} where an answer of Prometheus is expected", remedy=REMEDY)
+        raise SampleError(f"{name} has {shape} where an answer of Prometheus is expected", remedy=WHOLE_ANSWER)
     if answer.get("status") == "error":
         raise SampleError(
             f"{name} is an error of Prometheus: {words(answer.get('error', ''))}", remedy="Ask again, then export."
@@ -77,7 +77,7 @@ def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
         )
     results = data.get("result")
     if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
-        raise SampleError(f"{name} has a matrix whose `result` is no list of series", remedy=REMEDY)
+        raise SampleError(f"{name} has a matrix whose `result` is no list of series", remedy=WHOLE_ANSWER)
     yield from results
 
 
@@ -87,12 +87,13 @@ def _series(metric: Mapping[str, Any], values: list[Any], name: str) -> Series:
     found: dict[float, float] = {}
     for pair in values:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise SampleError(f"{name}: a value of {words(own, 60)} is no pair of time and number", remedy=REMEDY)
+            raise SampleError(f"{name}: a value of {words(own, 60)} is no pair of time and number", remedy=WHOLE_ANSWER)
         time_s = float(pair[0]) if isinstance(pair[0], int | float) and not isinstance(pair[0], bool) else math.nan
         value = math.nan if pair[1] in _NOT_NUMBERS else finite(str(pair[1]))
         if value is None or not math.isfinite(time_s):
             raise SampleError(
-                f'{name}: {words(own, 60)} has {words(pair, 60)} where [seconds, "number"] is expected', remedy=REMEDY
+                f'{name}: {words(own, 60)} has {words(pair, 60)} where [seconds, "number"] is expected',
+                remedy=WHOLE_ANSWER,
             )
         found[time_s] = value
     return Series.of(own, labels, found)

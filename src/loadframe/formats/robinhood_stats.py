@@ -26,7 +26,7 @@ _STAGE = re.compile(
     r"(?: *(?P<share>\d{1,3}(?:\.\d{1,4})?)% batched \(avg batch size: (?P<size>\d{1,9}(?:\.\d{1,4})?)\))?",
     re.ASCII,
 )
-_MEANT = re.compile(r"\d{1,3}: [A-Za-z]\w* *\|", re.ASCII)
+_STAGE_LINE = re.compile(r"\d{1,3}: [A-Za-z]\w* *\|", re.ASCII)
 """How the line of a stage begins."""
 _IDLE = re.compile(r"(?:Idle threads|Threads waiting): (\d{1,6})", re.ASCII)
 _READER = re.compile(r"ChangeLog reader #(\d{1,3}):", re.ASCII)
@@ -74,7 +74,7 @@ class RobinHood:
             return []
         if (stage := _STAGE.search(said)) is not None:
             return self._stage(stage)
-        if _MEANT.search(said) is not None:
+        if _STAGE_LINE.search(said) is not None:
             raise UnreadableStatsError("it is no line of a stage as RobinHood prints it")
         return self._log(said)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from loadframe.errors import SampleError
 from loadframe.formats.csv_text import Row, beginning, header, name_of, number, read_text, rows
 
-COLUMNS = ("value", "block", "time", "session")
+OF_SAMPLES = ("value", "block", "time", "session")
 
-SMALLEST, LARGEST = 1e-100, 1e100
+LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
 """Beyond these, squares and ratios leave what a double can hold."""
 
 
@@ -40,10 +40,10 @@ def read_sample(place: str) -> Sample:
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; other columns than those of COLUMNS, and empty lines, are passed over."""
+    """The sample in CSV text; other columns than those of OF_SAMPLES, and empty lines, are passed over."""
     lines = rows(text, name)
     names = header(lines)
-    if names.count("value") != 1 or any(names.count(column) > 1 for column in COLUMNS):
+    if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
         raise SampleError(
             f"{name} has no first line that names one column `value`; it begins with {beginning(names)}",
             remedy="Write `value` (and `block`, if there are blocks) above the numbers.",
@@ -79,9 +79,9 @@ def _cell(row: Row, at: int) -> str:
 
 def _value(row: Row, at: int) -> float:
     value = number(_cell(row, at), row.where)
-    if not (value == 0 or SMALLEST <= value <= LARGEST):
+    if not (value == 0 or LEAST_VALUE <= value <= MOST_VALUE):
         raise SampleError(
             f"{row.where}: {_cell(row, at)[:100]} cannot be compared as a ratio",
-            remedy=f"Values are 0, or from {SMALLEST:g} to {LARGEST:g}: rates, times, sizes. Choose a unit that fits.",
+            remedy=f"Values are 0, or from {LEAST_VALUE:g} to {MOST_VALUE:g}: rates, times, sizes. Choose a unit that fits.",
         )
     return value

@@ -20,8 +20,8 @@ from loadframe.formats.said import words
 from loadframe.model import ObservedMapping
 from loadframe.progress import counted
 
-REMEDY = "Write it with `sadf -j -- -u -d -q -n DEV` or `sadf -d -- -u`."
-SHORTER = "Choose fewer activities, or a shorter range with -s and -e."
+BY_SADF = "Write it with `sadf -j -- -u -d -q -n DEV` or `sadf -d -- -u`."
+FEWER_ACTIVITIES = "Choose fewer activities, or a shorter range with -s and -e."
 HEAD = "# hostname;interval;timestamp"
 OF_SAR = re.compile(r"Linux \S+ \(.*\)\s.*\(\d+ CPU\)\s*$")
 """The first line of what sar itself prints."""
@@ -38,7 +38,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 
 @dataclass(slots=True)
-class _Found:
+class _Sysstat:
     """Values by series and time, the restarts of the machine, and whether times are of an unknown zone."""
 
     name: str
@@ -51,7 +51,7 @@ class _Found:
         key = (column, tuple(sorted(labels.items())))
         self.values.setdefault(key, {})[time_s] = value
         self.cells += 1
-        check_size(self.name, len(self.values), self.cells, SHORTER)
+        check_size(self.name, len(self.values), self.cells, FEWER_ACTIVITIES)
 
 
 def is_json(text: str) -> bool:
@@ -74,15 +74,15 @@ def check_not_of_sar(text: str, name: str) -> None:
         )
 
 
-def parse_table(text: str, name: str) -> Table:
+def parse_sysstat(text: str, name: str) -> Table:
     """The series in either form. SampleError names the line, or the place, that is none of it."""
-    found = _Found(name)
+    found = _Sysstat(name)
     if is_json(text):
         _json(text, found)
     else:
         _lines(text, found)
     if not found.values:
-        raise SampleError(f"{name} has no measurements of sysstat", remedy=REMEDY)
+        raise SampleError(f"{name} has no measurements of sysstat", remedy=BY_SADF)
     series = tuple(Series.of(column, dict(labels), values) for (column, labels), values in found.values.items())
     busy = tuple(
         Series("busy", one.labels, one.times_s, tuple(100 - value for value in one.values))
@@ -114,7 +114,7 @@ def _column(name: str) -> str:
 # --- sadf -d ----------------------------------------------------------------------------------------------------------
 
 
-def _lines(text: str, found: _Found) -> None:
+def _lines(text: str, found: _Sysstat) -> None:
     columns: list[str] = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip():
@@ -124,7 +124,7 @@ def _lines(text: str, found: _Found) -> None:
         if line.lstrip().startswith("#"):
             columns = [_column(cell.lstrip("# ")) for cell in cells]
             if columns[:3] != ["hostname", "interval", "timestamp"]:
-                raise SampleError(f"{where} begins with {words(line, 60)!r}, not {HEAD!r}", remedy=REMEDY)
+                raise SampleError(f"{where} begins with {words(line, 60)!r}, not {HEAD!r}", remedy=BY_SADF)
             continue
         if len(cells) > 3 and cells[3].startswith(("LINUX-RESTART", "COM ")):
             found.restarts += cells[3].startswith("LINUX-RESTART")
@@ -134,12 +134,12 @@ def _lines(text: str, found: _Found) -> None:
         if len(cells) != len(columns):
             raise SampleError(
                 f"{where} has {counted(len(cells), 'cell')} where its head names {counted(len(columns), 'column')}",
-                remedy=REMEDY,
+                remedy=BY_SADF,
             )
         _line(dict(zip(columns, cells, strict=True)), where, found)
 
 
-def _line(cells: Mapping[str, str], where: str, found: _Found) -> None:
+def _line(cells: Mapping[str, str], where: str, found: _Sysstat) -> None:
     time_s = _time(cells["timestamp"], where)
     found.zoneless |= zoneless(cells["timestamp"])
     labels = {LABELS[key.lower()]: _device(value) for key, value in cells.items() if key.lower() in LABELS}
@@ -160,18 +160,18 @@ def _time(text: str, where: str) -> float:
     if value is None:
         value = moment(text.removesuffix(" UTC"))
     if value is None or abs(value) >= MILLISECONDS_FROM:
-        raise SampleError(f"{where}: {words(text, 60)!r} is no time", remedy=REMEDY)
+        raise SampleError(f"{where}: {words(text, 60)!r} is no time", remedy=BY_SADF)
     return value
 
 
 # --- sadf -j ----------------------------------------------------------------------------------------------------------
 
 
-def _json(text: str, found: _Found) -> None:
-    document = read_json(text, found.name, REMEDY)
-    for host in _list(_table(document, "sysstat", found), "hosts", found):
+def _json(text: str, found: _Sysstat) -> None:
+    document = read_json(text, found.name, BY_SADF)
+    for host in _list(_object(document, "sysstat", found), "hosts", found):
         if not isinstance(host, dict):
-            raise SampleError(f"{found.name} has a host that is no object", remedy=REMEDY)
+            raise SampleError(f"{found.name} has a host that is no object", remedy=BY_SADF)
         restarts = host.get("restarts")
         found.restarts += len(restarts) if isinstance(restarts, list) else 0
         for number, moment_ in enumerate(_list(host, "statistics", found), 1):
@@ -179,7 +179,7 @@ def _json(text: str, found: _Found) -> None:
             if not isinstance(moment_, dict) or not isinstance(moment_.get("timestamp"), dict):
                 if moment_ == {}:
                     continue
-                raise SampleError(f"{where} has no timestamp", remedy=REMEDY)
+                raise SampleError(f"{where} has no timestamp", remedy=BY_SADF)
             stamp = moment_["timestamp"]
             found.zoneless |= stamp.get("utc") != 1
             time_s = _time(f"{stamp.get('date', '')} {stamp.get('time', '')}".strip(), where)
@@ -203,15 +203,15 @@ def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[s
         yield _column(key), labels, float(value)
 
 
-def _table(value: Any, key: str, found: _Found) -> dict[str, Any]:
+def _object(value: Any, key: str, found: _Sysstat) -> dict[str, Any]:
     inner = value.get(key) if isinstance(value, dict) else None
     if not isinstance(inner, dict):
-        raise SampleError(f"{found.name} has no object `{key}`", remedy=REMEDY)
+        raise SampleError(f"{found.name} has no object `{key}`", remedy=BY_SADF)
     return inner
 
 
-def _list(value: Mapping[str, Any], key: str, found: _Found) -> list[Any]:
+def _list(value: Mapping[str, Any], key: str, found: _Sysstat) -> list[Any]:
     inner = value.get(key)
     if not isinstance(inner, list):
-        raise SampleError(f"{found.name} has no list `{key}`", remedy=REMEDY)
+        raise SampleError(f"{found.name} has no list `{key}`", remedy=BY_SADF)
     return inner

@@ -18,7 +18,7 @@ from loadframe.indexing.readers import Reader, Records
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
 """Of the records. A rename would be a walk through what it names."""
-AT_ONCE = 10_000
+RECORDS_AT_ONCE = 10_000
 """The most records of one reading: one that has fallen behind catches up in several."""
 
 
@@ -62,14 +62,14 @@ class Injected(Reader):
             next_s = self._start + (self._made + 1) / self._rate
             select.select([], [], [], max(0.0, min(until, next_s) - now))
         changes = []
-        for _ in range(min(due, AT_ONCE)):
+        for _ in range(min(due, RECORDS_AT_ONCE)):
             self._made += 1
             kind = self._rng.choices(tuple(SHARES), tuple(SHARES.values()))[0]
             time_s = self._start_wall + self._made / self._rate
             changes.append(
                 Change(kind, self._rng.choice(self._paths), number=self._first + self._made - 1, time_s=time_s)
             )
-        return Records(changes, drained=due <= AT_ONCE)
+        return Records(changes, drained=due <= RECORDS_AT_ONCE)
 
     @property
     def waiting(self) -> int:
