@@ -77,8 +77,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.ndb_start import start_ndb
     from loadframe.experiments.profiling import write_speedscope
     from loadframe.experiments.reading import absent, conclude, open_run, write_answer
-    from loadframe.formats.loads import read_load
-    from loadframe.formats.observations import read_observations
+    from loadframe.formats.csv_tables import read_load, read_observations
     from loadframe.formats.observed import import_observed, read_data
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify

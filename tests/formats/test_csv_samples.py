@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
-from loadframe.formats import csv_text
-from loadframe.formats.samples import MOST_VALUE, LEAST_VALUE, parse_sample, read_sample
+from loadframe.formats import csv_tables
+from loadframe.formats.csv_tables import LEAST_VALUE, MOST_VALUE, parse_sample, read_sample
 
 
 @given(st.lists(st.just(0.0) | st.floats(LEAST_VALUE, MOST_VALUE), min_size=1, max_size=50))
@@ -88,7 +88,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ]:
         with pytest.raises(SampleError, match=word):
             read_sample(str(place))
-    monkeypatch.setattr(csv_text, "LARGEST_BYTES", 3)
+    monkeypatch.setattr(csv_tables, "LARGEST_BYTES", 3)
     (tmp_path / "long.csv").write_text("value\n1\n")
     with pytest.raises(SampleError, match="larger than"):
         read_sample(str(tmp_path / "long.csv"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
-from loadframe.formats.observations import parse_observations, read_observations
+from loadframe.formats.csv_tables import parse_observations, read_observations
 
 RATES = st.just(0.0) | st.floats(1e-9, 1e12)
 TWO = "load,throughput\n1,10\n"

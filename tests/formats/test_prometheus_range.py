@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
+from loadframe.formats.observed import parse_prometheus
 from loadframe.formats.observed_series import assemble
-from loadframe.formats.prometheus_range import parse_prometheus
 from loadframe.model import Observed, ObservedMapping
 
 Values = list[tuple[float, float]]

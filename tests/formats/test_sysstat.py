@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.errors import SampleError
-from loadframe.formats.observed import import_observed, read_data
+from loadframe.formats.observed import import_observed, is_json, is_text, parse_sysstat, read_data
 from loadframe.formats.observed_csv import NO_ZONE
 from loadframe.formats.observed_series import assemble
-from loadframe.formats.sysstat import is_json, is_text, parse_sysstat
 from loadframe.model import ObservedMapping
 
 TEXT = """\

@@ -36,8 +36,17 @@ def started(database: dict[str, str], tree: Path, folder: Path, **options: Any) 
 
 
 def begin(running: subprocess.Popen[str]) -> None:
-    assert running.stdout and running.stdin
+    await_ready(running)
+    go(running)
+
+
+def await_ready(running: subprocess.Popen[str]) -> None:
+    assert running.stdout
     assert running.stdout.readline() == "ready\n", running.communicate()
+
+
+def go(running: subprocess.Popen[str]) -> None:
+    assert running.stdin
     running.stdin.write(f"{time.monotonic()!r}\n")
     running.stdin.flush()
 
@@ -55,8 +64,12 @@ def test_changes_are_applied_while_they_are_made(
         begin(running)
         running.communicate(timeout=60)
     running = started(database, tree, tmp_path / "run", log=log, change_rate=300.0, seconds=1.5, seed=2, drain=True)
-    begin(running)
+    await_ready(running)
+    there = set(tree.iterdir())
     with changing(tree, 300.0, seed=2) if log != "injected" else nullcontext():
+        if log != "injected":
+            await_that(lambda: set(tree.iterdir()) != there, "the tree changes", of=running)
+        go(running)
         await_that(lambda: (tmp_path / "run" / RESULT).exists(), "the time is up", of=running)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0, said

@@ -17,9 +17,8 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, mea
 from loadframe.cli.continuous import asked
 from loadframe.cli.terminal import emit
 from loadframe.errors import SampleError, StudyError, UsageError
-from loadframe.formats.csv_text import STDIN
+from loadframe.formats.csv_tables import STDIN, read_sample
 from loadframe.formats.sampled import arrange
-from loadframe.formats.samples import read_sample
 from loadframe.model import Comparison, Margin, Verdict
 
 FAILED, CANNOT_TELL = 3, 4

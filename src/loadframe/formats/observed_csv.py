@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_text import Row, beginning, check_cells, check_commas, check_once, header, rows
+from loadframe.formats.csv_tables import Row, beginning, check_cells, check_commas, check_once, header, rows
 from loadframe.formats.observed_series import MOST_CELLS, MOST_ROWS, MOST_SERIES, Series, Table
 from loadframe.formats.plain_numbers import finite
 from loadframe.model import ObservedMapping

@@ -8,7 +8,7 @@ from functools import partial
 
 from loadframe.analysis import quantity, samples
 from loadframe.analysis.samples import taken_in_turns
-from loadframe.formats.samples import Sample
+from loadframe.formats.csv_tables import Sample
 from loadframe.model import Quantity, Verdict
 from loadframe.progress import counted
 

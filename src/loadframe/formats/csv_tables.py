@@ -1,0 +1,399 @@
+"""Tables in comma-separated text, from a file or standard input, as other tools and people write them: samples for
+`compare`, curves, and loads. Rows know their line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from loadframe.errors import SampleError
+from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import LARGEST, SMALLEST, finite, plausible
+from loadframe.model import LoadWindow, Observation, Observations
+from loadframe.progress import counted
+
+STDIN = "-"
+LARGEST_BYTES = 50_000_000
+"""A million values and more; whatever is larger was given by mistake."""
+
+PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
+"""How a compressed file begins, and what unpacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: its cells without spaces around them, and where it stands ("points.csv, line 3")."""
+
+    cells: tuple[str, ...]
+    where: str
+
+
+def name_of(place: str) -> str:
+    """What messages call a place; "-" is standard input."""
+    return "standard input" if place == STDIN else place
+
+
+def read_text(place: str, *, remedy: str) -> str:
+    """The text of a file, or of standard input for "-". SampleError where it cannot be read; remedy: what to give
+    instead of a file that is not there."""
+    name = name_of(place)
+    try:
+        data = sys.stdin.buffer.read(LARGEST_BYTES + 1) if place == STDIN else read_up_to(Path(place), LARGEST_BYTES)
+        if len(data) > LARGEST_BYTES:
+            raise SampleError(f"{name} is larger than {LARGEST_BYTES:,} bytes", remedy="Thin it out first.")
+        return data.decode("utf-8")
+    except FileNotFoundError:
+        raise SampleError(f"there is no file or run folder {place}", remedy=remedy) from None
+    except UnicodeDecodeError as error:
+        packed = next((how for begins, how in PACKED.items() if data.startswith(begins)), "")
+        raise SampleError(
+            f"{name} is compressed" if packed else f"{name} cannot be read: {error}",
+            remedy=f"Unpack it: `{packed} FILE | loadframe ... -`." if packed else "It must be a text file in UTF-8.",
+        ) from error
+    except OSError as error:
+        raise SampleError(f"{name} cannot be read: {error}", remedy="It must be a text file in UTF-8.") from error
+
+
+def rows(text: str, name: str) -> list[Row]:
+    """The lines of CSV text that are not empty. SampleError names the line that is no CSV."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
+    try:
+        return [
+            Row(tuple(cell.strip() for cell in row), f"{name}, line {reader.line_num}")
+            for row in reader
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise SampleError(f"{name}, line {reader.line_num}: {error}", remedy="Give a comma-separated file.") from error
+
+
+def header(lines: list[Row]) -> list[str]:
+    """The names in the first line, in lower case; none where there is no line."""
+    return [cell.lower() for cell in lines[0].cells] if lines else []
+
+
+def check_commas(names: list[str], name: str) -> None:
+    """SampleError for a header that has no comma but what spreadsheets write where the comma is a decimal sign."""
+    between = next((one for one in ";\t" if len(names) == 1 and one in names[0]), "")
+    if between:
+        raise SampleError(
+            f"{name}, line 1 has {between!r} between its columns, and no comma",
+            remedy="Separate columns by commas, and write numbers as 1234.5.",
+        )
+
+
+def check_once(names: list[str], name: str) -> None:
+    """SampleError for a header that names a column twice."""
+    twice = next((column for column in names if column and names.count(column) > 1), None)
+    if twice is not None:
+        raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
+
+
+def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
+    """SampleError for a row that has more or fewer cells than the header."""
+    for row in body:
+        if len(row.cells) != len(names):
+            raise SampleError(
+                f"{row.where} has {counted(len(row.cells), 'cell')} where the first line names "
+                f"{counted(len(names), 'column')}",
+                remedy=remedy,
+            )
+
+
+def beginning(names: list[str]) -> str:
+    """The first names of a header, as a message quotes them."""
+    return repr((", ".join(names[:8]) or "nothing")[:100])
+
+
+def number(text: str, where: str) -> float:
+    """A cell as a number. SampleError for text, and for what is not finite."""
+    value = finite(text)
+    if value is None:
+        raise SampleError(
+            f"{where}: {text[:100]!r} is not a finite number",
+            remedy="Write numbers as 1234.5, and leave out what was not measured.",
+        )
+    return value
+
+
+def measured(column: str, cell: str, row: Row, right: Callable[[float], bool], remedy: str) -> float:
+    """A cell's number. SampleError where it is none, or not a right one."""
+    value = number(cell, f"{row.where}: {column}")
+    if not right(value):
+        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)
+    return value
+
+
+OF_LOADS = ("entries", "seconds", "reads")
+NAME_ENTRIES = (
+    "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
+    "began, pages that were read from beyond the database's memory so far."
+)
+FEWEST_ROWS = 2
+MOST_ROWS = 200_000
+
+
+def read_load(place: str) -> tuple[LoadWindow, ...]:
+    """The windows of a load in a file, or on standard input for "-". SampleError names the line and the value that is
+    wrong."""
+    return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
+
+
+def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
+    """The windows of a load in CSV text: what happened from each row to the next one with more entries. The load begins
+    at 0 entries and 0 s unless the first row says otherwise. SampleError for what is no load."""
+    lines = rows(text, name)
+    names = header(lines)
+    for column in names:
+        if column not in OF_LOADS or names.count(column) > 1:
+            raise SampleError(
+                f"{name}, line 1 has the column {column[:100]!r} twice, or it is unknown", remedy=NAME_ENTRIES
+            )
+    if "entries" not in names or "seconds" not in names:
+        raise SampleError(f"{name}, line 1 must name entries and seconds", remedy=NAME_ENTRIES)
+    body = lines[1:]
+    if not FEWEST_ROWS <= len(body) <= MOST_ROWS:
+        raise SampleError(
+            f"{name} has {counted(len(body), 'row')}; a load has {FEWEST_ROWS} to {MOST_ROWS:,}",
+            remedy="Note entries and seconds several times while the load runs.",
+        )
+    check_cells(names, body)
+    points = [_point(names, row) for row in body]
+    for (before, after), row in zip(pairwise(points), body[1:], strict=True):
+        _check(before, after, row)
+    kept = [one for number, one in enumerate(points) if number == 0 or one[0] > points[number - 1][0]]
+    if len(kept) < FEWEST_ROWS:
+        raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
+    if kept[0][0] > 0 and kept[0][1] > 0:
+        kept.insert(0, (0.0, 0.0, 0.0 if kept[0][2] is not None else None))
+    return tuple(
+        LoadWindow(at, then, until_s - since_s, None if read is None or reads is None else reads - read)
+        for (at, since_s, read), (then, until_s, reads) in pairwise(kept)
+    )
+
+
+Point = tuple[float, float, float | None]
+
+
+def _point(names: list[str], row: Row) -> Point:
+    found = {
+        column: measured(column, cell, row, plausible, "A count or a time, 0 or more.")
+        for column, cell in zip(names, row.cells, strict=True)
+    }
+    return found["entries"], found["seconds"], found.get("reads")
+
+
+def _check(before: Point, after: Point, row: Row) -> None:
+    """A row with as many entries as the one before is none of its own: a loader that notes how far it is each second
+    stands still while a transaction is committed."""
+    for column, first, last in zip(OF_LOADS, before, after, strict=True):
+        if first is None or last is None:
+            continue
+        if last < first or (column == "seconds" and last == first):
+            raise SampleError(
+                f"{row.where}: {column} is {last:g} after {first:g}",
+                remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
+            )
+
+
+OF_SAMPLES = ("value", "block", "time", "session")
+
+LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
+"""Beyond these, squares and ratios leave what a double can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values (0 or more) in time order; the block, the time and the session of each, or None where the file has no such
+    column."""
+
+    name: str
+    values: tuple[float, ...]
+    blocks: tuple[str, ...] | None
+    times: tuple[float, ...] | None = None
+    sessions: tuple[str, ...] | None = None
+
+    def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
+        """The values of each block or session, in the order in which these appear; without labels those of all."""
+        found: dict[str, list[float]] = {}
+        for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
+            found.setdefault(label, []).append(value)
+        return {label: tuple(values) for label, values in found.items()}
+
+
+def read_sample(place: str) -> Sample:
+    """The sample in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
+    return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
+
+
+def parse_sample(text: str, name: str) -> Sample:
+    """The sample in CSV text; other columns than those of OF_SAMPLES, and empty lines, are passed over."""
+    lines = rows(text, name)
+    names = header(lines)
+    if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
+        raise SampleError(
+            f"{name} has no first line that names one column `value`; it begins with {beginning(names)}",
+            remedy="Write `value` (and `block`, if there are blocks) above the numbers.",
+        )
+    body = lines[1:]
+    if not body:
+        raise SampleError(f"{name} has no values below its first line", remedy="Measure something first.")
+    if "time" in names:
+        when = names.index("time")
+        body = sorted(body, key=lambda row: number(_cell(row, when), row.where))
+    return Sample(
+        name,
+        tuple(_value(row, names.index("value")) for row in body),
+        _labels(body, names, "block"),
+        tuple(number(_cell(row, when), row.where) for row in body) if "time" in names else None,
+        _labels(body, names, "session"),
+    )
+
+
+def _labels(body: Sequence[Row], names: Sequence[str], column: str) -> tuple[str, ...] | None:
+    if column not in names:
+        return None
+    labels = tuple(_cell(row, names.index(column)) for row in body)
+    if "" in labels:
+        where = body[labels.index("")].where
+        raise SampleError(f"{where} has no {column}", remedy=f"Give every value its {column}, or none.")
+    return labels
+
+
+def _cell(row: Row, at: int) -> str:
+    return row.cells[at] if at < len(row.cells) else ""
+
+
+def _value(row: Row, at: int) -> float:
+    value = number(_cell(row, at), row.where)
+    if not (value == 0 or LEAST_VALUE <= value <= MOST_VALUE):
+        raise SampleError(
+            f"{row.where}: {_cell(row, at)[:100]} cannot be compared as a ratio",
+            remedy=f"Values are 0, or from {LEAST_VALUE:g} to {MOST_VALUE:g}: rates, times, sizes. "
+            "Choose a unit that fits.",
+        )
+    return value
+
+
+COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
+REMEDY = f"The first line names the columns: {COLUMNS}."
+
+PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
+RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
+    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
+    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
+    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
+    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
+}
+"""By the first word of a column: what its numbers are, and in words."""
+
+MOST_LOADS = 1000
+"""Of a curve: its breaks are looked for in a few seconds."""
+MOST_COLUMNS = 1000
+
+
+def read_observations(place: str) -> Observations:
+    """The curve in a file, or on standard input for "-". SampleError names the line and the value that is wrong."""
+    return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
+
+
+def parse_observations(text: str, name: str) -> Observations:
+    """The curve in CSV text; several rows of one load are blocks. SampleError for what is no curve."""
+    lines = rows(text, name)
+    names = header(lines)
+    _check_columns(names, name)
+    body = lines[1:]
+    check_cells(names, body)
+    found = tuple(_observation(dict(zip(names, row.cells, strict=True)), row) for row in body)
+    _check_loads(found, body, name)
+    return Observations(name, found, servers=_servers(names, body))
+
+
+def _check_columns(names: list[str], name: str) -> None:
+    """Which columns there are: the two that must be there, none twice, none unknown."""
+    if not names:
+        raise SampleError(f"{name} is empty", remedy=REMEDY)
+    check_commas(names, name)
+    missing = [column for column in ("load", "throughput") if column not in names]
+    if missing:
+        raise SampleError(
+            f"{name}, line 1 has no column `{missing[0]}`; it begins with {beginning(names)}", remedy=REMEDY
+        )
+    if len(names) > MOST_COLUMNS:
+        raise SampleError(
+            f"{name}, line 1 names {len(names):,} columns; a curve has at most {MOST_COLUMNS}",
+            remedy="Leave out resources that are never busy.",
+        )
+    check_once(names, name)
+    resources = {_resource(column) for column in names if column.startswith("util.")}
+    for column in names:
+        kind, dot, resource = column.partition(".")
+        if column in ("load", "throughput", "latency_p95_ms"):
+            continue
+        if kind not in ("util", "servers") or not dot or not resource:
+            raise SampleError(f"{name}, line 1 has an unknown column {column[:100]!r}", remedy=REMEDY)
+        if kind == "servers" and resource not in resources:
+            raise SampleError(
+                f"{name}, line 1 has servers.{resource[:100]} without util.{resource[:100]}",
+                remedy="Servers belong to a resource whose utilisation is given.",
+            )
+
+
+def _check_loads(found: tuple[Observation, ...], body: list[Row], name: str) -> None:
+    loads = {row.load for row in found}
+    if len(loads) < 2:
+        where = f"{body[-1].where} ends the data with" if body else f"{name} has"
+        raise SampleError(
+            f"{where} {len(loads)} load{'' if len(loads) == 1 else 's'}; a curve needs at least 2",
+            remedy="Measure more levels.",
+        )
+    if len(loads) > MOST_LOADS:
+        raise SampleError(
+            f"{name} has {len(loads):,} different loads; a curve has at most {MOST_LOADS:,} levels",
+            remedy="Round the loads to levels, and give the rows of a level as its blocks; or, if the rows are in time "
+            "order, add a column `time`.",
+        )
+
+
+def _observation(cells: Mapping[str, str], row: Row) -> Observation:
+    throughput, latency = _checked("throughput", cells["throughput"], row), cells.get("latency_p95_ms")
+    if latency == "" and throughput == 0:  # nothing was answered, so nothing has a latency
+        latency = None
+    return Observation(
+        load=_checked("load", cells["load"], row),
+        throughput=throughput,
+        latency_p95_ms=None if latency is None else _checked("latency_p95_ms", latency, row),
+        utilizations={
+            _resource(column): _checked(column, cell, row)
+            for column, cell in cells.items()
+            if column.startswith("util.")
+        },
+    )
+
+
+def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
+    """The servers of each resource, which must be the same in every row."""
+    found: dict[str, float] = {}
+    for at, column in enumerate(names):
+        for row in body if column.startswith("servers.") else ():
+            count = _checked(column, row.cells[at], row)
+            if found.setdefault(_resource(column), count) != count:
+                raise SampleError(
+                    f"{row.where}: {column} is {count:g}, and {found[_resource(column)]:g} above",
+                    remedy="A curve is measured with the same servers throughout; split the file where they change.",
+                )
+    return found
+
+
+def _resource(column: str) -> str:
+    return column.partition(".")[2]
+
+
+def _checked(column: str, cell: str, row: Row) -> float:
+    return measured(column, cell, row, *RIGHT[column.partition(".")[0]])
