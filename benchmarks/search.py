@@ -47,7 +47,7 @@ from loadframe.analysis.objective import FAR_BEHIND, lost_share, missed
 from loadframe.bench.bench import RealBench
 from loadframe.experiments.searching import objective_of
 from loadframe.model import LoadInterval, Observation, Observations, StepRequest
-from loadframe.prediction.expectation import expected
+from loadframe.prediction.forecasting import expected
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 

@@ -25,10 +25,9 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.errors import MachineError
-from loadframe.indexing.beneath import Beneath, joined, names
+from loadframe.indexing.beneath import Beneath, Passed, below, joined, looked_up, names
 from loadframe.indexing.entries import Change
 from loadframe.indexing.kernel import readable
-from loadframe.indexing.walking import Passed, below, looked_up
 
 MARK = ".loadframe-churn"
 """A tree has this file, empty, where it may be changed."""

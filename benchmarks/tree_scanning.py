@@ -27,9 +27,8 @@ from stat import S_IFDIR
 
 from loadframe.errors import MachineError
 from loadframe.indexing.beneath import ENCODING, ERRORS, Beneath
-from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Meter, Shape
+from loadframe.indexing.board import DONE, ENTRIES, SCAN, STOP, Board, Directory, Frontier, Meter, Shape
 from loadframe.indexing.entries import FORMAT
-from loadframe.indexing.frontier import Directory, Frontier
 
 LOOK_EVERY_S = 0.002
 MOST_OPEN = 4

@@ -11,9 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loadframe.indexing.board import BLOCKED_S, BUSY, BUSY_S, IDLE_S, SCAN, Board, Meter, Shape
-from loadframe.indexing.frontier import Directory, Frontier
-from loadframe.indexing.queues import Queue
+from loadframe.indexing.board import (
+    BLOCKED_S,
+    BUSY,
+    BUSY_S,
+    IDLE_S,
+    SCAN,
+    Board,
+    Directory,
+    Frontier,
+    Meter,
+    Queue,
+    Shape,
+)
 
 directories = st.builds(
     Directory, st.binary(max_size=3000), st.lists(st.integers(0, 2**128 - 1), max_size=5).map(tuple)

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from loadframe.indexing import config as configs
-from loadframe.indexing.board import Board
+from loadframe.indexing.board import Board, Directory, Frontier
 from loadframe.indexing.config import Config
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
-from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.store import connect
 
 ROOT = Directory(b"", ())

@@ -21,9 +21,9 @@ from loadframe.indexing.comparing import compare_usage
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
 from loadframe.indexing.following import Following
-from loadframe.indexing.injected import Injected
 from loadframe.indexing.inotify import Inotify
 from loadframe.indexing.readers import Reader, Records
+from loadframe.indexing.recorded import Injected
 from loadframe.indexing.store import Store
 from tree_churn import Churn, permit
 from waiting import await_that

@@ -24,7 +24,7 @@ from hostile_trees import LONG_NAME, NAMES, deep, hostile_tree
 from loadframe.errors import MachineError
 from loadframe.indexing import trees
 from loadframe.indexing.answers import Wanted
-from loadframe.indexing.beneath import Beneath, shown
+from loadframe.indexing.beneath import Beneath, Passed, below, looked_up, shown
 from loadframe.indexing.board import Board
 from loadframe.indexing.comparing import compare_find, compare_usage
 from loadframe.indexing.config import BOARD, RESULT, Config
@@ -38,7 +38,6 @@ from loadframe.indexing.readers import Reader
 from loadframe.indexing.recorded import Recorded
 from loadframe.indexing.store import Store, connect
 from loadframe.indexing.trees import Shape
-from loadframe.indexing.walking import Passed, below, looked_up
 from waiting import await_that
 from whole_tree import everything
 
@@ -313,7 +312,7 @@ def test_a_loop_of_mounts_is_an_entry_and_is_not_entered(
     assert counted["loops"] == 1 and counted["elsewhere"] == 1
     assert {row[2] for row in store.rows()} == {b"", b"a", b"a/loop", b"a/file", b"mounted"}
     walk = (
-        "import sys; from pathlib import Path; from loadframe.indexing.walking import *\n"
+        "import sys; from pathlib import Path; from loadframe.indexing.beneath import *\n"
         "with Beneath(Path(sys.argv[1])) as tree:\n"
         "    passed = Passed()\n"
         "    print(len(list(below(tree, looked_up(tree, b'', passed), passed))), sorted(passed.counts.items()))\n"

@@ -13,9 +13,9 @@ from loadframe.indexing import kernel
 from loadframe.indexing.choosing import choose, permitted
 from loadframe.indexing.entries import Change
 from loadframe.indexing.fanotify import Fanotify
-from loadframe.indexing.injected import Injected
 from loadframe.indexing.keeping import Buffered
 from loadframe.indexing.readers import Records
+from loadframe.indexing.recorded import Injected
 from tree_churn import Churn, permit
 from waiting import await_that
 

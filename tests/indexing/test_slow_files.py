@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from loadframe.indexing.beneath import Beneath
-from loadframe.indexing.board import ENTRIES, SCAN, Board, Meter, Shape
+from loadframe.indexing.board import ENTRIES, SCAN, Board, Directory, Frontier, Meter, Queue, Shape
 from loadframe.indexing.entries import id_of
-from loadframe.indexing.frontier import Directory, Frontier
-from loadframe.indexing.queues import Queue
 from loadframe.indexing.stages import Asker, Lister, Piece, Work
 
 SHAPE = Shape(1, (1, 1, 1, 1))

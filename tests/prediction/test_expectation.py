@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loadframe.model import Observation, Observations
-from loadframe.prediction.expectation import FURTHEST, LEAST_FACTOR, expected
+from loadframe.prediction.forecasting import FURTHEST, LEAST_FACTOR, expected
 
 CAPACITY = 3000.0
 

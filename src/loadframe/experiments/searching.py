@@ -19,7 +19,7 @@ from loadframe.model import (
     StepRequest,
 )
 from loadframe.prediction import resources
-from loadframe.prediction.expectation import expected
+from loadframe.prediction.forecasting import expected
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 

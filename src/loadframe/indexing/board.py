@@ -1,7 +1,8 @@
-"""What the processes of a pipeline know of one another: a file that all of them have in memory.
+"""What the threads and processes of a pipeline share: directories that are still to be listed, bounded queues between
+stages, and a file that all processes have in memory.
 
-All numbers are float64. Each has one writer, so none needs a lock; only a directory that one process gives to another
-is written under one. The statistics lines (docs/pipelines.md) are sums over the workers of a process.
+All numbers of the file are float64. Each has one writer, so none needs a lock; only a directory that one process gives
+to another is written under one. The statistics lines (docs/pipelines.md) are sums over the workers of a process.
 """
 
 from __future__ import annotations
@@ -11,13 +12,97 @@ import mmap
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 from loadframe.indexing.beneath import lasts
-from loadframe.indexing.frontier import Directory
+
+WAIT_S = 0.0005
+"""How long a thread waits for a directory before it looks again whether another process has given one."""
+
+
+class Directory(NamedTuple):
+    """path: relative to the root. above: device and inode of each directory above it, as one number: a directory that
+    is its own ancestor is a loop."""
+
+    path: bytes
+    above: tuple[int, ...]
+
+
+class Frontier:
+    """Last in, first out: few directories wait, and children come after their parent, whose path is open. For several
+    threads at once. What is given away is what came first: the largest part of the tree."""
+
+    def __init__(self, received: Callable[[], Sequence[Directory]]) -> None:
+        """received: directories that another process gave, if there are any."""
+        self._received = received
+        self._stack: deque[Directory] = deque()
+        self._changed = threading.Condition()
+        self._busy = 0
+        self._closed = False
+
+    def push(self, directories: Sequence[Directory]) -> None:
+        """More to list."""
+        if directories:
+            with self._changed:
+                self._stack.extend(directories)
+                self._changed.notify(len(directories))
+
+    def begin(self, root: Directory, asks_nothing: Callable[[], None]) -> None:
+        """The first directory of a scan. At once with the word that none is asked for: a thread that asked in between
+        would have the scan taken for one that has listed everything."""
+        with self._changed:
+            asks_nothing()
+            self._stack.append(root)
+            self._changed.notify()
+
+    def take(self) -> Directory | None:
+        """The next one, to be told `done`; None where there was none for WAIT_S, or the frontier is closed."""
+        with self._changed:
+            if not self._stack and not self._closed:
+                self._changed.wait_for(self._ready, WAIT_S)
+            if self._closed or not self._stack:
+                return None
+            self._busy += 1
+            return self._stack.pop()
+
+    def _ready(self) -> bool:
+        if not self._stack and not self._busy:
+            self._stack.extend(self._received())
+        return bool(self._stack) or self._closed
+
+    def done(self) -> None:
+        """A directory that was taken is listed, and what is beneath it is pushed."""
+        with self._changed:
+            self._busy -= 1
+
+    def spare(self) -> list[Directory]:
+        """Half of them, for another process: those that came first."""
+        with self._changed:
+            return [self._stack.popleft() for _ in range(len(self._stack) // 2)]
+
+    def hand_over(self, board: Board, below: Sequence[Directory]) -> None:
+        """More to list, here or by processes that ask."""
+        self.push(below)
+        if (asking := board.asks()) is not None and (some := self.spare()):
+            given = board.give(asking, some)
+            self.push(some[given:])
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Whoever takes gets nothing any more. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._stack.clear()
+            self._changed.notify_all()
+
 
 IDLE, BUSY, BLOCKED = 0, 1, 2
 STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD, SERVER_S, ASKED_S = range(13)
@@ -240,3 +325,55 @@ def _opened(letter: bytes) -> list[Directory]:
         found.append(Directory(letter[path:end], above))
         at = end
     return found
+
+
+T = TypeVar("T")
+
+
+class Queue(Generic[T]):
+    """First in, first out, for several threads at once. most: how many may wait."""
+
+    def __init__(self, most: int) -> None:
+        self._items: deque[T] = deque()
+        self._most = most
+        self._closed = False
+        lock = threading.Lock()
+        self._filled, self._emptied = threading.Condition(lock), threading.Condition(lock)
+
+    def put(self, item: T) -> bool:
+        """Wait until there is room. False where the queue is closed, and the item is left out."""
+        with self._emptied:
+            while len(self._items) >= self._most and not self._closed:
+                self._emptied.wait()
+            if self._closed:
+                return False
+            self._items.append(item)
+            self._filled.notify()
+            return True
+
+    def get(self) -> T | None:
+        """Wait for the next one; None where the queue is closed and empty."""
+        with self._filled:
+            while not self._items and not self._closed:
+                self._filled.wait()
+            if not self._items:
+                return None
+            self._emptied.notify()
+            return self._items.popleft()
+
+    def full(self) -> bool:
+        """Whether `put` would wait."""
+        return len(self._items) >= self._most and not self._closed
+
+    def empty(self) -> bool:
+        """Whether `get` would wait."""
+        return not self._items and not self._closed
+
+    def close(self, *, drop: bool = False) -> None:
+        """Nothing more comes. drop: what waits is left out. Idempotent."""
+        with self._filled:
+            self._closed = True
+            if drop:
+                self._items.clear()
+            self._filled.notify_all()
+            self._emptied.notify_all()

@@ -31,9 +31,10 @@ from loadframe.indexing.board import (
     STOP,
     TAKEN,
     Board,
+    Directory,
+    Frontier,
 )
 from loadframe.indexing.config import Config
-from loadframe.indexing.frontier import Directory, Frontier
 from loadframe.indexing.store import Store
 
 ASKING = (GET_INFO_DB, DB_APPLY)

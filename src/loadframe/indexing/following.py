@@ -18,11 +18,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from loadframe.indexing.beneath import Beneath, parent_of
+from loadframe.indexing.beneath import Beneath, Passed, below, looked_up, parent_of
 from loadframe.indexing.entries import Change, Entry, id_of
 from loadframe.indexing.readers import Reader, Records
 from loadframe.indexing.store import Batch, Row, Store, as_signed, parts, rows_of
-from loadframe.indexing.walking import Passed, below, looked_up
 
 ROWS_AT_ONCE = 10_000
 """Of a directory that was renamed: more are written in several transactions, the last one with the number."""

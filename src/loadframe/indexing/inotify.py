@@ -1,8 +1,4 @@
-"""The change log of a small tree, from inotify(7): a watch for each directory, without rights beyond reading them.
-
-A new directory is watched first and listed then: what was made in it between is told from the listing. Two records with
-one cookie are a rename. A directory that was renamed is walked again, so that each watch has the path of now.
-"""
+"""The change log of a small tree, from inotify(7): a watch for each directory, without rights beyond reading them."""
 
 from __future__ import annotations
 

@@ -25,9 +25,8 @@ from loadframe.indexing.choosing import Chosen, choose
 from loadframe.indexing.config import RESULT, STATISTICS, InFolder, write_whole
 from loadframe.indexing.entries import Change
 from loadframe.indexing.following import Following
-from loadframe.indexing.injected import Injected
 from loadframe.indexing.readers import Reader, Records
-from loadframe.indexing.recorded import Recorded
+from loadframe.indexing.recorded import Injected, Recorded
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD
 

@@ -21,11 +21,9 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe.indexing import config as configs
 from loadframe.indexing.beneath import Beneath
-from loadframe.indexing.board import OFFSET_NS, STOP, Board, Meter
+from loadframe.indexing.board import OFFSET_NS, STOP, Board, Frontier, Meter, Queue
 from loadframe.indexing.config import Config
 from loadframe.indexing.coordinator import LOOK_EVERY_S, Coordinator
-from loadframe.indexing.frontier import Frontier
-from loadframe.indexing.queues import Queue
 from loadframe.indexing.stages import Applier, Asker, Lister, Work, ask_database, hand_on, serve
 from loadframe.indexing.store import Store, StoreError, connect
 from loadframe.workloads.request_log import RECORD

@@ -1,19 +1,20 @@
-"""A change log in a file: one record a line, as JSON, from any source.
+"""Change logs that are not the kernel's: a file of records, and records that are made up.
 
     {"number": 7, "time_s": 1764032094.25, "kind": "rename", "path": "a/b", "to": "c", "inode": 1234}
 
-Paths are relative to the root of the tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode gives
-them). The inode may be missing; with it a change of a file with several names is seen, also where the name of the
-record is gone. Numbers grow. The log outlives its reader: it is read on from the record that is in the database.
+The file has one record a line, as JSON, from any source (docs/metadata-index.md). Paths are relative to the root of the
+tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode gives them). With an inode a change of a
+file with several names is seen, also where the name of the record is gone. Numbers grow.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,70 @@ class Recorded(Reader):
     def close(self) -> None:
         with suppress(OSError):
             self._file.close()
+
+
+SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
+"""Of the records. A rename would be a walk through what it names."""
+RECORDS_AT_ONCE = 10_000
+"""The most records of one reading: one that has fallen behind catches up in several."""
+
+
+class Injected(Reader):
+    """They name no files, and are not kept."""
+
+    name = "injected"
+
+    def __init__(
+        self,
+        paths: Sequence[bytes],
+        rate_per_s: float,
+        *,
+        seed: int = 0,
+        first: int = 1,
+        count: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """paths: of entries that are there. count: of records after which no more come. MachineError where there are no
+        paths, or no rate."""
+        if not paths or rate_per_s <= 0:
+            raise MachineError(
+                f"Records cannot be injected over {len(paths)} entries at {rate_per_s:g}/s",
+                remedy="Give a tree with entries, and a change_rate above 0.",
+            )
+        self._paths, self._rate, self._first, self._count = paths, rate_per_s, first, count
+        self._rng = random.Random(seed)
+        self._clock, self._wall = clock, wall
+        self._made = 0
+        self._start: float | None = None
+        self._start_wall = 0.0
+
+    def read(self, timeout_s: float) -> Records:
+        """The first reading begins. The time of a record is that at which it was due: a reader that is late
+        sees its lag."""
+        until = self._clock() + timeout_s
+        if self._start is None:
+            self._start, self._start_wall = self._clock(), self._wall()
+        while not (due := self._due()) and (now := self._clock()) < until and self._made != self._count:
+            next_s = self._start + (self._made + 1) / self._rate
+            select.select([], [], [], max(0.0, min(until, next_s) - now))
+        changes = []
+        for _ in range(min(due, RECORDS_AT_ONCE)):
+            self._made += 1
+            kind = self._rng.choices(tuple(SHARES), tuple(SHARES.values()))[0]
+            time_s = self._start_wall + self._made / self._rate
+            changes.append(
+                Change(kind, self._rng.choice(self._paths), number=self._first + self._made - 1, time_s=time_s)
+            )
+        return Records(changes, drained=due <= RECORDS_AT_ONCE)
+
+    @property
+    def waiting(self) -> int:
+        """Those that are due and were not read."""
+        return self._due()
+
+    def _due(self) -> int:
+        if self._start is None:
+            return 0
+        so_far = int((self._clock() - self._start) * self._rate)
+        return (so_far if self._count is None else min(so_far, self._count)) - self._made

@@ -1,9 +1,5 @@
-"""The work of each stage of the pipeline, as one worker does it.
-
-SCAN lists directories: names, and which of them are directories. GET_INFO_DB asks the database what it knows of the
-entries of a batch, in one query. GET_INFO_FS looks each of them up in the file system. DB_APPLY writes those that are
-new or changed, and that the others were seen, in one transaction; then they are acknowledged.
-"""
+"""The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB asks the database
+what it knows of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
 
 from __future__ import annotations
 
@@ -15,10 +11,23 @@ from typing import NamedTuple
 
 from loadframe.errors import MachineError
 from loadframe.indexing.beneath import ENCODING, ERRORS, OURS, Beneath
-from loadframe.indexing.board import BLOCKED, BUSY, DONE, ENTRIES, FOUND, GIVEN, HELD, IDLE, TAKEN, Board, Meter
+from loadframe.indexing.board import (
+    BLOCKED,
+    BUSY,
+    DONE,
+    ENTRIES,
+    FOUND,
+    GIVEN,
+    HELD,
+    IDLE,
+    TAKEN,
+    Board,
+    Directory,
+    Frontier,
+    Meter,
+    Queue,
+)
 from loadframe.indexing.entries import Entry, entry_of, id_of
-from loadframe.indexing.frontier import Directory, Frontier
-from loadframe.indexing.queues import Queue
 from loadframe.indexing.store import AgainError, Batch, Known, Store, as_signed, rows_of
 
 DEVICE_SHIFT = 64
