@@ -49,19 +49,6 @@ ROUNDED_MS = 0.005
 """Of ms/op, which has two digits."""
 
 
-class UnreadableStatsError(ValueError):
-    """The line of a stage whose numbers are none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """kind: "stage" or "log". values: by the fields of stage_lines."""
-
-    kind: str
-    name: str
-    values: Mapping[str, float]
-
-
 @dataclass
 class RobinHood:
     """What its lines have said so far. of_periods: totals are since the last report, else since its start."""
@@ -74,8 +61,8 @@ class RobinHood:
     _idle: float | None = None
     _reader: str = ""
 
-    def read(self, line: str) -> list[Row]:
-        """What a line with STATS says; most say nothing that is used. UnreadableStatsError."""
+    def read(self, line: str) -> list[StageLine]:
+        """What a line with STATS says; most say nothing that is used. StageLineError."""
         said = line.partition("STATS")[2]
         if (found := _IDLE.search(said)) is not None:
             self._idle = float(found[1])
@@ -83,10 +70,10 @@ class RobinHood:
         if (stage := _STAGE.search(said)) is not None:
             return self._stage(stage)
         if _STAGE_LINE.search(said) is not None:
-            raise UnreadableStatsError("it is no line of a stage as RobinHood prints it")
+            raise StageLineError("it is no line of a stage as RobinHood prints it")
         return self._log(said)
 
-    def _stage(self, found: re.Match[str]) -> list[Row]:
+    def _stage(self, found: re.Match[str]) -> list[StageLine]:
         name, total, ms = found["name"], float(found["total"]), float(found["ms"])
         if name not in self._done and len(self._done) >= MOST:
             return []
@@ -103,7 +90,7 @@ class RobinHood:
         waiting, current = each * float(found["wait"]), each * float(found["curr"])
         levels = {"order": float(found["order"]), "waiting": waiting, "current": current}
         pool = {} if self._idle is None else {"pool_idle": self._idle}
-        return [Row("stage", name, {**levels, **pool, **sums})]
+        return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
 
     def _compare(self, name: str, total: float, ms: float) -> None:
         """Whether a stage has done less than in the report before: then these are not since its start."""
@@ -117,19 +104,19 @@ class RobinHood:
         """Whether all that was told twice has only grown. Totals of periods seldom do in all stages."""
         return self._again and not self._went_back
 
-    def _log(self, said: str) -> list[Row]:
+    def _log(self, said: str) -> list[StageLine]:
         if (found := _READER.search(said)) is not None:
             self._reader = f"reader{found[1]}"
         elif not self._reader:
             return []
         elif (count := _COUNT.search(said)) is not None:
-            return [Row("log", self._reader, {count[1]: float(count[2])})]
+            return [StageLine(LOG, self._reader, "", None, {count[1]: float(count[2])})]
         elif (last := _LAST.search(said)) is not None:
             recorded, reached = (_seconds(text) for text in last.groups()[1:])
             lag_s = None if recorded is None or reached is None else reached - recorded
-            return [] if lag_s is None else [Row("log", self._reader, {"lag_s": max(0.0, lag_s)})]
+            return [] if lag_s is None else [StageLine(LOG, self._reader, "", None, {"lag_s": max(0.0, lag_s)})]
         elif (ratio := _RATIO.search(said)) is not None:
-            return [Row("log", self._reader, {"follow": float(ratio[1])})]
+            return [StageLine(LOG, self._reader, "", None, {"follow": float(ratio[1])})]
         return []
 
 
@@ -241,14 +228,11 @@ class StageLines:
 
     def _told(self, line: bytes) -> list[StageLine]:
         if b"STATS" in line and not line.lstrip().startswith(b"{"):
-            try:
-                rows = self._robinhood.read(line.decode("utf-8", "replace"))
-            except UnreadableStatsError as error:
-                raise StageLineError(str(error)) from error
+            rows = self._robinhood.read(line.decode("utf-8", "replace"))
             if any(value > LARGEST for row in rows for value in row.values.values()):
                 raise StageLineError("a number is above 2^53")
             if rows or b"{" not in line:
-                return [StageLine(row.kind, row.name, "", None, row.values) for row in rows]
+                return rows
         one = parse_stage_line(line)
         return [] if one is None else [one]
 

@@ -7,37 +7,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
+from loadframe.indexing import board as slot
 from loadframe.indexing import config as configs
-from loadframe.indexing.board import (
-    ASKED_S,
-    BLOCKED_S,
-    BUSY,
-    BUSY_S,
-    DB_APPLY,
-    DONE,
-    ENTRIES,
-    FOUND,
-    GET_INFO_DB,
-    GIVEN,
-    HELD,
-    IDLE,
-    IDLE_S,
-    SCAN,
-    SCANS,
-    SERVER_S,
-    SINCE_S,
-    STAGES,
-    STATE,
-    STOP,
-    TAKEN,
-    Board,
-    Directory,
-    Frontier,
-)
+from loadframe.indexing.board import DB_APPLY, DONE, ENTRIES, SCAN, TAKEN, Board, Directory, Frontier
 from loadframe.indexing.config import Config
 from loadframe.indexing.store import Store
 
-ASKING = (GET_INFO_DB, DB_APPLY)
+ASKING = (slot.GET_INFO_DB, DB_APPLY)
 """Stages that call the database."""
 LINE_EVERY_S = 0.2
 """A window has several lines, however short it is."""
@@ -66,7 +42,7 @@ class Coordinator:
         until the next look."""
         if self._scanning and self._ended():
             self._end_scan()
-        if not self._scanning and not self._board.words[STOP]:
+        if not self._scanning and not self._board.words[slot.STOP]:
             self._begin()
         if time.monotonic() - self._line_s >= LINE_EVERY_S:
             self._print()
@@ -87,16 +63,16 @@ class Coordinator:
     def _begin(self) -> None:
         self._scan_began_ns, self._scan_began_s = self._now_ns(), time.monotonic()
         self._failed = self._board.counted()["failed"]
-        self._board.words[SCANS] += 1
+        self._board.words[slot.SCANS] += 1
         self._frontier.begin(Directory(b"", ()), self._board.asks_nothing)
         self._scanning = True
 
     def _ended(self) -> bool:
         board = self._board
-        if not board.all_listed() or board.sum(SCAN, HELD):
+        if not board.all_listed() or board.sum(SCAN, slot.HELD):
             return False
         # from the first stage on: one that has done all that it was given gives no more
-        return all(board.sum(stage, GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
+        return all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
 
     def _end_scan(self) -> None:
         """What a whole scan did not see is not there any more; where the file system failed it may be there."""
@@ -106,27 +82,27 @@ class Coordinator:
         self._scans.append({"entries": applied, "seconds": time.monotonic() - self._scan_began_s})
         self._scanning = False
         if not self._config.seconds:
-            self._board.words[STOP] = 1
+            self._board.words[slot.STOP] = 1
 
     def _print(self) -> None:
         now = self._line_s = time.monotonic()
         processes = range(self._config.scanners)
-        lines = [json.dumps(self._line(stage, one, now)) for stage in range(len(STAGES)) for one in processes]
+        lines = [json.dumps(self._line(stage, one, now)) for stage in range(len(slot.STAGES)) for one in processes]
         os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
 
     def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
         """See docs/pipelines.md. Of each process: one may have nothing to do while another one is clogged."""
         board, workers = self._board, list(self._board.workers(stage, process))
-        spent = [sum(board.words[at + word] for at in workers) for word in (IDLE_S, BUSY_S, BLOCKED_S)]
+        spent = [sum(board.words[at + word] for at in workers) for word in (slot.IDLE_S, slot.BUSY_S, slot.BLOCKED_S)]
         for at in workers:
-            spent[int(board.words[at + STATE])] += max(0.0, now - board.words[at + SINCE_S])
-        done, entries, busy_s = board.sum(stage, DONE, process), board.sum(stage, ENTRIES, process), spent[BUSY]
+            spent[int(board.words[at + slot.STATE])] += max(0.0, now - board.words[at + slot.SINCE_S])
+        done, entries, busy_s = board.sum(stage, DONE, process), board.sum(stage, ENTRIES, process), spent[slot.BUSY]
         before = self._last.get((stage, process), (0.0, 0.0, 0.0))
         more, more_entries, more_s = done - before[0], entries - before[1], busy_s - before[2]
         self._last[stage, process] = (done, entries, busy_s)
         taken = board.sum(stage, TAKEN, process)
         return {
-            "stage": STAGES[stage],
+            "stage": slot.STAGES[stage],
             "time": now,
             "process": process,
             "order": stage,
@@ -136,25 +112,25 @@ class Coordinator:
             "ms_per_op": round(1e3 * max(0.0, more_s) / more, 4) if more else None,
             "batch": round(more_entries / more, 2) if more else None,
             "entries": int(entries),
-            "idle": sum(board.words[at + STATE] == IDLE for at in workers),
+            "idle": sum(board.words[at + slot.STATE] == slot.IDLE for at in workers),
             "workers": len(workers),
             "queue": self._config.waiting if stage else None,
-            "idle_s": round(spent[IDLE], 4),
+            "idle_s": round(spent[slot.IDLE], 4),
             "blocked_s": round(spent[2], 4),
-            "busy_s": round(spent[BUSY], 4),
+            "busy_s": round(spent[slot.BUSY], 4),
             "server_s": round(self._in_server(workers, now), 4) if stage in ASKING else None,
         }
 
     def _waiting(self, stage: int, process: int, taken: float) -> int | None:
         """Directories go from process to process: how many wait to be listed is known of all together."""
         if stage:
-            return int(max(0.0, self._board.sum(stage - 1, GIVEN, process) - taken))
+            return int(max(0.0, self._board.sum(stage - 1, slot.GIVEN, process) - taken))
         if process:
             return None
-        found = self._board.sum(SCAN, FOUND) + self._board.words[SCANS]
+        found = self._board.sum(SCAN, slot.FOUND) + self._board.words[slot.SCANS]
         return int(max(0.0, found - self._board.sum(SCAN, TAKEN)))
 
     def _in_server(self, workers: Sequence[int], now: float) -> float:
         words = self._board.words
-        asked = (words[at + ASKED_S] for at in workers)
-        return sum(words[at + SERVER_S] for at in workers) + sum(max(0.0, now - since) for since in asked if since)
+        asked = (words[at + slot.ASKED_S] for at in workers)
+        return sum(words[at + slot.SERVER_S] for at in workers) + sum(max(0.0, now - since) for since in asked if since)

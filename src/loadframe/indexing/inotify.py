@@ -49,14 +49,6 @@ def events(data: bytes) -> Iterator[Event]:
         at += length
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaving:
-    """The first half of a rename."""
-
-    path: bytes
-    directory: bool
-
-
 class Inotify(OfKernel):
     """A directory that is mounted twice is followed at the path that was watched first."""
 
@@ -75,7 +67,8 @@ class Inotify(OfKernel):
                 remedy=f"End other programs of this user that use inotify, or raise {LIMITS}/max_user_instances.",
             ) from error
         self._paths: dict[int, bytes] = {}
-        self._leaving: dict[int, _Leaving] = {}
+        self._leaving: dict[int, tuple[bytes, bool]] = {}
+        """The first halves of renames by their cookies: the path, and whether it is a directory."""
         self.unwatched: dict[bytes, str] = {}
         """Directories without a watch, and why: their entries are not followed."""
         try:
@@ -100,7 +93,7 @@ class Inotify(OfKernel):
                     self._take(event)
         for cookie, leaving in waited.items():
             if self._leaving.pop(cookie, None):  # its other half did not follow: it has left the tree
-                self._left(leaving)
+                self._left(*leaving)
         if lost:
             self._leaving.clear()
             self._watch_below(b"", tell=False)
@@ -123,11 +116,11 @@ class Inotify(OfKernel):
         if event.mask & DELETE:
             self._record("unlink", path)
         if event.mask & MOVED_FROM:
-            self._leaving[event.cookie] = _Leaving(path, is_directory)
+            self._leaving[event.cookie] = path, is_directory
         if event.mask & MOVED_TO:
             leaving = self._leaving.pop(event.cookie, None)
             if leaving:
-                self._record("rename", leaving.path, path)
+                self._record("rename", leaving[0], path)
             else:
                 self._record("create", path)
             if is_directory:
@@ -139,12 +132,12 @@ class Inotify(OfKernel):
         if event.mask & CLOSE_WRITE:
             self._record("close_write", path)
 
-    def _left(self, leaving: _Leaving) -> None:
-        self._record("unlink", leaving.path)
-        if not leaving.directory:
+    def _left(self, path: bytes, is_directory: bool) -> None:
+        self._record("unlink", path)
+        if not is_directory:
             return
-        below = leaving.path + b"/"
-        for watch in [number for number, path in self._paths.items() if path == leaving.path or path.startswith(below)]:
+        below = path + b"/"
+        for watch in [number for number, at in self._paths.items() if at == path or at.startswith(below)]:
             with suppress(OSError):  # the directory, and its watch with it, may be gone already
                 kernel.inotify_rm_watch(self._queue, watch)
             self._paths.pop(watch, None)

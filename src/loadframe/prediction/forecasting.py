@@ -306,18 +306,19 @@ def expected(
     sight. It is where to look first, not a claim: trials decide, and the interval of a forecast, which real servers
     calibrate, is too wide to aim with."""
     kind = kind or systems.kind_of(observations)
-    if refusal.too_little(observations) is not None or refusal.nothing_rises(observations) is not None:
+    if refusal.too_little(observations) is not None:
         return None
-    random = np.random.default_rng(SEED)
-    system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, random)
+    system, _ = _explained(observations, kind)
+    if system is None:
+        return None
     reached = np.sort(np.min([system.saturates_at(name) for name in system.demands], axis=0))
-    if refusal.after(system, observations) is not None or not math.isfinite(float(np.median(reached))):
+    if not math.isfinite(float(np.median(reached))):
         return None
     top = observations.loads[-1]
     value, low, high = (float(reached[round(share * (DRAWS - 1))]) for share in DRAWN)
     if latency_p95_ms is not None:
         loads = np.geomspace(top, min(max(high, top), FURTHEST * top), LOADS)
-        slow = systems.p95_ms(system, observations, loads, random)
+        slow = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
         if slow is not None:
             ends = np.quantile(slow, DRAWN, axis=0, method="nearest")
             value = min(value, _passed(loads, ends[0], latency_p95_ms))
