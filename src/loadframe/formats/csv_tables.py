@@ -163,7 +163,13 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
             remedy="Note entries and seconds several times while the load runs.",
         )
     check_cells(names, body)
-    points = [_point(names, row) for row in body]
+    points: list[Point] = []
+    for row in body:
+        cells = zip(names, row.cells, strict=True)
+        found = {
+            column: measured(column, cell, row, plausible, "A count or a time, 0 or more.") for column, cell in cells
+        }
+        points.append((found["entries"], found["seconds"], found.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
     kept = [one for number, one in enumerate(points) if number == 0 or one[0] > points[number - 1][0]]
@@ -178,14 +184,6 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
 
 
 Point = tuple[float, float, float | None]
-
-
-def _point(names: list[str], row: Row) -> Point:
-    found = {
-        column: measured(column, cell, row, plausible, "A count or a time, 0 or more.")
-        for column, cell in zip(names, row.cells, strict=True)
-    }
-    return found["entries"], found["seconds"], found.get("reads")
 
 
 def _check(before: Point, after: Point, row: Row) -> None:
@@ -316,7 +314,6 @@ def parse_observations(text: str, name: str) -> Observations:
 
 
 def _check_columns(names: list[str], name: str) -> None:
-    """Which columns there are: the two that must be there, none twice, none unknown."""
     if not names:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
     check_commas(names, name)

@@ -74,8 +74,6 @@ class Exposed:
 
 
 class _Found:
-    """Values as they come."""
-
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
         self._values: dict[str, float] = {}
@@ -245,7 +243,6 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
 
 
 def _leaves(document: Any, found: _Found) -> Iterator[tuple[str, float]]:
-    """The numbers of a document in its order, with the names on the way to each."""
     waiting = [_children("", document)]
     while waiting:
         child = next(waiting[-1], None)
@@ -371,7 +368,6 @@ def _parted(data: bytes) -> tuple[list[str], list[str]]:
 
 
 def _values(lines: dict[str, int], tails: list[str]) -> dict[str, float] | None:
-    """The values of the names; None where one is none, which the full reading says in words."""
     found = {}
     try:
         for name, number in lines.items():

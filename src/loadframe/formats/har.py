@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -62,14 +61,18 @@ def _entry(given: Any) -> Entry | None:
     method, status = request.get("method"), _number(response.get("status"))
     if address is None or started_s is None or not isinstance(method, str):
         return None
+    headers, posted = request.get("headers"), request.get("postData")
+    listed = (one for one in (headers if isinstance(headers, list) else []) if isinstance(one, dict))
+    named = ((one.get("name"), one.get("value")) for one in listed)
+    text = posted.get("text") if isinstance(posted, dict) else None
     return Entry(
         started_s=started_s,
         ended_s=started_s + max(0.0, _number(given.get("time"))) / 1000,
         origin=address[0],
         method=method.upper(),
         path=address[1],
-        headers=tuple(_headers(request.get("headers"))),
-        body=_body(request.get("postData")),
+        headers=tuple((name, value) for name, value in named if isinstance(name, str) and isinstance(value, str)),
+        body=text if isinstance(text, str) else "",
         status=int(status) if 0 <= status <= 599 else 0,
     )
 
@@ -92,25 +95,12 @@ def _address(url: object) -> tuple[str, str] | None:
 
 
 def _moment(text: object) -> float | None:
-    """Seconds since 1970 of an ISO 8601 time; None for what is none."""
     if not isinstance(text, str):
         return None
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _headers(given: object) -> Iterator[tuple[str, str]]:
-    for one in given if isinstance(given, list) else []:
-        name, value = (one.get("name"), one.get("value")) if isinstance(one, dict) else (None, None)
-        if isinstance(name, str) and isinstance(value, str):
-            yield name, value
-
-
-def _body(given: object) -> str:
-    text = given.get("text") if isinstance(given, dict) else None
-    return text if isinstance(text, str) else ""
 
 
 def _number(value: object) -> float:

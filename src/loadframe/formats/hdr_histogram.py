@@ -67,7 +67,6 @@ def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Hi
 
 
 def _plain(encoded: bytes | str, most_bytes: int) -> bytes:
-    """Header and counts as bytes."""
     packed = base64.b64decode(encoded, validate=True)
     if len(packed) < OUTER.size or OUTER.unpack_from(packed)[0] & ~WORD_SIZES != COMPRESSED:
         raise ValueError("it is no compressed histogram of version 2")

@@ -68,7 +68,6 @@ def _warnings(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _results(answer: Any, name: str) -> Iterator[Mapping[str, Any]]:
-    """The series of one answer."""
     if not isinstance(answer, dict):
         shape = {str: "text", list: "a list", type(None): "null"}.get(type(answer), "a number")
         raise SampleError(f"{name} has {shape} where an answer of Prometheus is expected", remedy=WHOLE_ANSWER)
@@ -185,7 +184,6 @@ def parse_sysstat(text: str, name: str) -> Table:
 
 
 def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapping:
-    """The CPUs of the whole machine, and each disk that was busy."""
     all_cpus = any(one.labels["cpu"] == "all" for one in busy)
     use = {"cpu": 'busy{cpu="all"} / 100'} if all_cpus else {}
     for one in series:
@@ -338,7 +336,6 @@ def _observed(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Obs
 
 
 def _kind(text: str) -> str:
-    """By how the text begins."""
     begins = text.removeprefix("\ufeff").lstrip()[:1]
     if begins in ("{", "["):
         return "sysstat" if is_json(text) else "prometheus"

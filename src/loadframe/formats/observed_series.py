@@ -250,7 +250,6 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
 
 
 def _alive(one: _Column) -> _Column | None:
-    """From its first value to its last one; None where it has none."""
     known = [at for at, value in enumerate(one.values) if math.isfinite(value)]
     if not known:
         return None

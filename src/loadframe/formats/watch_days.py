@@ -213,8 +213,6 @@ def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = Non
 
 
 class _Gathered:
-    """Of one interval: sums and counts by column."""
-
     def __init__(self) -> None:
         self._sums: dict[str, list[float]] = {}
 
@@ -275,7 +273,6 @@ class _Damaged(io.RawIOBase):
 
 
 def _end_of(day: str) -> float:
-    """The end of a day in UTC, seconds since 1970."""
     from datetime import date
 
     return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0

@@ -94,7 +94,6 @@ def usage(store: Store, under: bytes = b"") -> Usage:
 
 
 def _summed(store: Store, under: bytes) -> list[int]:
-    """SUMS of all entries there."""
     (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE {_under(store, under)}) AS summed")
     return list(map(int, sums))
 
@@ -187,7 +186,6 @@ def _where(store: Store, wanted: Wanted) -> str:
 
 
 def _under(store: Store, path: bytes) -> str:
-    """This directory and all below it."""
     if not path:
         return "1 = 1"
     first, after = path + b"/", path + b"0"  # the byte after "/"

@@ -158,8 +158,6 @@ LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """The directories from here to the root."""
-
     device: int
     inode: int
     above: _Above | None
@@ -199,7 +197,6 @@ def below(tree: Beneath, top: Entry, passed: Passed) -> Iterator[Entry]:
 
 
 def _above(tree: Beneath, path: bytes) -> _Above | None:
-    """Of the directory with this path: those above it."""
     above: _Above | None = None
     steps = path.split(b"/") if path else []
     for depth in range(len(steps)):

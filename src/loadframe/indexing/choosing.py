@@ -47,15 +47,14 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 def permitted(place: Path) -> list[Requirement]:
     """What `loadframe doctor` shows of change logs, tried on a directory without directories."""
     told = {"fanotify": f"{queue_length()} records may wait", "inotify": f"{limit('max_user_watches')} directories"}
-    return [_tried(name, place, told[name]) for name in KERNEL]
-
-
-def _tried(name: str, place: Path, found: str) -> Requirement:
-    what = f"change log: {name}"
-    try:
-        KERNEL[name](place).close()
-    except MachineError as error:
-        return Requirement("index", what, None, str(error))
-    except OSError as error:
-        return Requirement("index", what, None, f"{name} is refused: {os.strerror(error.errno or 0)}")
-    return Requirement("index", what, found, "")
+    found = []
+    for name, opened in KERNEL.items():
+        refused = ""
+        try:
+            opened(place).close()
+        except MachineError as error:
+            refused = str(error)
+        except OSError as error:
+            refused = f"{name} is refused: {os.strerror(error.errno or 0)}"
+        found.append(Requirement("index", f"change log: {name}", None if refused else told[name], refused))
+    return found

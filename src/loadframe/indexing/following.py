@@ -269,14 +269,12 @@ class _Wanted:
 
 
 def _above(path: bytes) -> Iterator[bytes]:
-    """The paths of all directories that have it, up to the root."""
     while path:
         path = parent_of(path)
         yield path
 
 
 def _linked_now(entries: Iterable[Entry]) -> set[int]:
-    """The inodes of files that have several names."""
     return {entry.inode for entry in entries if entry.links > 1 and entry.type != "d"}
 
 

@@ -151,7 +151,6 @@ def work(keeping: Keeping) -> None:
 
 
 def _instant(line: str) -> float:
-    """ValueError where it is none."""
     text = line.strip()
     try:
         return float(text) if text else time.monotonic()

@@ -102,7 +102,6 @@ class MariadbStore(Store):
 
 
 def _values(rows: Sequence[Row]) -> Iterator[bytes]:
-    """The rows as literals, in pieces that a statement may have."""
     piece: list[str] = []
     size = 0
     for key, parent, path, name, *others in rows:

@@ -20,7 +20,6 @@ is left. other: the sizes of all others."""
 
 
 def _of(row: str) -> tuple[str, ...]:
-    """What one entry adds to each of SUMS."""
     one = ONE_NAME.replace("{row}", row)
     sized = f"{one} AND {OF_FILES.replace('{row}', row)}"
     return (

@@ -250,7 +250,6 @@ def ceiling(data: Seen, *, grows: bool) -> float:
 
 
 def _line(data: Seen, loads: Floats, *, grows: bool) -> Floats:
-    """In proportion to the load, up to the ceiling."""
     line = np.log(slope(data) * loads)
     most = max(ceiling(data, grows=grows), float(np.log(data.throughputs.max())))
     if data.kind == "rate" or not math.isfinite(most):

@@ -39,11 +39,12 @@ class Growth:
     ends: bool = False
 
 
-def _shared(loads: Floats) -> Floats:
-    return np.asarray(-1 / np.sqrt(loads))
-
-
-GROWTHS = (Growth(np.log, 0.1), Growth(np.asarray, 0.1), Growth(np.square, -0.2, ends=True), Growth(_shared, -0.3))
+GROWTHS = (
+    Growth(np.log, 0.1),
+    Growth(np.asarray, 0.1),
+    Growth(np.square, -0.2, ends=True),
+    Growth(lambda loads: -1 / np.sqrt(loads), -0.3),
+)
 """Each is believed as much as the others beforehand."""
 
 STEADY_PRIOR = 0.35
@@ -187,7 +188,8 @@ def _weigh(
     mean = np.einsum("epq,eq->ep", covariance, pull)
     misfit = ((target - mean @ design.T) ** 2).sum(axis=1) / ERRORS**2 + ((mean - centre) ** 2).sum(axis=1)
     evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(loads) * np.log(ERRORS)
-    evidence += error_prior() + np.log(_prior(shape, deviation, background))
+    prior = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS) * GROWTH_DEVIATIONS[deviation]
+    evidence += error_prior() + np.log(prior * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR))
     return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * _root(covariance))
 
 
@@ -204,11 +206,6 @@ def _root(covariance: Floats) -> Floats:
 def error_prior() -> Floats:
     """log density of each error of the grid, in logarithms of the error."""
     return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
-
-
-def _prior(shape: int, deviation: float, background: bool) -> float:
-    growth = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS) * GROWTH_DEVIATIONS[deviation]
-    return growth * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR)
 
 
 def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:

@@ -227,7 +227,6 @@ def _notes(
     beyond: Floats,
     calibrated: Calibrated,
 ) -> list[str]:
-    """What a reader must know to trust it."""
     notes = []
     if len(beyond):
         doublings = f"{calibrated.doublings:.2g} doublings of the highest load"
@@ -255,7 +254,6 @@ def _notes(
 
 
 def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> list[str]:
-    """Which resources come first together, and which a request needs more or less of."""
     notes = []
     close = [one.resource for one in saturation if one.at_load and one.at_load.low <= capacity.load.high]
     if len(close) > 1:
@@ -330,6 +328,5 @@ def expected(
 
 
 def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
-    """The first load at which the latency is above the limit; inf where it is at none."""
     slow = np.flatnonzero(p95_ms > limit_ms)
     return float(loads[slow[0]]) if len(slow) else math.inf

@@ -53,7 +53,11 @@ def rising(observations: Observations) -> tuple[str, ...]:
         if max(used) < LEAST_USED or _grows_while(FULL, throughputs, used, GREW):
             continue
         constant = _grows_while(NEAR, throughputs, used, GREW_FAR)
-        if _rises(throughputs, used) or (np.median(used) >= NEAR and not constant):
+        fitted = line(throughputs.tolist(), used.tolist(), confidence=2 * CONFIDENCE - 1)
+        rises = fitted is not None and (
+            fitted.slope * float(np.ptp(throughputs)) >= demands.RESOLUTION and fitted.slope > fitted.half
+        )
+        if rises or (np.median(used) >= NEAR and not constant):
             found.append(name)
     return tuple(found)
 
@@ -152,10 +156,3 @@ def after(system: System, observations: Observations) -> str | None:
         f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
         f"which is at {100 * used:.2g} %: something not measured (a lock, a queue, a network) holds requests up."
     )
-
-
-def _rises(throughputs: np.ndarray, used: np.ndarray) -> bool:
-    fitted = line(throughputs.tolist(), used.tolist(), confidence=2 * CONFIDENCE - 1)
-    if fitted is None or fitted.slope * float(np.ptp(throughputs)) < demands.RESOLUTION:
-        return False
-    return fitted.slope > fitted.half

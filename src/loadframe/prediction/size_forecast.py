@@ -121,7 +121,6 @@ def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthFore
 
 
 def _near(load: Sequence[LoadWindow], size: float) -> list[LoadWindow]:
-    """The windows of a load that tell the rate at a size."""
     near = [one for one in load if size / NEAR <= one.before and one.after <= size * NEAR]
     return near or [one for one in load if one.before < size <= one.after * (1 + ROUNDING)]
 
@@ -168,7 +167,6 @@ def _sizes(memories: Memories) -> dict[str, float]:
 
 
 def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float]) -> MemoryEnd | None:
-    """Where the cost begins to climb; None where it does not."""
     if (entries := law.end) is None:
         return None
     times = float(np.median(law.costs(law.last)) / np.median(law.costs(min(entries.low, law.last))))
@@ -200,7 +198,6 @@ def _walls(
 def _refused(
     size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], memories: Memories | None
 ) -> str | None:
-    """Why nothing is said of a size; None where it is forecast."""
     if size <= last:
         return None
     for name, wall in sorted(walls.items(), key=lambda one: one[1]):
