@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from file_calls import Call, named, text, texts
 from loadframe.host.environment import PASSED, SEPARATORS
-from loadframe.host.own_user import FREE
+from loadframe.host.privilege import FREE
 from loadframe.host.processes import MARK
 from path_audit import Paths
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import loadframe
 from loadframe.errors import UserError
-from loadframe.kinds.ndb.programs import LOADED
+from loadframe.kinds.ndb.nodes import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.model import Ladder, Rung, Step, Verdict
 from loadframe.reporting import ladder_use

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fault_scene import DOCUMENTED, Scene, descendants
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from second_user_verbs import BY_NAME, INTERRUPTED, PYTHON, VERBS, recorded
 
 LIMIT_S = 120.0

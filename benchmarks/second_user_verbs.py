@@ -12,7 +12,7 @@ from pathlib import Path
 import fault_verbs
 from fault_scene import Scene
 from fault_verbs import BENCH, EACH, PRIVATE, SERVING, STUDY, Verb, measuring, of_a_run
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 
 PYTHON = "/usr/bin/python3"
 """Which every user may run."""

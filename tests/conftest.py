@@ -22,7 +22,7 @@ from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
 from loadframe.kinds.mysql.server import MYSQL
-from loadframe.kinds.ndb.programs import LOADED as CLUSTER
+from loadframe.kinds.ndb.nodes import LOADED as CLUSTER
 from loadframe.kinds.ndb.sql_node import PACKAGE as SQL_NODE
 from loadframe.model import Step
 from simulated import step

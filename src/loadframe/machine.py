@@ -12,8 +12,7 @@ from loadframe.cages import groups
 from loadframe.errors import CageError, MachineError
 from loadframe.host.environment import importing
 from loadframe.host.leases import filesystem, scratch_directory
-from loadframe.host.own_user import free_user, why_no_free_user
-from loadframe.host.privilege import LeaseUser
+from loadframe.host.privilege import LeaseUser, free_user, why_no_free_user
 from loadframe.host.processes import may_have_mounts
 from loadframe.host.state import state_directory
 from loadframe.indexing.choosing import permitted

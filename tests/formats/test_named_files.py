@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.formats import named_files
 from loadframe.formats.named_files import read_up_to, write_whole
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 
 
 def test_one_byte_more_than_the_bound_tells_that_there_is_more(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host.file_rights import rights_of
-from loadframe.host.privilege import US, LeaseUser
+from loadframe.host.privilege import US, LeaseUser, rights_of
 
 STRANGER = LeaseUser(61999)
 

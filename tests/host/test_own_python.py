@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import loadframe
-from loadframe.host import environment, own_python
+from loadframe.host import environment, mounts
 from loadframe.host.privilege import US, LeaseUser, Privilege
 from loadframe.host.processes import Allowance, may_have_mounts, spawn
 from loadframe.runs.folder import RunFolder
@@ -129,7 +129,7 @@ def test_a_home_that_is_searched_for_modules_is_not_shown(closed: Path, monkeypa
     shutil.copytree(closed / "copied/loadframe", home / "loadframe")
     (home / "secret").write_text("of root's")
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(own_python, "PACKAGE", home / "loadframe")
+    monkeypatch.setattr(mounts, "PACKAGE", home / "loadframe")
     monkeypatch.setattr(sys, "path", ["", str(home), *sys.path[1:]])
     program = f"import os; print(sorted(os.listdir({str(home)!r})))"
     assert _said([python, "-P", "-c", program]) == (0, "['loadframe']\n")
@@ -147,9 +147,9 @@ def test_a_home_that_is_a_virtual_environment_is_not_shown(closed: Path, monkeyp
 
 def test_packages_of_our_user_are_found_with_another_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, site.getusersitepackages()])
-    assert own_python.user_packages() == {"PYTHONUSERBASE": site.getuserbase()}
+    assert mounts.user_packages() == {"PYTHONUSERBASE": site.getuserbase()}
     monkeypatch.setattr(sys, "path", [])
-    assert own_python.user_packages() == {}
+    assert mounts.user_packages() == {}
 
 
 def test_a_driver_is_no_root_and_no_warning_is_printed(closed: Path, tmp_path: Path) -> None:

@@ -10,10 +10,19 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import CageError
-from loadframe.host import own_user
+from loadframe.host import privilege
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import FREE, NEEDED, free_user, make_private, why_no_free_user
-from loadframe.host.privilege import US, LeaseUser, NamedUser, ids_of
+from loadframe.host.privilege import (
+    FREE,
+    NEEDED,
+    US,
+    LeaseUser,
+    NamedUser,
+    free_user,
+    ids_of,
+    make_private,
+    why_no_free_user,
+)
 from loadframe.host.processes import Allowance, spawn, unreachable
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes under another user")
@@ -37,7 +46,7 @@ def test_a_free_user_is_in_no_list_and_runs_nothing(tmp_path: Path, monkeypatch:
         with pytest.raises(KeyError):
             look(number)
     proc = _proc(tmp_path)
-    monkeypatch.setattr(own_user, "FREE", range(61184, 61187))
+    monkeypatch.setattr(privilege, "FREE", range(61184, 61187))
     for pid, line in ((5, "Uid:\t0\t61184\t0\t0"), (6, "Groups:\t4 61186 ")):
         (proc / str(pid)).mkdir()
         (proc / str(pid) / "status").write_text(f"Name:\tx\n{line}\n")

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.host import processes
-from loadframe.host.own_user import free_user
-from loadframe.host.privilege import US, NamedUser
+from loadframe.host.privilege import US, NamedUser, free_user
 from loadframe.host.processes import Allowance, parse_cpus, spawn, unreachable
 
 POPEN = subprocess.Popen

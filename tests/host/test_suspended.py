@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from loadframe.host.suspended import suspended, told
+from loadframe.host.signals import suspended, told
 
 
 def tree(root: Path, pid: int, name: str, state: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "system-packages"
 MOUNTED = 'mount --bind "$1" /usr/sbin && shift && exec "$@"'

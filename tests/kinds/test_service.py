@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from loadframe.errors import CageError, MissingTool, StudyError, TargetError
-from loadframe.host import identity, listening, own_user
+from loadframe.host import identity, listening, privilege
 from loadframe.host.leases import Lease, mark_of
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
@@ -110,7 +110,7 @@ def test_it_and_its_helper_run_by_a_user_whom_nothing_else_has_not_even_the_driv
     target.start(TargetState())
     users = {Path(f"/proc/{pid}").stat().st_uid for pids in target.processes().values() for pid in pids}
     assert len(users) == 1
-    assert users < set(own_user.FREE) - {lease.user}
+    assert users < set(privilege.FREE) - {lease.user}
     assert config(target)["user"] in users
 
 
@@ -123,7 +123,7 @@ def test_a_user_whom_the_study_names_runs_it(make: Make) -> None:
 
 @ROOT_ALONE
 def test_it_is_not_started_as_root_for_want_of_a_user(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_user, "free_user", lambda *_, **__: None)
+    monkeypatch.setattr(privilege, "free_user", lambda *_, **__: None)
     with pytest.raises(CageError, match="without root's rights"):
         declared().make(lease, Resources())
 

@@ -32,7 +32,7 @@ RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_t
 PAGES = sorted(
     f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if path.stem in get_args(Page)
 )  # the files themselves, without what knowledge.kinds makes of them
-WRITTEN_WITH = {"ndb.setting", "ndb.settings", "ndb.threads"}
+WRITTEN_WITH = {"ndb.settings", "ndb.threads"}
 """What pages take from beside them: the manual's table of settings, which says what each restarts."""
 ROWS: Mapping[type, Any] = {
     LimitRule: RULES,

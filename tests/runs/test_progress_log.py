@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told

@@ -13,7 +13,7 @@ import pytest
 from stations import await_that
 
 from loadframe.host import identity
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 
 ENTER = """
 import json, os, sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import second_user
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from second_user_verbs import recorded
 
 pytestmark = [

@@ -17,7 +17,7 @@ from loadframe.cli.continuous import Continuous
 from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from loadframe.reporting import case_study, figures
 from loadframe.runs.folder import RunFolder
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 HELPER = ROOT / "src/loadframe/host/environment.py"
 LAUNCHES = ROOT / "src/loadframe/host/processes.py"
 """Starts launch.py with -I -S."""
-NAMES = ROOT / "src/loadframe/host/own_python.py"
+NAMES = ROOT / "src/loadframe/host/mounts.py"
 """Says where the interpreter is, and starts nothing."""
 PLANTED = "raise SystemExit('planted')\n"
 

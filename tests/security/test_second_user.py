@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from loadframe.host import identity
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from loadframe.runs.folder import RunFolder
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a run of root's, and a second user")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import MachineError
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from loadframe.indexing import trees
 from tree_churn import MARK, Churn, permit
 

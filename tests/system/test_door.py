@@ -33,7 +33,7 @@ LEFT: dict[str, int] = {
     "host/launch.py": 6,
     "host/leases.py": 1,
     "host/leftovers.py": 1,
-    "host/own_user.py": 5,
+    "host/privilege.py": 5,
     "host/postgres_memory.py": 1,
     "host/shared_memory.py": 1,
     "host/state.py": 4,

@@ -16,7 +16,7 @@ from loadframe.experiments.watch_find import how_to_find
 from loadframe.formats.json_text import write_json
 from loadframe.formats.watch_days import lines
 from loadframe.host.environment import python
-from loadframe.host.own_user import free_user
+from loadframe.host.privilege import free_user
 from loadframe.model.watch import WatchPlan
 
 as_root = pytest.mark.skipif(os.geteuid() != 0 or free_user() is None, reason="root, and a second user")

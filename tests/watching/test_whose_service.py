@@ -22,8 +22,7 @@ from loadframe.experiments.watch_find import Finder, Ports, how_to_find, listeni
 from loadframe.experiments.watch_process import RealReader
 from loadframe.experiments.watch_sources import DatabaseCounters, run
 from loadframe.experiments.watch_unit import work_of
-from loadframe.host.own_user import FREE, free_user
-from loadframe.host.privilege import of_uid
+from loadframe.host.privilege import FREE, free_user, of_uid
 from loadframe.model.watch import WatchPlan
 from waiting import await_that
 

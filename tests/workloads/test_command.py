@@ -17,8 +17,7 @@ from hdrh.histogram import HdrHistogram
 
 from loadframe.errors import MissingTool, StudyError, WorkloadError
 from loadframe.host.identity import identify
-from loadframe.host.own_user import free_user, make_private
-from loadframe.host.privilege import US, LeaseUser
+from loadframe.host.privilege import US, LeaseUser, free_user, make_private
 from loadframe.host.processes import Allowance
 from loadframe.model import NO_LATENCIES, WHOLE_SECONDS, Declared, Endpoint, SettingValue
 from loadframe.study.reading import parse

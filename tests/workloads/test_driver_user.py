@@ -16,8 +16,7 @@ from loadframe.bench.bench import RealBench
 from loadframe.bench.driver_user import DriverUser, cannot_run, driver_user, logging_in
 from loadframe.errors import CageError
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, make_private
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.bulk_loader.target import BulkLoaderTarget
 from loadframe.kinds.sqlite.target import SqliteTarget

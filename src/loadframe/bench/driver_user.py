@@ -15,8 +15,7 @@ from pathlib import Path
 from loadframe.errors import CageError, MissingTool
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import why_no_free_user
-from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, why_no_free_user
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.model import Endpoint
 from loadframe.study import Study

@@ -18,10 +18,9 @@ from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host import busy
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import Privilege
+from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 from loadframe.kinds.behind import Components
 from loadframe.kinds.exposed import Reading
 from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec

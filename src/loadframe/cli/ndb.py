@@ -12,7 +12,7 @@ from loadframe.cli.common import MUST_ACT, Json, command
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
-from loadframe.kinds.ndb.setting import LARGEST_CPU, read_cpus
+from loadframe.kinds.ndb.settings import LARGEST_CPU, read_cpus
 from loadframe.study.quantities import size_bytes
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 
 PROBE_S = 5.0
 LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run it again."

@@ -25,9 +25,9 @@ from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.host.listening import Peer
 from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
-from loadframe.kinds.service.declared import PATH
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
 from loadframe.kinds.service.finding import name_of
+from loadframe.kinds.service.kind import PATH
 from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.masking import remember
 from loadframe.study.declaration import NAME

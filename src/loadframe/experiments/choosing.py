@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
 from loadframe.kinds.behind import comm_of
-from loadframe.kinds.service.candidates import Candidate, candidates, of_process
-from loadframe.kinds.service.discovery import discover
+from loadframe.kinds.service.discovery import Candidate, candidates, discover, of_process
 from loadframe.kinds.service.finding import members_of_unit, name_of
 
 MOST_NAMED = 12

@@ -13,9 +13,8 @@ from loadframe.errors import TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.processes import online_cpus
 from loadframe.kinds.mysql.options import parse_options
-from loadframe.kinds.ndb.case import Case, Hosts, SqlNode
-from loadframe.kinds.ndb.cluster import LOCAL, NODES, Cluster, Node, cluster_of
-from loadframe.kinds.ndb.config import Config, read_config
+from loadframe.kinds.ndb.config import LOCAL, NODES, Cluster, Config, Node, cluster_of, read_config
+from loadframe.kinds.ndb.config_rules import Case, Hosts, SqlNode
 from loadframe.kinds.ndb.rules import check
 from loadframe.kinds.ndb.settings import POOL
 from loadframe.model import NdbDataNode, NdbReport, NdbServer

@@ -9,13 +9,10 @@ from loadframe.errors import TargetError
 from loadframe.experiments.ndb import check_ndb
 from loadframe.host.leases import Lease, scratch_directory
 from loadframe.host.processes import online_cpus
-from loadframe.kinds.ndb.as_private import as_private
-from loadframe.kinds.ndb.cluster import Cluster, cluster_of
-from loadframe.kinds.ndb.config import Config
-from loadframe.kinds.ndb.node_threads import grouped, read_threads
-from loadframe.kinds.ndb.nodes import DataNode
+from loadframe.kinds.ndb.config import Cluster, Config, cluster_of
+from loadframe.kinds.ndb.nodes import PACKAGE, DataNode, grouped, read_threads
+from loadframe.kinds.ndb.own_settings import as_private
 from loadframe.kinds.ndb.private_cluster import PrivateCluster
-from loadframe.kinds.ndb.programs import PACKAGE
 from loadframe.model import NdbStart, NdbStartedNode
 from loadframe.recording.procfs import parse_meminfo, parse_process_status
 from loadframe.runs.host import read_host

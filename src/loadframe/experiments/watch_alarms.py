@@ -16,7 +16,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, environment, located, python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.host.until_end import until_end
+from loadframe.host.to_its_end import until_end
 from loadframe.model.watch import WatchAlarm, WatchPlan
 
 WITHIN_S = 60.0

@@ -15,7 +15,7 @@ from loadframe.connections.small_answer import ask
 from loadframe.errors import TargetError, UserError
 from loadframe.experiments.watch_find import Ports
 from loadframe.host.privilege import Privilege
-from loadframe.host.until_end import until_end
+from loadframe.host.to_its_end import until_end
 from loadframe.masking import masked
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 5.0

@@ -34,8 +34,7 @@ from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import NO_FOLDER, python
 from loadframe.host.leases import Lease as LeaseOnDisk
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US
+from loadframe.host.privilege import US, make_private
 from loadframe.host.processes import Allowance, spawn
 
 _dask: Any = distributed

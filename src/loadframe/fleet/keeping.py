@@ -14,7 +14,7 @@ from pathlib import Path
 from loadframe.fleet.cleaning import cleaned_up, standing_of
 from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import own_environment, python
-from loadframe.host.suspended import told as stopped
+from loadframe.host.signals import told as stopped
 
 QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}

@@ -23,7 +23,7 @@ from loadframe.bench.evaluation import TICK_S
 from loadframe.errors import RecordingError, WorkloadError
 from loadframe.fleet.serving import Serving
 from loadframe.host.leases import Lease
-from loadframe.host.own_user import make_private
+from loadframe.host.privilege import make_private
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import Behind
 from loadframe.model import Endpoint

@@ -19,7 +19,7 @@ from loadframe.fleet.routes import listening_number
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 from loadframe.kinds import registry as targets
 from loadframe.model import TargetState
 from loadframe.recording.control import Recorder

@@ -26,10 +26,9 @@ from types import TracebackType
 from loadframe.cages import groups
 from loadframe.errors import CageError
 from loadframe.formats.json_text import write_json
-from loadframe.host import identity, own_user, shared_memory
+from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us
+from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, make_private
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
@@ -85,7 +84,7 @@ class Lease:
         self._record = record
         self._file = file
         self._life = life
-        self._user = own_user.free_user()
+        self._user = privilege.free_user()
         self._told = told
 
     @classmethod
@@ -143,7 +142,7 @@ class Lease:
     def runs_services_as(self) -> Us | LeaseUser:
         """Who runs a service of the reader's: another such user, as a service must not reach the load driver's memory
         and what it writes. CageError as `runs_as`."""
-        return self._unprivileged(own_user.free_user(besides=self._user))
+        return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
         """Who runs a server of a package: the first of these accounts that this machine has. Where it has none: as
@@ -160,7 +159,7 @@ class Lease:
         if os.geteuid() != 0:
             return US
         raise CageError(
-            f"Nothing can be started without root's rights here: {own_user.why_no_free_user()}",
+            f"Nothing can be started without root's rights here: {privilege.why_no_free_user()}",
             remedy="Run Loadframe as another user, or with the capabilities that `loadframe doctor` names.",
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.cages import groups
-from loadframe.host import identity, own_user, shared_memory
+from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
 from loadframe.host.state import Damaged, held, locked, remove_torn
@@ -113,7 +113,7 @@ def _own_group(folder: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return (status.st_gid,) if ours and status.st_gid in own_user.FREE else ()
+    return (status.st_gid,) if ours and status.st_gid in privilege.FREE else ()
 
 
 def _in_use(folder: Path) -> str | None:

@@ -1,15 +1,25 @@
 """As whom a process runs: whoever starts it says so, one of three ways, and there is no default. Where it is not known,
-or a user cannot run what it should, the process is not started: no branch ends as root for want of an answer."""
+or a user cannot run what it should, the process is not started: no branch ends as root for want of an answer.
 
+One way is a user whom nothing else on the machine knows, for what needs no rights.
+"""
+
+import ctypes
+import grp
 import os
+import platform
 import pwd
+import random
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from loadframe.errors import CageError
+from loadframe.host.signals import undisturbed
+from loadframe.system.trust import ACCESS_LIST, DEFAULT_LIST
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,6 @@ def _capabilities(which: str, proc: Path = PROC) -> int:
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
     """Of a process of root's with one thread: give up all other capabilities for good (capabilities(7)).
     also_in_children: no program that is run gets them back (PR_SET_NO_NEW_PRIVS). CageError."""
-    import ctypes
-
     libc = ctypes.CDLL(None, use_errno=True)
     kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -120,6 +128,141 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
 
 def leave_no_memory_behind() -> None:
     """This process's memory is in no core dump, and no process of its user's reads it (PR_SET_DUMPABLE, ptrace(2))."""
-    import ctypes
-
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+FREE = range(61184, 65520)
+"""From these systemd takes the users of services that have one for as long as they run (systemd.exec(5), DynamicUser=):
+no distribution gives them to other users."""
+NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
+"""linux/capability.h. Without the last one, /proc does not say what a process of another user has open."""
+
+
+def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
+    """A number of FREE, at random, that is no user's and no group's, not `besides`, and that no process has; None where
+    we may not start processes under it: we are not root, lack a capability of NEEDED, or are in a namespace without
+    such users."""
+    if os.geteuid() != 0 or _lacking(proc):
+        return None
+    setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
+    if setgroups.exists() and setgroups.read_text(encoding="utf-8", errors="replace").strip() == "deny":
+        return None
+    taken = frozenset((*_in_use(proc), besides))
+    maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
+    for number in random.sample(FREE, len(FREE)):
+        mapped = all(any(number in one for one in ranges) for ranges in maps)
+        if mapped and number not in taken and not _known(number):
+            return number
+    return None
+
+
+def why_no_free_user(proc: Path = PROC) -> str:
+    """Why `free_user` answers None, in words."""
+    if os.geteuid() != 0:
+        return "only root starts processes under another user"
+    if lacking := _lacking(proc):
+        return f"this process has no {', '.join(lacking)}"
+    return "this user namespace has no number for such a user, or lets no process change its groups"
+
+
+def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
+    """A new folder that its owner alone may read and write; a group may pass through it. FileExistsError
+    where there is something; CageError where it has become another's before it was closed; OSError."""
+    path.mkdir(mode=0o700)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if (found := os.fstat(descriptor).st_uid) != os.geteuid():
+            raise CageError(f"{path} was put there by user {found}", remedy="Set LOADFRAME_SCRATCH to another folder.")
+        if owner != US:
+            ids = ids_of(owner)
+            os.fchown(descriptor, ids.uid, ids.gid)
+        if group is not None:
+            os.fchown(descriptor, -1, group)
+        for inherited in (ACCESS_LIST, DEFAULT_LIST):  # from the folder above: they would let others in
+            with suppress(OSError):  # there is none
+                os.removexattr(descriptor, inherited)
+        os.fchmod(descriptor, 0o700 if group is None else 0o710)
+    finally:
+        os.close(descriptor)
+
+
+def _lacking(proc: Path) -> list[str]:
+    return [name for name, number in NEEDED.items() if not holds(number, proc)]
+
+
+def _ranges(path: Path) -> list[range]:
+    """The numbers that a user namespace has (user_namespaces(7)); a kernel without them has no such file, and all."""
+    if not path.exists():
+        return [range(2**32)]
+    rows = [list(map(int, line.split())) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
+    return [range(first, first + count) for first, _, count in rows]
+
+
+def _in_use(proc: Path) -> Iterator[int]:
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            text = (folder / "status").read_text(encoding="utf-8", errors="replace")
+        except OSError:  # it has ended
+            continue
+        for line in text.splitlines():
+            if line.startswith(("Uid:", "Gid:", "Groups:")):
+                yield from map(int, line.split()[1:])
+
+
+def _known(number: int) -> bool:
+    for look in (pwd.getpwuid, grp.getgrgid):
+        with suppress(KeyError):
+            look(number)
+            return True
+    return Path(f"/run/systemd/dynamic-uid/{number}").exists()
+
+
+SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
+"""The number of the system call (syscalls(2))."""
+_SAME = 2**32 - 1
+"""Changes nothing, and answers what is (setfsuid(2))."""
+
+
+@contextmanager
+def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
+    """Within, files are opened, made and removed as this user: for libraries that work by path in a folder in which the
+    user may put links. group: of the folder on the way that the user may pass through; None: the user's own. It holds
+    for this thread and those that it starts meanwhile. CageError where the kernel refuses."""
+    if user == US or os.geteuid() != 0:
+        yield
+        return
+    ids, own = ids_of(user), os.getgroups()
+    gid = ids.gid if group is None else group
+    try:
+        with undisturbed():
+            _set_groups(sorted({*ids.groups, gid}))
+            _set(ids.uid, gid)
+        yield
+    finally:
+        with undisturbed():
+            _set(os.geteuid(), os.getegid())
+            _set_groups(own)
+
+
+def _set_groups(numbers: Sequence[int]) -> None:
+    """Of this thread alone: the function of the C library changes all threads."""
+    number = SETGROUPS.get(platform.machine())
+    groups = (ctypes.c_uint32 * len(numbers))(*numbers)
+    if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:
+        raise CageError(
+            f"The groups of this thread cannot be changed to {', '.join(map(str, numbers)) or 'none'}",
+            remedy="Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root.",
+        )
+
+
+def _set(uid: int, gid: int) -> None:
+    libc = ctypes.CDLL(None)
+    for function, number in ((libc.setfsgid, gid), (libc.setfsuid, uid)):
+        function(number)
+        if function(_SAME) & _SAME != number:
+            raise CageError(
+                f"The kernel does not give files the rights of user {uid}, group {gid}",
+                remedy="Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root.",
+            )

@@ -17,10 +17,9 @@ from typing import IO
 
 from loadframe.errors import CageError, MissingTool
 from loadframe.formats.plain_numbers import whole
-from loadframe.host import own_python, own_tmp
+from loadframe.host import mounts
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
-from loadframe.host.file_rights import rights_of
-from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of
+from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of, rights_of
 from loadframe.system.files import Folder, Whose
 
 LAUNCHER = Path(__file__).with_name("launch.py")
@@ -53,7 +52,7 @@ class Resources:
 class Allowance(Resources):
     """What a process starts with: as whom, and what it may use. shared_group: of a folder that the user must be able to
     pass through, besides the user's own groups. temporary: where it puts temporary files, a folder in the lease's; /tmp
-    and /var/tmp are then its own (own_tmp.py), where we may have mounts, but for what `told` names of them."""
+    and /var/tmp are then its own (mounts.py), where we may have mounts, but for what `told` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
@@ -280,7 +279,7 @@ def _environment(
     ours = found.get("HOME") == os.environ.get("HOME")
     if allowance.user == US or not ours:
         return found
-    return {**own_python.user_packages(), **found, "HOME": str(NO_FOLDER)}
+    return {**mounts.user_packages(), **found, "HOME": str(NO_FOLDER)}
 
 
 def _error(refusal: str) -> CageError | MissingTool:
@@ -398,10 +397,10 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
     user, group = allowance.user, allowance.shared_group
     if user == US or os.geteuid() != 0 or not may_have_mounts():
         return []
-    options, places = [], own_python.places()
+    options, places = [], mounts.places()
     if allowance.temporary is not None:
         told = [*command, str(cwd or Path.cwd()), allowance.told]
-        options += own_tmp.own(told, env, places, lambda path: _closed(path, user, group))
+        options += mounts.own(told, env, places, lambda path: _closed(path, user, group))
     if any(word.startswith(tuple(map(str, places))) for word in command):
         options += _view(places, user, group)
     return options
@@ -409,4 +408,4 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
 
 @lru_cache
 def _view(places: tuple[Path, ...], user: Privilege, shared_group: int | None) -> list[str]:
-    return own_python.view(places, lambda path: _closed(path, user, shared_group))
+    return mounts.view(places, lambda path: _closed(path, user, shared_group))

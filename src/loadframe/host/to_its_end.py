@@ -1,7 +1,12 @@
 """A command of the reader's own, to its end. What it prints goes to a file without a name and not through a pipe: what
-it has started may go on and hold that open, so a pipe would not end, and once we close it whoever writes is broken."""
+it has started may go on and hold that open, so a pipe would not end, and once we close it whoever writes is broken.
+
+What a program says through a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
+it.
+"""
 
 import os
+import select
 import subprocess
 import tempfile
 import time
@@ -63,3 +68,20 @@ def told(output: IO[bytes]) -> str:
     """The end of what was printed. The place at which the file is written stays: whoever goes on shares it."""
     size = os.fstat(output.fileno()).st_size
     return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
+
+
+PIECE = 1 << 16
+
+
+def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
+    """What comes from a pipe until its end, or until it is more than most_bytes. until_s: a moment of CLOCK_MONOTONIC;
+    then subprocess.TimeoutExpired."""
+    said = bytearray()
+    while len(said) <= most_bytes:
+        if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:
+            raise subprocess.TimeoutExpired("", 0.0)
+        piece = os.read(stream.fileno(), PIECE)
+        if not piece:
+            break
+        said += piece
+    return bytes(said)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 from loadframe.kinds.private_target import PrivateTarget, Server
 from loadframe.kinds.silence import BUSY_REMEDY, REFUSED_REMEDY, shortened, silence
 from loadframe.model import CounterSpec

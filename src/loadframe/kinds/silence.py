@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 
 REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it again."
 BUSY_REMEDY = "Its log and its list of connections say what it waits for. Run it again once that is over."

@@ -18,8 +18,7 @@ from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.processes import marked
-from loadframe.host.signals import undisturbed
-from loadframe.host.suspended import told
+from loadframe.host.signals import told, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long is hung: an fsync on a busy disk takes seconds, not half a minute."""

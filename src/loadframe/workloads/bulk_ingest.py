@@ -15,8 +15,7 @@ from pathlib import Path
 
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.environment import importing, python, python_package
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import Privilege
+from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import Allowance
 from loadframe.ingest import store
 from loadframe.ingest.store import NOTHING, Content

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from loadframe.errors import WorkloadError
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.processes import Allowance, spawn
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 from loadframe.workloads import request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import importing, python
-from loadframe.host.file_rights import rights_of
-from loadframe.host.privilege import of_uid
+from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads.common import Common
 from loadframe.workloads.driving import ProcessDriver

@@ -13,9 +13,7 @@ from typing import Any
 
 from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.host.environment import importing, python
-from loadframe.host.file_rights import rights_of
-from loadframe.host.own_user import make_private
-from loadframe.host.privilege import of_uid
+from loadframe.host.privilege import make_private, of_uid, rights_of
 from loadframe.host.processes import Allowance
 from loadframe.indexing import config as configs
 from loadframe.indexing import store as stores

@@ -13,7 +13,7 @@ from pathlib import Path
 from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.host.suspended import told
+from loadframe.host.signals import told
 from loadframe.workloads import beginning, step_files
 from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDriver, tail
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadframe.kinds.ndb.as_private import as_private
-from loadframe.kinds.ndb.cluster import cluster_of
-from loadframe.kinds.ndb.config import read_config
-from loadframe.kinds.ndb.own_settings import config_text
+from loadframe.kinds.ndb.config import cluster_of, read_config
+from loadframe.kinds.ndb.own_settings import as_private, config_text
 
 STORY = (Path(__file__).parents[2] / "data/ndb/story.ini").read_text()
 MIXED = """

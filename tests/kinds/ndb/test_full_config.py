@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.kinds.ndb.full_config import read_full_config
+from loadframe.kinds.ndb.own_settings import read_full_config
 
 PRINTED = """\
 MySQL Cluster Management Server mysql-9.7.2 ndb-9.7.2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from loadframe.kinds.ndb.node_threads import NodeThread, grouped, read_threads, told_threads
+from loadframe.kinds.ndb.nodes import NodeThread, grouped, read_threads, told_threads
 from loadframe.model import NdbThreads
 from waiting import await_that
 

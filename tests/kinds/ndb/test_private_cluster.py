@@ -18,7 +18,7 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host import identity
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.kinds.ndb.node_threads import read_threads
+from loadframe.kinds.ndb.nodes import read_threads
 from loadframe.kinds.ndb.own_settings import shape_of
 from loadframe.kinds.ndb.private_cluster import PrivateCluster
 from loadframe.model import SettingValue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.kinds import registry
-from loadframe.kinds.ndb.programs import PACKAGE
+from loadframe.kinds.ndb.nodes import PACKAGE
 
 
 def test_the_doctor_names_what_is_missing_and_how_to_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

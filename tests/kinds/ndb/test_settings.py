@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.kinds.ndb.setting import Setting, read_cpus
-from loadframe.kinds.ndb.settings import FIRST, GIVES_UP, MEMORY, PER_PART, RESTARTS, SETTINGS, TAKES
+from loadframe.kinds.ndb.settings import (
+    FIRST,
+    GIVES_UP,
+    MEMORY,
+    PER_PART,
+    RESTARTS,
+    SETTINGS,
+    TAKES,
+    Setting,
+    read_cpus,
+)
 
 ALL = [setting for table in SETTINGS.values() for setting in table.values()]
 NDBD = SETTINGS["ndbd"]

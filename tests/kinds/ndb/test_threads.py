@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.kinds.ndb.setting import read_cpus
+from loadframe.kinds.ndb.settings import read_cpus
 from loadframe.kinds.ndb.threads import EXECUTION, bound, by_config, by_number, check_apart
 from loadframe.model import NdbThreads, cpu_list
 

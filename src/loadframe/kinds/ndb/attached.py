@@ -21,9 +21,8 @@ from loadframe.kinds.behind import comm_of
 from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
 from loadframe.kinds.mysql.attached import host_of as host_of_one
-from loadframe.kinds.ndb.full_config import canonical
 from loadframe.kinds.ndb.ndbinfo import COLUMNS, SPECS, Row, Totals, ceilings_of, read_block
-from loadframe.kinds.ndb.own_settings import own_name
+from loadframe.kinds.ndb.own_settings import canonical, own_name
 from loadframe.kinds.ndb.sql_node import COUNTERS, ENGINE, READY, added_up, in_front, read_counters
 from loadframe.kinds.ndb.sql_settings import KIND, NODE, SQL
 from loadframe.model import CounterSpec, Endpoint, SettingValue

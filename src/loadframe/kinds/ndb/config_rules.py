@@ -1,13 +1,70 @@
-"""Rules about what is written in config.ini, and about the nodes that this makes."""
+"""Rules about what is written in config.ini, the nodes that this makes, and what these need of others: slots for the
+connections of servers, memory of hosts. First what rules are given, and what they find."""
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 
-from loadframe.kinds.ndb.case import CONFIG_INFO, DATA_NODES, Case, Found
-from loadframe.kinds.ndb.cluster import NODES, Cluster
-from loadframe.kinds.ndb.config import Section
-from loadframe.kinds.ndb.settings import MANUAL, SETTINGS
+from loadframe.formats.plain_numbers import whole
+from loadframe.kinds.ndb.config import LOCAL, NODES, Cluster, Section, on_hosts
+from loadframe.kinds.ndb.settings import MANUAL, POOL, POOL_MOST, SETTINGS
+from loadframe.model import NdbSeverity
+
+STORY = 'Mikael Ronström, "How to speed up Sysbench on MySQL Cluster by 14x" (2010)'
+CONFIG_INFO = "ConfigInfo.cpp of MySQL Cluster"
+DATA_NODES = MANUAL + "25.4.3.6"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: the CPUs that other
+    processes there are bound to, by what these are called. names: the hosts of which this is known; None for all."""
+
+    cpus: frozenset[int] | None = None
+    memory_bytes: int | None = None
+    bound: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    names: frozenset[str] | None = frozenset(LOCAL)
+
+    def known(self, host: str) -> bool:
+        return self.names is None or host in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class SqlNode:
+    """A MySQL server: its option file, and what that says, names with underscores."""
+
+    file: str
+    options: Mapping[str, str]
+
+    @property
+    def connections(self) -> int:
+        """Its connection pool; 1 where none is given, or nothing that is a number."""
+        pool = whole(self.options.get(POOL, ""))
+        return 1 if pool is None else pool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cluster to check. servers: none where nothing is known of them."""
+
+    cluster: Cluster
+    hosts: Hosts = Hosts()
+    servers: Sequence[SqlNode] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """severity, fact, remedy, source: as in NdbFinding. file: a server's, None for the config.ini."""
+
+    severity: NdbSeverity
+    line: int | None
+    fact: str
+    remedy: str
+    source: str
+    file: str | None = None
+
 
 WITHOUT_TRANSACTION_MEMORY = (
     "MaxNoOfConcurrentIndexOperations", "MaxNoOfFiredTriggers", "MaxNoOfLocalOperations", "MaxNoOfLocalScans",
@@ -133,3 +190,61 @@ def durability(case: Case) -> Iterator[Found]:
                 fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up})"
                 remedy = f"Keep it only if this is intended; the default is {default}."
                 yield Found("warning", entry.line, fact, remedy, setting.source)
+
+
+OPTIONS = MANUAL + "25.4.3.9.1"
+STARTING = MANUAL + "25.4.3.2"
+
+
+def api_slots(case: Case) -> Iterator[Found]:
+    """Connections of servers that find no slot, and how many each has."""
+    slots, connections = len(case.cluster.of_kind("mysqld")), [server.connections for server in case.servers]
+    wanted, terms = sum(connections), " + ".join(map(str, connections))
+    if case.servers and wanted > slots:
+        fact = f"the servers want {wanted} connections ({terms}), and there are {slots} API slots"
+        remedy = f"Add {wanted - slots} sections [mysqld] first, and one more for tools such as ndb_restore."
+        yield Found("error", None, fact, remedy, OPTIONS)
+    elif case.servers and wanted == slots:
+        fact = f"the servers take all {slots} API slots ({terms}); tools such as ndb_restore need one, too"
+        remedy = "Add a section [mysqld]: an unused one takes its send buffer in each data node."
+        yield Found("warning", None, fact, remedy, STARTING)
+    for server in case.servers:
+        yield from _server(server, case)
+
+
+def _server(server: SqlNode, case: Case) -> Iterator[Found]:
+    written = server.options.get(POOL, "")
+    pool = whole(written) or 0
+    if written and not 1 <= pool <= POOL_MOST:
+        fact = f"mysqld does not accept {POOL} = {written}"
+        yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
+        return
+    # who finds a data node on localhost is there, too
+    with_data = all(node.host == "localhost" for node in case.cluster.data_nodes)
+    if server.connections == 1:
+        fact = "the server has one connection to the cluster, behind whose lock all its threads wait"
+        remedy = f"Try {POOL}: 8 gave twice the throughput with one server; with several, 2 or 3 suffice."
+        yield Found("note", None, fact, remedy, STORY, server.file)
+    elif with_data and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
+        fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of localhost"
+        yield Found("warning", None, fact, "Lower it: more connections than CPUs are expensive.", OPTIONS, server.file)
+    numbers = [word for word in server.options.get(f"{POOL}_nodeids", "").split(",") if word.strip()]
+    if numbers and len(numbers) != server.connections:
+        fact = f"{POOL}_nodeids has {len(numbers)} numbers for {server.connections} connections"
+        yield Found("error", None, fact, "Give one number for each connection.", OPTIONS, server.file)
+    if pool > 1 and re.search(r"nodeid\s*=", server.options.get("ndb_connectstring", ""), re.I):
+        fact = f"ndb_connectstring has a nodeid, and {POOL} = {pool} wants {pool} of them"
+        yield Found("error", None, fact, f"Omit it there; use {POOL}_nodeids.", OPTIONS, server.file)
+
+
+def memory(case: Case) -> Iterator[Found]:
+    """Data nodes that do not fit into the memory of their host."""
+    there = case.hosts.memory_bytes
+    for host, nodes in on_hosts(case.cluster.data_nodes):
+        wanted = sum(node.memory_bytes() for node in nodes)
+        if there is not None and case.hosts.known(host) and wanted > there:
+            largest = max(nodes, key=lambda node: node.number("DataMemory"))
+            what = f"{len(nodes)} data nodes take" if len(nodes) > 1 else f"{nodes[0].words} takes"
+            fact = f"{what} at least {wanted / 2**30:.1f} GiB of memory, and {host} has {there / 2**30:.1f} GiB"
+            remedy = "Lower DataMemory or what else takes it, or give the host more memory first."
+            yield Found("error", largest.line("DataMemory"), fact, remedy, MANUAL + "25.4.3.6")

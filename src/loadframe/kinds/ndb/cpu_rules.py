@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from loadframe.kinds.ndb.case import DATA_NODES, STORY, Case, Found, Hosts
-from loadframe.kinds.ndb.cluster import Node, on_hosts
+from loadframe.kinds.ndb.config import Node, on_hosts
+from loadframe.kinds.ndb.config_rules import DATA_NODES, STORY, Case, Found, Hosts
 from loadframe.kinds.ndb.threads import EXECUTION, PASSING, SOURCE
 from loadframe.model import NdbThreads, cpu_list
 

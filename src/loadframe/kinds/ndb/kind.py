@@ -10,9 +10,9 @@ from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.mysql.attached import PASSWORD
 from loadframe.kinds.ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe.kinds.ndb.metrics import SQL_NODES
+from loadframe.kinds.ndb.nodes import LOADED
 from loadframe.kinds.ndb.own_settings import CATALOGUE, TUNABLES, checked
 from loadframe.kinds.ndb.private_cluster import MANAGER
-from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.kinds.ndb.sql_settings import CATALOGUE as SQL_CATALOGUE
 from loadframe.kinds.ndb.sql_settings import KIND

@@ -1,20 +1,82 @@
-"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node.
+"""The processes of a private cluster that hold its configuration and its data: ndb_mgmd, and ndbmtd for each data node;
+their programs, and the threads of a data node.
 
 None of them goes into the background, so that each is one process, and a child of ours.
 """
 
+import os
 import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from loadframe.errors import TargetError
+from loadframe.errors import RecordingError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
-from loadframe.kinds.ndb.node_threads import told_threads
 from loadframe.kinds.ndb.own_settings import HOST
-from loadframe.kinds.ndb.programs import CLIENT, DATA_NODE, MANAGEMENT, PACKAGE
-from loadframe.kinds.package import ask
+from loadframe.kinds.ndb.threads import MOST
+from loadframe.kinds.package import Package, ask
 from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, PrivateServer, write_readable
-from loadframe.model import TargetState
+from loadframe.model import NdbThreads, TargetState
+from loadframe.recording.procfs import parse_schedstat
+
+INSTALL = (
+    "MySQL's own packages mysql-cluster-community-data-node, -management-server and -client, or "
+    "scripts/build-mysql-cluster FOLDER and FOLDER/bin first in PATH (Debian 12 has no package)"
+)
+DATA_NODE, MANAGEMENT, CLIENT = "ndbmtd", "ndb_mgmd", "ndb_mgm"
+PACKAGE = Package("MySQL Cluster", (DATA_NODE, MANAGEMENT, CLIENT), INSTALL, ("--version",), r"ndb-(\d+\.\d+\.\d+)")
+NDBINFO = "ndbinfo_select_all"
+LOADED = replace(PACKAGE, programs=(*PACKAGE.programs, NDBINFO))
+"""What a cluster needs that is loaded: the last one tells its counters."""
+
+
+STARTING = re.compile(r"\bthr: \d+ tid: (\d+) \((\w+)\) ")
+NS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class NodeThread:
+    """thread: its number in the kernel. cpus: those that it may use. cpu_s: the CPU time that it has used."""
+
+    kind: str
+    thread: int
+    cpus: frozenset[int]
+    cpu_s: float
+
+
+def told_threads(log: Iterable[str]) -> dict[int, str]:
+    """By the number of each thread, its kind; also those of earlier starts. log: its lines."""
+    starts = (start for line in log if (start := STARTING.search(line)) is not None)
+    return {int(start[1]): start[2] for start in starts if start[2] in MOST}
+
+
+def read_threads(pid: int, kinds: Mapping[int, str], proc: Path = Path("/proc")) -> tuple[NodeThread, ...]:
+    """Those of these threads that the process has now. Empty where it has ended."""
+    found = []
+    for thread, kind in kinds.items():
+        try:
+            spent = parse_schedstat((proc / str(pid) / "task" / str(thread) / "schedstat").read_bytes())
+            cpus = frozenset(os.sched_getaffinity(thread))
+        except (OSError, RecordingError):  # of an earlier start, or it has just ended
+            continue
+        found.append(NodeThread(kind, thread, cpus, spent.run_ns / NS))
+    return tuple(found)
+
+
+def grouped(threads: Iterable[NodeThread], free: frozenset[int]) -> tuple[NdbThreads, ...]:
+    """The same as they are configured: how many of each kind, and the CPUs that they are bound to. free: what a thread
+    that is bound to none may use."""
+    groups, each = [], list(threads)
+    for kind in MOST:
+        alike = [thread for thread in each if thread.kind == kind]
+        bound = [thread.cpus for thread in alike if thread.cpus != free]
+        cpus = frozenset().union(*bound) if bound else None
+        if alike:
+            groups.append(NdbThreads(kind, len(alike), cpus, shared=cpus is not None and len(cpus) < len(alike)))
+    return tuple(groups)
+
 
 STATUS = re.compile(r"^Node (\d+): ([a-z][a-z ]*?)(?= ?\(|$)", re.M)
 STARTED = "started"

@@ -1,4 +1,5 @@
-"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py), and its config.ini.
+"""The settings of a private cluster as a catalogue, made of those of config.ini (settings.py); its config.ini, and one
+of the reader's as a private cluster on this machine.
 
 A setting of data nodes has its own name; one of API nodes and of connections has "api_" or "tcp_" before it. What would
 let nodes talk to other hosts, write elsewhere or ask for a password is not among them.
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.errors import StudyError
+from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec
 from loadframe.kinds.ndb import threads
-from loadframe.kinds.ndb.setting import Setting, read_cpus
-from loadframe.kinds.ndb.settings import SETTINGS
+from loadframe.kinds.ndb.config import Cluster, Section
+from loadframe.kinds.ndb.settings import SETTINGS, Setting, read_cpus
 from loadframe.kinds.tunable import MB, Tunable
 from loadframe.model import SettingValue
 
@@ -152,3 +154,71 @@ def _written(section: str, settings: Mapping[str, SettingValue]) -> Iterable[str
 def _node(section: str, number: int, folders: Mapping[int, Path], *more: str) -> list[str]:
     folder = [f"DataDir={folders[number]}"] if number in folders else []
     return [f"[{section}]", f"NodeId={number}", f"HostName={HOST}", *folder, *more, ""]
+
+
+HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
+
+
+def read_full_config(text: str) -> dict[str, SettingValue]:
+    """By the names of own_settings, in canonical form. Of several nodes or connections the first one counts: settings
+    that one node has for itself are not told."""
+    found: dict[str, SettingValue] = {}
+    section = ""
+    for line in text.splitlines():
+        if (heading := HEADING.fullmatch(line)) is not None:
+            section = heading[1].lower()
+            continue
+        name, equals, value = line.partition("=")
+        if equals and (known := own_name(section, name)) is not None:
+            found.setdefault(known, canonical(known, value))
+    return found
+
+
+def canonical(name: str, text: str) -> SettingValue:
+    """The value of a setting; a default of the program may be one that the manual's bounds do not have."""
+    try:
+        return setting_of(name).read(text)
+    except ValueError:
+        number = whole(text)
+        return text if number is None else number
+
+
+PLACES = frozenset(
+    {"nodeid", "id", "hostname", "portnumber", "serverport", "datadir", "filesystempath", "backupdatadir"}
+)
+"""Who and where a node is, in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsPrivate:
+    """shape, settings: of the cluster. left_out: "SECTION.NAME" of what has no place in it, such as settings of single
+    connections; where nodes are and where they write is always another place, and is not told."""
+
+    shape: Shape
+    settings: Mapping[str, SettingValue]
+    left_out: tuple[str, ...]
+
+
+def as_private(cluster: Cluster) -> AsPrivate:
+    """With the nodes of the file by their numbers, and one management server. The file has no errors."""
+    left_out: dict[str, None] = {}
+    settings: dict[str, SettingValue] = {}
+    for section in cluster.config.sections:
+        single = section.kind == "tcp" and not section.default
+        for entry in section.entries:
+            if entry.name.lower() not in PLACES and (single or own_name(section.kind, entry.name) is None):
+                left_out[f"{section.heading[1:-1]}.{entry.name}"] = None
+        settings |= _settings(section) if section.default else {}
+    data, api = (tuple(node.node_id for node in cluster.of_kind(kind)) for kind in ("ndbd", "mysqld"))
+    own = {node.node_id: found for node in cluster.nodes if (found := _settings(node.section))}
+    management = cluster.of_kind("ndb_mgmd")[0].node_id
+    return AsPrivate(Shape(data, api, management, own), settings, tuple(left_out))
+
+
+def _settings(section: Section) -> dict[str, SettingValue]:
+    """Those that a private cluster takes, in canonical form."""
+    found: dict[str, SettingValue] = {}
+    for entry in section.entries:
+        if (name := own_name(section.kind, entry.name)) is not None:
+            found[name] = setting_of(name).read(entry.value)
+    return found

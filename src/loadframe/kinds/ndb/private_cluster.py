@@ -14,10 +14,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import shard_name
 from loadframe.kinds.catalogue import differing
-from loadframe.kinds.ndb.full_config import read_full_config
-from loadframe.kinds.ndb.nodes import STARTED, DataNode, Management
-from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, setting_of
-from loadframe.kinds.ndb.programs import PACKAGE
+from loadframe.kinds.ndb.nodes import PACKAGE, STARTED, DataNode, Management
+from loadframe.kinds.ndb.own_settings import CATALOGUE, Shape, checked, config_text, read_full_config, setting_of
 from loadframe.kinds.private_server import LAST_LINES, START_TIMEOUT_S, do_all
 from loadframe.model import SettingValue, TargetState
 

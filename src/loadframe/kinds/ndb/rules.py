@@ -5,10 +5,19 @@ A rule is a function from a Case to what it finds; its name is how findings call
 
 from collections.abc import Callable, Iterator
 
-from loadframe.kinds.ndb.case import Case, Found
-from loadframe.kinds.ndb.config_rules import durability, file, limits, nodes, replicas, settings
+from loadframe.kinds.ndb.config_rules import (
+    Case,
+    Found,
+    api_slots,
+    durability,
+    file,
+    limits,
+    memory,
+    nodes,
+    replicas,
+    settings,
+)
 from loadframe.kinds.ndb.cpu_rules import cpus, threads
-from loadframe.kinds.ndb.resource_rules import api_slots, memory
 from loadframe.model import NdbFinding, NdbSeverity
 
 RULES: tuple[Callable[[Case], Iterator[Found]], ...] = (

@@ -9,7 +9,7 @@ from loadframe.errors import StudyError
 from loadframe.kinds.catalogue import Catalogue, SettingSpec, catalogue_in
 from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
 from loadframe.kinds.ndb import own_settings
-from loadframe.kinds.ndb.setting import read_cpus
+from loadframe.kinds.ndb.settings import read_cpus
 from loadframe.kinds.tunable import tunables_in
 from loadframe.model import SettingValue
 

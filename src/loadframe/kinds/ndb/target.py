@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.processes import Resources
 from loadframe.kinds.ndb.metrics import IN_FRONT, SQL_NODES
-from loadframe.kinds.ndb.ndbinfo import ceilings_of
-from loadframe.kinds.ndb.ndbinfo_reader import NdbinfoExposure, NdbinfoProgram
+from loadframe.kinds.ndb.ndbinfo import NdbinfoExposure, NdbinfoProgram, ceilings_of
+from loadframe.kinds.ndb.nodes import LOADED
 from loadframe.kinds.ndb.own_settings import shape_of
 from loadframe.kinds.ndb.private_cluster import MANAGER, PrivateCluster
-from loadframe.kinds.ndb.programs import LOADED
 from loadframe.kinds.ndb.sql_node import COUNTERS, SQL_NODE, SqlNode, added_up, in_front
 from loadframe.kinds.ndb.sql_settings import KIND, MOST_CONNECTIONS, SQL, checked, parted
 from loadframe.kinds.private_server import do_all, soft_nofile

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from loadframe.formats.plain_numbers import whole
-from loadframe.kinds.ndb.setting import read_cpus
+from loadframe.kinds.ndb.settings import read_cpus
 from loadframe.model import NdbThreads as Threads
 from loadframe.model import cpu_list
 

@@ -13,9 +13,8 @@ from loadframe.connections.postgres_programs import program
 from loadframe.errors import MissingTool
 from loadframe.host import postgres_memory
 from loadframe.host.environment import python_package
-from loadframe.host.file_rights import rights_of
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege
+from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.log_counts import LogCounts

@@ -13,7 +13,7 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.toml_text import TomlError, parse_toml
-from loadframe.kinds.service.knobs import shown
+from loadframe.kinds.service.words import shown
 from loadframe.model import SettingValue
 
 ENDINGS = {

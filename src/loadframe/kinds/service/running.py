@@ -25,13 +25,11 @@ from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.company import Company
 from loadframe.kinds.service.finding import Found, find, name_of, where
-from loadframe.kinds.service.knobs import knob_of, shown
 from loadframe.kinds.service.own_file import OwnFile
-from loadframe.kinds.service.passing import of_environment, passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.readiness import accepts
 from loadframe.kinds.service.settings import KIND, catalogue
-from loadframe.kinds.service.words import filled
+from loadframe.kinds.service.words import filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.study.declaration import TargetTable
 

@@ -15,10 +15,8 @@ from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.finding import where
-from loadframe.kinds.service.knobs import shown
-from loadframe.kinds.service.passing import not_passed, of_environment, passed
 from loadframe.kinds.service.readiness import Readiness, accepts
-from loadframe.kinds.service.words import filled, places, texts_of
+from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable

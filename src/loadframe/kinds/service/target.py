@@ -14,12 +14,10 @@ from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.kinds.service.company import Company
-from loadframe.kinds.service.knobs import shown
-from loadframe.kinds.service.passing import passed
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Server, started_by
 from loadframe.kinds.service.settings import KIND
-from loadframe.kinds.service.words import filled
+from loadframe.kinds.service.words import filled, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
 

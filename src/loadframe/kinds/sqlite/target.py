@@ -7,9 +7,8 @@ from pathlib import Path
 
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.json_text import write_json
-from loadframe.host.file_rights import rights_of
 from loadframe.host.leases import Lease, filesystem
-from loadframe.host.own_user import make_private
+from loadframe.host.privilege import make_private, rights_of
 from loadframe.host.processes import Resources, stated
 from loadframe.kinds.sqlite.settings import (
     CATALOGUE,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MissingTool, TargetError
-from loadframe.host.file_rights import rights_of
-from loadframe.host.privilege import Privilege
+from loadframe.host.privilege import Privilege, rights_of
 
 INSTALL = "apt-get install varnish"
 STORAGE = ("SMA.objects.", "SMF.objects.")
