@@ -60,7 +60,6 @@ LEFT: dict[str, int] = {
     "workloads/driving.py": 1,
     "workloads/http_driver.py": 1,
     "workloads/in_locust/loadframe_listener.py": 1,
-    "workloads/in_locust/loadframe_listener.py": 1,
     "workloads/job_queue_worker.py": 1,
     "workloads/metadata_cold.py": 2,
     "workloads/objects.py": 9,
