@@ -99,7 +99,7 @@ def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
 
 
 def _agree(throughputs: Sequence[float]) -> bool:
-    middle = median(throughputs)
+    middle = median(throughputs or [0.0])  # of a level for which the budget had no time
     return 2 * sum(_alike(each, middle) for each in throughputs) > len(throughputs)
 
 
