@@ -17,7 +17,7 @@ import pytest
 
 from loadframe.cages.groups import find, put, remove
 from loadframe.errors import CageError
-from loadframe.fleet.keeping import TICK_S, Kept, KeptWaiting
+from loadframe.fleet.keeping import Kept, is_kept_waiting
 from loadframe.fleet.wire import BEAT_S, SILENT_S
 from loadframe.host.environment import python
 from waiting import await_that
@@ -157,32 +157,11 @@ def test_a_worker_that_has_stopped_is_not_waited_for_at_the_end(agent: Agent) ->
     assert time.monotonic() - begun < 15, "it would load on for that long"
 
 
-class Tree:
-    """A process as /proc has it, and a clock."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.now_s = root, 0.0
-        self.is_at("S", 0.0)
-
-    def is_at(self, state: str, cpu_s: float) -> None:
-        fields = [state, *["0"] * 10, str(round(cpu_s / TICK_S)), *["0"] * 30]
-        for folder in (self.root / "proc/7", self.root / "proc/7/task/7"):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "stat").write_text(f"7 (a (b) c) {' '.join(fields)}\n", encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("state", "cpu_s", "waited_s"),
-    [("R", 0.0, 1.0), ("R", 0.4, 0.6), ("R", 1.0, 0.0), ("D", 0.0, 1.0), ("S", 0.0, 0.0), ("T", 0.0, 0.0)],
-)
-def test_waited_for_is_what_is_runnable_and_does_not_run(
-    tmp_path: Path, state: str, cpu_s: float, waited_s: float
-) -> None:
-    tree = Tree(tmp_path)
-    waiting = KeptWaiting(7, tmp_path, lambda: tree.now_s)
-    tree.now_s = 1.0
-    tree.is_at(state, cpu_s)
-    waiting.look()
-    assert waiting.seconds == pytest.approx(waited_s, abs=2 * TICK_S)
-    waiting.begin()
-    assert waiting.seconds == 0.0
+@pytest.mark.parametrize(("state", "waits"), [("R", True), ("D", True), ("S", False), ("T", False)])
+def test_a_thread_that_is_runnable_or_in_the_kernel_is_kept_waiting(tmp_path: Path, state: str, waits: bool) -> None:
+    for thread, its in ((7, "S"), (8, state)):
+        folder = tmp_path / f"proc/7/task/{thread}"
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(f"{thread} (a (b) c) {its} 1 1\n", encoding="utf-8")
+    assert is_kept_waiting(7, tmp_path) == waits
+    assert not is_kept_waiting(9, tmp_path), "it has ended"

@@ -132,7 +132,6 @@ class FleetBench(RealBench):
 
     @property
     def free_disk_bytes(self) -> float:
-        """See RealBench."""
         return self._target.free_bytes() if isinstance(self._target, FarTarget) else super().free_disk_bytes
 
     def _make_journal(self) -> DurableJournal:

@@ -79,7 +79,6 @@ class BlocksOnHosts:
 
     @property
     def at_once(self) -> int:
-        """See TakesBlocks."""
         return max(1, len(self._engine.hosts) - len(self._on.unfit))
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:

@@ -108,7 +108,6 @@ class DaskEngine:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """See Engine."""
         return tuple(host.name for host in self._hosts)
 
     @property
@@ -144,7 +143,6 @@ class DaskEngine:
         return frozenset(at - {each.host for each in self._open.values()})
 
     def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
-        """See Engine."""
         worker = self._places[host].worker
         cpus = next(each.cpus for each in self._hosts if each.name == host)
         folder = "" if self._about.scheduler else str(Path.cwd())  # of other machines it says nothing
@@ -156,7 +154,6 @@ class DaskEngine:
         future.add_done_callback(lambda _: self._ended.put(task))
 
     def came(self, within_s: float) -> Came | None:
-        """See Engine."""
         until = time.monotonic() + within_s
         while True:
             try:
@@ -171,7 +168,6 @@ class DaskEngine:
                 return self._answered(task)
 
     def close(self) -> None:
-        """See Engine."""
         for task in list(self._open):
             self._drop(task)
         with _quiet():

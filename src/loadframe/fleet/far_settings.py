@@ -52,11 +52,9 @@ class FarServer:
         return {}
 
     def effective(self) -> dict[str, SettingValue]:
-        """See Attached."""
         return dict(self._asked("running", {})["effective"])
 
     def read(self, name: str) -> SettingValue:
-        """See Attached."""
         value: SettingValue = self._asked("running_read", {"name": name})["value"]
         return value
 
@@ -91,7 +89,6 @@ class FarServer:
         return {}
 
     def answers(self) -> bool:
-        """See base.Answering."""
         host, port = parted(self._endpoint.address, "80")
         return accepts(host, int(port))
 
@@ -112,7 +109,6 @@ class FarServer:
         return {}
 
     def local(self) -> bool:
-        """See Attached."""
         return False
 
     def endpoint(self) -> Endpoint:
@@ -120,11 +116,9 @@ class FarServer:
         return self._endpoint
 
     def version(self) -> str:
-        """See Attached."""
         return self._version
 
     def describe(self) -> str:
-        """See Attached."""
         return self.words
 
     def close(self) -> None:
@@ -147,7 +141,6 @@ class FarJournal(DurableJournal):
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
-        """See DurableJournal."""
         return (*super().not_reverted, *self._far)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
@@ -158,7 +151,6 @@ class FarJournal(DurableJournal):
         return place.set(name, value)
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """See DurableJournal."""
         if not isinstance(place, FarServer):
             return super().back(place, names)
         chosen = [name for name in self._far if names is None or name in names]

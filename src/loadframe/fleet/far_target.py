@@ -63,12 +63,10 @@ class FarTarget:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """See OnBench."""
         specs = self._ask("create", prefix=self._prefix)["specs"]
         self.counter_specs = tuple(CounterSpec(**each) for each in specs)
 
     def check(self, state: TargetState) -> None:
-        """See OnBench."""
         self._ask("check", **state_told(state))
 
     def found_in(self, state: TargetState) -> TargetState:
@@ -76,36 +74,28 @@ class FarTarget:
         return state
 
     def start(self, state: TargetState) -> None:
-        """See OnBench."""
         self._ask("start", **state_told(state))
         self._address = str(self._ask("endpoint")["address"])
 
     def apply(self, state: TargetState) -> None:
-        """See OnBench."""
         self._ask("apply", **state_told(state))
 
     def install(self, workload: Workload) -> None:
-        """See OnBench."""
         workload.install(self.endpoint())
 
     def reset(self) -> None:
-        """See OnBench."""
         self._ask("reset")
 
     def forget(self) -> None:
-        """See OnBench."""
         self._ask("forget")
 
     def empty(self) -> None:
-        """See OnBench."""
         self._ask("empty")
 
     def kill(self) -> None:
-        """See OnBench."""
         self._ask("kill")
 
     def stop(self) -> None:
-        """See OnBench."""
         self._ask("stop")
 
     def abandon(self) -> list[ChangeRecord]:
@@ -129,7 +119,6 @@ class FarTarget:
     # --- what it is and does now ------------------------------------------------------------------------------------
 
     def effective(self) -> dict[str, SettingValue]:
-        """See OnBench."""
         return dict(self._ask("effective")["effective"])
 
     def counters(self) -> dict[str, float]:
@@ -171,19 +160,15 @@ class FarTarget:
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
-        """See OnBench. StepVoid."""
         return bool(self._ask("healthy")["healthy"])
 
     def version(self) -> str:
-        """See OnBench."""
         return str(self._ask("version")["version"])
 
     def log_tail(self, lines: int = 20) -> str:
-        """See OnBench."""
         return str(self._ask("log", lines=lines)["log"])
 
     def describe(self) -> Mapping[str, str]:
-        """See OnBench."""
         return {**self._ask("describe")["words"], "host": self._host}
 
     def notes(self) -> tuple[str, ...]:

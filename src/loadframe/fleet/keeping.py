@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from loadframe.fleet.cleaning import cleaned_up, standing_of
-from loadframe.fleet.wire import BEAT_S, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
+from loadframe.fleet.wire import LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send
 from loadframe.host.environment import own_environment, python
 from loadframe.host.signals import told as stopped
 
@@ -23,6 +23,8 @@ QUESTIONS = frozenset(
 """What is the worker's to answer."""
 MOST_SILENT_S = 60.0
 """Whatever it waits for: a step that does not get ready is void by then, too."""
+WAITING = frozenset("RD")
+"""States of threads that run, or wait for a CPU or a disk: of a machine with too much to do."""
 ENDS_WITHIN_S = 25.0
 """It gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
@@ -47,7 +49,6 @@ class Kept:
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())
         self._spoke = False
-        self._kept_waiting = KeptWaiting(self._process.pid)
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
@@ -88,13 +89,11 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has said nothing for too long, of its own accord: time in which it waits for a CPU does not count,
-        and what waits to be read was said. Then it is us who are late, as a slow link has our last answer."""
-        if not self._lines.silent_for(2 * BEAT_S) or self._lines.unread():
-            self._kept_waiting.begin()
+        """Whether it has said nothing for too long, of its own accord: one that is kept waiting has longer. What waits
+        to be read was said: then it is us who are late, as a slow link has our last answer."""
+        if not self._lines.silent_for(SILENT_S) or self._lines.unread():
             return False
-        self._kept_waiting.look()
-        return self._lines.silent_for(min(MOST_SILENT_S, SILENT_S + self._kept_waiting.seconds))
+        return self._lines.silent_for(MOST_SILENT_S) or not is_kept_waiting(self._process.pid)
 
     def _end(self, why: str) -> None:
         """What it leaves is cleaned up once it has ended."""
@@ -138,44 +137,10 @@ def _clean_up() -> None:
             os.write(2, f"{words}\n".encode())
 
 
-WAITING = frozenset("RD")
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
-class KeptWaiting:
-    """Of one process since `begin`. Look at it now and then: what is between two looks is told by the second."""
-
-    def __init__(self, pid: int, root: Path = Path("/"), now_s: Callable[[], float] = time.monotonic) -> None:
-        """root: for recorded trees."""
-        self._folder = root / f"proc/{pid}"
-        self._now_s = now_s
-        self.begin()
-
-    def begin(self) -> None:
-        """Nothing was waited for until now."""
-        self.seconds = 0.0
-        self._at_s, self._used_s = self._now_s(), self._cpu_s()
-
-    def look(self) -> None:
-        """Add what it was kept waiting for since the last look."""
-        now_s, used_s = self._now_s(), self._cpu_s()
-        if self._states() & WAITING:
-            self.seconds += max(0.0, now_s - self._at_s - (used_s - self._used_s))
-        self._at_s, self._used_s = now_s, used_s
-
-    def _states(self) -> set[str]:
-        return {fields[0] for task in self._folder.glob("task/[0-9]*") if (fields := _fields(task))}
-
-    def _cpu_s(self) -> float:
-        """Of all its threads (fields 14 and 15)."""
-        fields = _fields(self._folder)
-        return (int(fields[11]) + int(fields[12])) * TICK_S if fields else 0.0
-
-
-def _fields(folder: Path) -> list[str]:
-    """Of its stat from the third one on; none where it has ended."""
-    try:
-        text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return text.rpartition(")")[2].split()
+def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
+    """Whether a thread of it waits for a CPU or a disk, or has one (proc_pid_stat(5)). root: for recorded trees."""
+    for stat in root.glob(f"proc/{pid}/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] in WAITING:
+                return True
+    return False

@@ -62,7 +62,6 @@ class FleetLoad:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """See Workload."""
         return self._names if tuple(self._inner.judged) == tuple(self._inner.operations) else self._inner.judged
 
     def check_level(self, level: float) -> int:
@@ -84,24 +83,19 @@ class FleetLoad:
         return ()
 
     def think_s(self) -> float:
-        """See HasUsers."""
         return self._inner.think_s() if isinstance(self._inner, HasUsers) else 0.0
 
     def expect(self, warmup_s: float) -> None:
-        """See ToldTheWarmUp."""
         self._warmup_s = warmup_s
 
     def notes(self) -> tuple[str, ...]:
-        """See TellsMore."""
         return self._inner.notes() if isinstance(self._inner, TellsMore) else ()
 
     def check_requests(self, *, running: bool) -> None:
-        """See SendsRequests."""
         if isinstance(self._inner, SendsRequests):
             self._inner.check_requests(running=running)
 
     def unchecked(self, target_kind: str) -> str:
-        """See SendsRequests."""
         return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
 
     def install(self, endpoint: Endpoint) -> None:
@@ -145,11 +139,9 @@ class FleetLoad:
         return found
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """See Workload."""
         self._inner.after_step(endpoint)
 
     def remove(self, endpoint: Endpoint) -> None:
-        """See Workload."""
         self._inner.remove(endpoint)
 
     def _shares(self, level: float) -> dict[str, int]:
@@ -189,15 +181,12 @@ class FleetLoadOfObjects(FleetLoad):
     private target's cache is filled on its host."""
 
     def check_level(self, level: float) -> int:
-        """See Workload."""
         return self._inner.check_level(level)
 
     def objects_at(self, level: float) -> int:
-        """See AsksForObjects."""
         return self._of_objects.objects_at(level)
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
-        """See AsksForObjects."""
         self._on_host(endpoint, "warm", level=level)
 
     @property
@@ -234,27 +223,22 @@ class FleetDriver:
         return ()
 
     def running(self) -> bool:
-        """See Driver. StepVoid."""
         return not self.wait(0.0)
 
     def wait(self, timeout_s: float) -> bool:
-        """See Driver. StepVoid."""
         self._over = self._over or self._killed or self._coordinator.wait(timeout_s)
         return self._over
 
     def waiting(self) -> int:
-        """See Driver. StepVoid."""
         asked = {host: ("waiting", dict[str, Any]()) for host in self.begun.shares}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         return sum(int(answer.get("waiting", 0)) for answer in answers.values())
 
     def offered(self, start_s: float, end_s: float) -> int | None:
-        """See Driver. StepVoid."""
         offered = self._counted("offered", start_s, end_s)
         return sum(offered.values()) if offered else None
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """See Driver. StepVoid."""
         self.moved = self._counted("moved_bytes", start_s, end_s)
         return sum(self.moved.values()) if self.moved else None
 
@@ -267,11 +251,9 @@ class FleetDriver:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """See Marked."""
         return tuple(dict.fromkeys(str(mark) for log in self.logs for mark in log.told.get("marks") or ()))
 
     def kill(self) -> None:
-        """See Driver."""
         if not self._over:
             self._killed = True
             self._coordinator.cancel()

@@ -29,11 +29,9 @@ class OverAgents:
                 self._gone(host, why)
 
     def now_s(self) -> float:
-        """See Transport."""
         return time.monotonic()
 
     def ask(self, host: str, question: str, values: Mapping[str, Any]) -> int:
-        """See Transport."""
         number = next(self._numbers)
         if why := self._lost.get(host):
             self._gone(host, why)
@@ -43,7 +41,6 @@ class OverAgents:
         return number
 
     def arrived(self, until_s: float) -> Arrived | None:
-        """See Transport."""
         try:
             return self._came.get(timeout=max(0.0, until_s - time.monotonic()))
         except queue.Empty:

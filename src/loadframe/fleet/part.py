@@ -98,7 +98,6 @@ class Part:
         return {}
 
     def asked_of_target(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """See Serving.asked."""
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
@@ -183,7 +182,6 @@ class Part:
         return {"offered": driver.offered(start_s, end_s), "moved_bytes": driver.moved_bytes(start_s, end_s)}
 
     def waiting(self) -> int:
-        """See Driver.waiting."""
         return 0 if self._driver is None else self._driver.waiting()
 
     def cancel(self) -> None:

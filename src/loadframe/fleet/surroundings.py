@@ -41,7 +41,6 @@ class FarSurroundings(Surroundings):
         self._asked = TargetState()
 
     def words(self) -> str:
-        """See Surroundings."""
         return f"host {self._hosts.machine()}"
 
     def apply(self, state: TargetState) -> None:
