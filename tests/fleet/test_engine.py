@@ -148,7 +148,7 @@ def test_a_worker_that_returns_is_looked_at_as_at_first(tmp_path: Path) -> None:
         engine = stack.enter_context(DaskEngine(load(path), say=said.append))
         assert engine.present() == {"one", "two"}
         for given, told in (
-            ({"before": OLDER}, "host 'one' has Loadframe 0.0.1"),
+            ({"before": OLDER}, "host 'one': Loadframe is 0.0.1 there"),
             ({"threads": "2"}, "the worker one takes 2 tasks at a time"),
         ):
             one.start(**given)

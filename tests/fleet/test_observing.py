@@ -112,7 +112,7 @@ def test_trials_end_with_an_observer_that_is_lost(open_folder: Path, watcher: St
 
 @pytest.mark.parametrize(
     ("by", "told"),
-    [(["false"], "host 'watcher' cannot be reached"), (["env", "LC_ALL=C"], "has Loadframe 0.0.0")],
+    [(["false"], "host 'watcher' cannot be reached"), (["env", "LC_ALL=C"], "Loadframe is 0.0.0 there")],
 )
 def test_an_observer_that_cannot_record_is_refused_before_anything_is_measured(
     begin: Callable[..., subprocess.Popen[str]], open_folder: Path, by: Sequence[str], told: str

@@ -193,7 +193,7 @@ def test_an_agent_whose_clock_is_not_that_of_its_load_voids_the_step(lab: Labora
 def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -> None:
     lab.stations[1].before = "import loadframe.fleet.looking as l; l.__version__ = '0.0.1'"
     told = refused(lab.begin("[4]"))
-    assert "host 'b' has Loadframe 0.0.1, and this machine" in told
+    assert "host 'b': Loadframe is 0.0.1 there" in told
     assert not (lab.folder / "runs").exists()
     lab.await_as_before()
 
@@ -201,7 +201,7 @@ def test_another_version_is_refused_before_anything_is_loaded(lab: Laboratory) -
 def test_other_code_of_the_same_version_is_refused(lab: Laboratory) -> None:
     lab.stations[1].before = "import loadframe.fleet.looking as l; l.code_digest = lambda: '0123456789ab'"
     told = refused(lab.begin("[4]"))
-    assert "host 'b' has the same version of Loadframe as this machine" in told and "but other code" in told
+    assert "host 'b': Loadframe has the same version there as on this machine" in told and "but other code" in told
 
 
 @pytest.mark.parametrize(

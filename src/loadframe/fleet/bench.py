@@ -3,7 +3,6 @@ driver comes from its own host's recording."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -21,7 +20,7 @@ from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
 from loadframe.fleet.far_settings import FarJournal, FarServer
 from loadframe.fleet.far_target import FarTarget
-from loadframe.fleet.hosts import Hosts
+from loadframe.fleet.hosts import HostRecordings, Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
 from loadframe.fleet.surroundings import FarSurroundings
@@ -30,7 +29,6 @@ from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.model.fleet import ENCRYPTS, FleetLink
 from loadframe.model.fleet_step import WATCHED, ClockInStep, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
-from loadframe.recording.readers import RecordingReader
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -46,9 +44,7 @@ class FleetBench(RealBench):
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None], hosts: Hosts) -> None:
         self.hosts = hosts
         super().__init__(study, run, say)
-        self._descriptors: dict[str, int] = {}
-        self._readers: dict[str, RecordingReader] = {}
-        self._offsets: dict[str, int] = {}
+        self._recordings = HostRecordings(hosts.coordinator, run)
         self._metrics: dict[str, Mapping[str, float]] = {}
         self._watched: dict[str, ClockInStep] = {}
         self._window_s = 0.0
@@ -85,11 +81,7 @@ class FleetBench(RealBench):
         try:
             super().__exit__(*what)  # type: ignore[arg-type]
         finally:
-            for reader in self._readers.values():
-                reader.close()
-            for descriptor in self._descriptors.values():
-                os.close(descriptor)
-            self._readers, self._descriptors = {}, {}
+            self._recordings.close()
 
     def take_step(self, request: StepRequest) -> Step:
         """See RealBench. StepVoid where a host is lost, or what it did is no measurement."""
@@ -181,7 +173,9 @@ class FleetBench(RealBench):
         assert driver.merged is not None, "its requests were read"
         if loaded.offered is None and not self._load_of_fleet.think_s() and not loaded.ended_early:
             check_all_along(driver.merged, loaded.summary.window_start_s, loaded.summary.window_end_s)
-        self._fetch(driver)
+        coordinator = self.hosts.coordinator
+        self._watched = dict(coordinator.watched_clocks)
+        self._recordings.fetch((*driver.begun.shares, *coordinator.watched))
         self._window_s = loaded.summary.window_end_s - loaded.summary.window_start_s
         here, late = super()._seen(loaded, study)
         clocks = {log.host: log.clock for log in driver.logs} | self._watched
@@ -189,9 +183,10 @@ class FleetBench(RealBench):
         seen: dict[str, Sequence[Tick]] = {}
         for host, clock in clocks.items():
             there = in_time_of(loaded, clock)
-            ticks = seen[host] = self._ticks(host, there)
+            summary = there.summary
+            ticks = seen[host] = self._recordings.ticks(host, summary.window_start_s, summary.window_end_s)
             found[host] = self._evaluate(there, ticks, study)
-            late = late or is_late(ticks, there.summary)
+            late = late or is_late(ticks, summary)
         self._links_used = link_uses(
             Loading(
                 loaded.summary.started_s, loaded.summary.ended_s, loaded.summary.throughput, loaded.summary.concurrency,
@@ -231,26 +226,6 @@ class FleetBench(RealBench):
         beside = [host for host in found if host != target and self.hosts.of_one_kernel(host, target)]
         ours = sum(found[host].metrics.get("driver.cpu.cores", 0.0) for host in beside)
         return max(0.0, metrics["system.cpu.foreign"] - ours / max(1.0, metrics.get("system.cpu.count", 1.0)))
-
-    def _fetch(self, driver: FleetDriver) -> None:
-        """What was recorded since the last step, of all hosts, into the run folder. StepVoid."""
-        self._watched = dict(self.hosts.coordinator.watched_clocks)
-        hosts = (*driver.begun.shares, *self.hosts.coordinator.watched)
-        for host, piece in self.hosts.coordinator.recorded(hosts, dict(self._offsets)):
-            if host not in self._descriptors:
-                self._descriptors[host] = self.run.new_recording(fleet_files.recording_of(host))
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(self._descriptors[host], view) :]
-            self._offsets[host] = self._offsets.get(host, 0) + len(piece)
-
-    def _ticks(self, host: str, there: Loaded) -> Sequence[Tick]:
-        if host not in self._descriptors:
-            return ()
-        if host not in self._readers:
-            name = fleet_files.recording_of(host)
-            self._readers[host] = RecordingReader(self.run.place(name), descriptor=self.run.recording(name))
-        return self._readers[host].ticks_between(there.summary.window_start_s, there.summary.window_end_s)
 
 
 def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:

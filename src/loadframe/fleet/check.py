@@ -48,7 +48,7 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
         )
     with ExitStack() as open_agents:
         told(f"Reaching {counted(len(agents_on), 'host')}")
-        reached = _each(agents_on, lambda host: _reached(host, fleet.fleet.ssh_config))
+        reached = tried_all(agents_on, fleet.fleet.ssh_config)
         agents = {agent.host.name: open_agents.enter_context(agent) for agent in reached if isinstance(agent, Agent)}
         told(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")
         seen = _each(list(agents.values()), _seen)
@@ -74,11 +74,16 @@ def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
         return list(pool.map(work, rows))
 
 
-def _reached(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:
-    try:
-        return Agent(host, ssh_config)
-    except FleetError as error:
-        return error
+def tried_all(hosts: Sequence[HostTable], ssh_config: Path | None) -> list[Agent | FleetError]:
+    """The agent of each, or why it is not reached."""
+
+    def tried(host: HostTable) -> Agent | FleetError:
+        try:
+            return Agent(host, ssh_config)
+        except FleetError as error:
+            return error
+
+    return _each(hosts, tried)
 
 
 def _seen(agent: Agent) -> tuple[Agent, HostCheck]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ from urllib.parse import urlsplit
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
 from loadframe.errors import FleetError, StudyError, TargetError
-from loadframe.fleet.check import MOST_AT_ONCE, links_between
+from loadframe.fleet.check import links_between, tried_all
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
 from loadframe.fleet.far_target import checked
-from loadframe.fleet.judging import SAME_CODE
+from loadframe.fleet.judging import different
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
@@ -30,14 +29,16 @@ from loadframe.fleet.serving import is_private
 from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
+from loadframe.recording.frames import Tick
+from loadframe.recording.readers import RecordingReader
+from loadframe.runs import fleet_files
+from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
 SERVER_WITHIN_S = 240.0
 """Its owner's command may take 30 s, a restart two minutes."""
-ALIKE = ("loadframe", "python")
-"""Facts in which hosts that differ are refused: one of them would be a treatment that was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,12 @@ class Hosts:
         if not self._machine:
             url = self._study.target.settings.get("url")
             named = urlsplit(str(url)).hostname if url else None
-            here = [each for each in self._targets if named is None or (each.address and _meets(each.address, named))]
+            numbers = None if named is None else set(look_up(named))
+            here = [
+                each
+                for each in self._targets
+                if numbers is None or (each.address and numbers.intersection(look_up(each.address)))
+            ]
             if len(here) != 1:
                 raise TargetError(
                     f"{len(here)} hosts of the fleet may be that of the target, whose machine is to be changed",
@@ -261,6 +267,44 @@ class Hosts:
         self.serving = self.target = host.name
 
 
+class HostRecordings:
+    """What hosts have recorded, in the folder of a run."""
+
+    def __init__(self, coordinator: Coordinator, run: RunFolder) -> None:
+        self._coordinator = coordinator
+        self._run = run
+        self._descriptors: dict[str, int] = {}
+        self._readers: dict[str, RecordingReader] = {}
+        self._offsets: dict[str, int] = {}
+
+    def fetch(self, hosts: Iterable[str]) -> None:
+        """What these have recorded since the last time. StepVoid."""
+        for host, piece in self._coordinator.recorded(hosts, dict(self._offsets)):
+            if host not in self._descriptors:
+                self._descriptors[host] = self._run.new_recording(fleet_files.recording_of(host))
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(self._descriptors[host], view) :]
+            self._offsets[host] = self._offsets.get(host, 0) + len(piece)
+
+    def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
+        """Those between two instants of the host's clock; none where it has recorded nothing."""
+        if host not in self._descriptors:
+            return ()
+        if host not in self._readers:
+            name = fleet_files.recording_of(host)
+            self._readers[host] = RecordingReader(self._run.place(name), descriptor=self._run.recording(name))
+        return self._readers[host].ticks_between(from_s, to_s)
+
+    def close(self) -> None:
+        """Idempotent."""
+        for reader in self._readers.values():
+            reader.close()
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._readers, self._descriptors = {}, {}
+
+
 def serving_host(fleet: Fleet) -> HostTable:
     """The host that is to start a study's own targets. StudyError where the fleet file does not say which, or on which
     of its addresses, or who has allowed that a port is opened there."""
@@ -287,10 +331,9 @@ def serving_host(fleet: Fleet) -> HostTable:
 
 def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None]) -> list[Agent]:
     """The agents of all of them, at the same time. FleetError for the first that is not reached; then none stays."""
-    with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, len(hosts))) as pool:
-        found = list(pool.map(lambda host: _try(host, ssh_config), hosts))
-    errors = [each for each in found if isinstance(each, FleetError)]
-    agents = [each for each in found if isinstance(each, Agent)]
+    tried = tried_all(hosts, ssh_config)
+    errors = [each for each in tried if isinstance(each, FleetError)]
+    agents = [each for each in tried if isinstance(each, Agent)]
     if errors:
         for agent in agents:
             agent.close()
@@ -300,31 +343,7 @@ def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[
     return agents
 
 
-def _meets(address: str, named: str) -> bool:
-    """Whether two names or numbers are of one host."""
-    return bool(set(look_up(address)) & set(look_up(named)))
-
-
-def _try(host: HostTable, ssh_config: Path | None) -> Agent | FleetError:
-    try:
-        return Agent(host, ssh_config)
-    except FleetError as error:
-        return error
-
-
 def check_alike(known: Mapping[str, Mapping[str, Any]]) -> None:
     """FleetError for a host whose versions or code are not those of this program: what runs there decides."""
-    mine = facts()
-    for name, theirs in known.items():
-        for what in ALIKE:
-            if theirs.get(what) != mine[what]:
-                title = what.capitalize()
-                raise FleetError(
-                    f"host {name!r} has {title} {theirs.get(what)}, and this machine {mine[what]}",
-                    remedy=f"Install the same {title} on all hosts.",
-                )
-        if theirs.get("code") != mine["code"]:
-            raise FleetError(
-                f"host {name!r} has the same version of Loadframe as this machine, {mine['loadframe']}, but other code",
-                remedy=SAME_CODE,
-            )
+    for problem in different(known, facts()):
+        raise FleetError(f"host {problem.about!r}: {problem.fact}", remedy=problem.remedy)

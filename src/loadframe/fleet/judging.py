@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from loadframe.model.fleet import FleetLink, FleetProblem, HostCheck, HostFacts
 from loadframe.units import show
@@ -16,12 +18,13 @@ UNSURE_S = 0.05
 """A start at the same time is known to half of a round trip: beyond this, a second's window is unsure by a tenth."""
 DRIFT = 500e-6
 """What NTP can still correct (RFC 5905, 11.3): a clock beyond it is broken, or its machine is stopped at times."""
-SAME_CODE = "Install Loadframe on all hosts from the same package or checkout, without changes of one's own."
 
 
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
     """Those that refuse it first. here: of the machine that coordinates."""
-    found = [*_without(hosts), *_unreached(hosts), *_different(hosts, here), *_unlinked(links), *_together(hosts)]
+    known = {host.name: asdict(host.facts) for host in hosts if host.facts is not None}
+    found = [*_without(hosts), *_unreached(hosts), *different(known, asdict(here))]
+    found += [*_unlinked(links), *_together(hosts)]
     for host in hosts:
         found += [*_loud(host), *_clock(host)]
     return tuple(sorted(found, key=lambda each: not each.refuses))
@@ -47,38 +50,32 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
             yield FleetProblem(host.name, fact, "\n".join(more), refuses=True)
 
 
-def _different(hosts: Sequence[HostCheck], here: HostFacts) -> Iterator[FleetProblem]:
-    """Of two versions one is a treatment that no one asked for. This machine is one of those that are compared: it
-    refuses all others before it measures."""
-    known = [(host.name, host.facts) for host in hosts if host.facts is not None]
-    for what, value in (("Loadframe", _loadframe), ("Python", _python)):
+def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
+    """Of two versions one is a treatment that no one asked for. known, here: facts as looking.facts has them. This
+    machine is one of those that are compared: it refuses all others before it measures."""
+    for what in ("loadframe", "python"):
         having = defaultdict(list)
-        for name, facts in known:
-            having[value(facts)].append(name)
+        for name, facts in known.items():
+            having[facts.get(what)].append(name)
+        title = what.capitalize()
         for version, names in having.items():
-            if version != value(here):
+            if version != here[what]:
                 yield FleetProblem(
                     ", ".join(names),
-                    f"{what} is {version} there and {value(here)} on this machine",
-                    f"Install the same {what} on all hosts.",
+                    f"{title} is {version} there and {here[what]} on this machine",
+                    f"Install the same {title} on all hosts.",
                     refuses=True,
                 )
-    other = [name for name, facts in known if facts.loadframe == here.loadframe and facts.code != here.code]
-    if other:
+    mine = here["loadframe"]
+    if other := [
+        name for name, each in known.items() if each.get("loadframe") == mine and each["code"] != here["code"]
+    ]:
         yield FleetProblem(
             ", ".join(other),
-            f"Loadframe has the same version there as on this machine ({here.loadframe}), but other code",
-            SAME_CODE,
+            f"Loadframe has the same version there as on this machine ({mine}), but other code",
+            "Install Loadframe on all hosts from the same package or checkout, without changes of one's own.",
             refuses=True,
         )
-
-
-def _loadframe(facts: HostFacts) -> str:
-    return facts.loadframe
-
-
-def _python(facts: HostFacts) -> str:
-    return facts.python
 
 
 def _unlinked(links: Sequence[FleetLink]) -> Iterator[FleetProblem]:

@@ -7,7 +7,6 @@ an observer has seen the loads of all of them.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,13 +19,11 @@ from loadframe.fleet.clocks import Offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet
-from loadframe.fleet.hosts import SET_UP_WITHIN_S, check_alike, reached
+from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, check_alike, reached
 from loadframe.fleet.over_agents import OverAgents
 from loadframe.model.fleet_step import WATCHED
 from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics
-from loadframe.recording.readers import RecordingReader
-from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 
@@ -67,9 +64,7 @@ class Observing:
         self._agents: dict[str, Agent] = {}
         self._coordinator: Coordinator
         self._begun: dict[str, _Begun] = {}
-        self._descriptors: dict[str, int] = {}
-        self._readers: dict[str, RecordingReader] = {}
-        self._offsets: dict[str, int] = {}
+        self._recordings: HostRecordings | None = None
         self._told: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -90,11 +85,8 @@ class Observing:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        for reader in self._readers.values():
-            reader.close()
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        self._readers, self._descriptors = {}, {}
+        if self._recordings is not None:
+            self._recordings.close()
         self._stack.close()
 
     @property
@@ -124,11 +116,12 @@ class Observing:
         with _beside():
             after = self._coordinator.clocks(self._agents)
             clocks = {name: self._coordinator.unset(name, begun.clocks[name], after[name]) for name in self._agents}
-            self._fetch(run)
+            self._recordings = self._recordings or HostRecordings(self._coordinator, run)
+            self._recordings.fetch(self._agents)
         found = {}
         for name, clock in clocks.items():
             from_s, to_s = clock.theirs_s(begun.at_s), clock.theirs_s(ended_s)
-            metrics = window_metrics(self._reader(name, run).ticks_between(from_s, to_s), from_s, to_s)
+            metrics = window_metrics(self._recordings.ticks(name, from_s, to_s), from_s, to_s)
             found[name] = SeenBeside(from_s, to_s, clock, {each: metrics[each] for each in WATCHED if each in metrics})
         return found
 
@@ -138,21 +131,6 @@ class Observing:
             if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
                 self._told.add(name)
                 yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"
-
-    def _fetch(self, run: RunFolder) -> None:
-        for name, piece in self._coordinator.recorded(self._agents, dict(self._offsets)):
-            if name not in self._descriptors:
-                self._descriptors[name] = run.new_recording(fleet_files.recording_of(name))
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(self._descriptors[name], view) :]
-            self._offsets[name] = self._offsets.get(name, 0) + len(piece)
-
-    def _reader(self, name: str, run: RunFolder) -> RecordingReader:
-        if name not in self._readers:
-            place = fleet_files.recording_of(name)
-            self._readers[name] = RecordingReader(run.place(place), descriptor=run.recording(place))
-        return self._readers[name]
 
 
 @contextmanager
