@@ -104,7 +104,10 @@ def test_it_is_put_back_to_the_end_once_and_that_it_is_under_way_is_said(
     try:
         study = load(served / "study.toml").resolved()
         agent.ask("set_up", 60, study=study, name="north", drives=False, folder=str(served))
-        assert agent.ask("running_set", 60, address="127.0.0.1", name="pool", value=8)["read_back"] == 8
+        assert (
+            agent.ask("change", 60, place="server", address="127.0.0.1", do="set", name="pool", value=8)["read_back"]
+            == 8
+        )
     finally:
         begun = time.monotonic()
         agent.close()

@@ -1,15 +1,24 @@
 """The machine around the target on the bench: the settings that the study changes, and puts back."""
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Journal, Reasons
+from loadframe.changes.places import Place
 from loadframe.errors import ChangeError, StudyError
 from loadframe.model import ChangeRecord, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.study.declaration import HostTable
+
+
+class Machine(Place, Protocol):
+    """One whose settings are changed."""
+
+    def moves(self, name: str) -> tuple[str, ...]:
+        """The settings that may change along with this one."""
 
 
 class Surroundings:
@@ -18,18 +27,22 @@ class Surroundings:
     kind = "host"
 
     def __init__(
-        self, names: Iterable[str], durable: DurableJournal, run: RunFolder, reasons: Reasons | None = None
+        self,
+        names: Iterable[str],
+        durable: DurableJournal,
+        run: RunFolder,
+        reasons: Reasons | None = None,
+        machine: Machine | None = None,
     ) -> None:
-        """names: all settings that any state may name. reasons: see Journal."""
+        """names: all settings that any state may name. reasons: see Journal. machine: this one where it is not
+        given."""
         self._names = tuple(dict.fromkeys(names))
-        self._host = Host()
+        self._host = machine or Host()
         self._durable = durable
-        self._journal = Journal(run, self, private=False, reasons=reasons, words=self.words)
+        self._journal = Journal(
+            run, self, private=False, reasons=reasons, words=lambda: "" if machine is None else machine.words
+        )
         self._now: Mapping[str, SettingValue] = {}
-
-    def words(self) -> str:
-        """Which machine, for people; "" for this one."""
-        return ""
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         """The machine with these settings, and all others as they were; answers what it really uses."""

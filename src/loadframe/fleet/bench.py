@@ -18,12 +18,11 @@ from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.fleet.crossing import Loading, link_uses
-from loadframe.fleet.far_settings import FarJournal, FarServer
+from loadframe.fleet.far_settings import FarJournal, FarMachine, FarServer
 from loadframe.fleet.far_target import FarTarget
 from loadframe.fleet.hosts import HostRecordings, Hosts
 from loadframe.fleet.load import FleetDriver, FleetLoad, load_of
 from loadframe.fleet.merging import check_all_along
-from loadframe.fleet.surroundings import FarSurroundings
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.model.fleet import ENCRYPTS, FleetLink
@@ -137,7 +136,8 @@ class FleetBench(RealBench):
 
     def _make_surroundings(self) -> Surroundings:
         names = host_settings(*self.study.host_tables)
-        return FarSurroundings(names, self._durable, self.run, self._reasons, self.hosts)
+        machine = FarMachine(self.hosts) if names else None
+        return Surroundings(names, self._durable, self.run, self._reasons, machine)
 
     @property
     def _load_of_fleet(self) -> FleetLoad:

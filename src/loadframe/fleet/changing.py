@@ -1,4 +1,5 @@
-"""Settings of this machine that a study changes for its steps, with the journal on this machine.
+"""What a study changes on this host for its steps, with the journal on this host: settings of the machine, and of a
+service that runs here.
 
 What was there is on the disk before anything is changed (changes/durable.py). It is put back when the coordinator says
 so, when it is silent or gone, and, where this process is killed, by what cleans up after it.
@@ -6,50 +7,92 @@ so, when it is silent or gone, and, where this process is killed, by what cleans
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from loadframe.changes.durable import NOT_ALONE, DurableJournal
+from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
-from loadframe.errors import ChangeError
-from loadframe.model import ChangeRecord, SettingValue
+from loadframe.connections.host_port import joined
+from loadframe.errors import ChangeError, StudyError, TargetError
+from loadframe.kinds.base import Attached
+from loadframe.kinds.registry import of_study
 from loadframe.runs.formats import encode
 from loadframe.study import Study
 
+MACHINE, SERVER = "machine", "server"
+
 
 class Changing:
-    """Made once per study; `close` puts everything back."""
+    """Made once per study; `close` puts everything back. The server is found with the first question for it."""
 
     def __init__(self, study: Study, host: str) -> None:
         """host: its name in the fleet file."""
-        self._place = Host()
+        self._study = study
         self._durable = DurableJournal(f"study {study.study.name} on host {host}", Path(f"fleet-{study.study.name}"))
-        self._now: dict[str, SettingValue] = {}
+        self._machine = Host()
+        self._of_machine: set[str] = set()
+        """Of its settings those that the study has now."""
+        self._server: Attached | None = None
 
-    def change(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """This machine with these `settings`, all others as they were; what `names` are then. UserError."""
-        wanted = self._place.check(dict(said.get("settings") or {}))
-        gone = self._now.keys() - wanted.keys()
-        moved = {other for name in gone for other in self._place.moves(name)}
-        for outcome in self._durable.back(self._place, gone | moved - wanted.keys()):
-            if outcome.status != "reverted":
-                raise ChangeError(str(outcome), remedy=NOT_ALONE)
-        before = {name: self._place.read(name) for name in wanted}
-        for name, value in wanted.items():
-            if self._now.get(name) != value:
-                self._durable.set(self._place, name, value, self._place.moves(name))
-        self._now = wanted
-        names = [*wanted, *(str(each) for each in said.get("names") or ())]
-        return {"before": before, "effective": {name: self._place.read(name) for name in names}}
+    def asked(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """said: place, do, and what that needs. What a place refuses is an answer, and not a fault of this host."""
+        try:
+            if said["place"] == MACHINE:
+                return self._of_the_machine(said)
+            server = self._found(str(said["address"]))
+            if said["do"] == "look":
+                return {
+                    "kind": server.kind,
+                    "words": server.words,
+                    "version": server.version(),
+                    "effective": server.effective(),
+                    "endpoint": asdict(server.endpoint()),
+                }
+            return self._done(server, said)
+        except (ChangeError, StudyError, TargetError) as error:
+            return {"refused": {"kind": type(error).__name__, "fact": error.fact, "remedy": error.remedy}}
 
-    def back(self, names: Sequence[str] | None) -> dict[str, Any]:
-        """These settings, or all, as they were; what has become of each."""
-        outcomes = self._durable.back(self._place, names)
-        self._now = {} if names is None else {each: self._now[each] for each in self._now if each not in names}
-        return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}
-
-    def close(self) -> list[ChangeRecord]:
+    def close(self) -> None:
         """Everything as it was."""
-        self._now = {}
-        return self._durable.back(self._place)
+        try:
+            if self._server is not None:
+                self._durable.back(self._server)
+                self._server.close()
+                self._server = None
+        finally:
+            self._durable.back(self._machine)
+
+    def _of_the_machine(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """With a setting go those that it moves, but for what the study sets itself."""
+        if said["do"] == "set":
+            self._machine.check({str(said["name"]): said["value"]})
+            self._of_machine.add(str(said["name"]))
+        elif said["do"] == "back":
+            gone = set(said["names"])
+            self._of_machine -= gone
+            moved = {other for name in gone for other in self._machine.moves(name)}
+            said = {**said, "names": gone | moved - self._of_machine}
+        return self._done(self._machine, said)
+
+    def _done(self, place: Host | Attached, said: Mapping[str, Any]) -> dict[str, Any]:
+        if said["do"] == "back":
+            outcomes = self._durable.back(place, said["names"])
+            return {"changes": [encode("change", each).decode() for each in outcomes]}
+        name = str(said["name"])
+        if said["do"] == "read":
+            return {"value": place.read(name)}
+        moves = place.moves(name) if isinstance(place, Host) else ()
+        return {"read_back": self._durable.set(place, name, said["value"], moves)}
+
+    def _found(self, address: str) -> Attached:
+        """address: of this host, at which a service listens whose study names its port alone. TargetError."""
+        if self._server is None:
+            table, row = self._study.target, of_study(self._study)
+            if row.running is None:
+                raise TargetError(f"{table.kind} is not a server that runs already", remedy="Name one (target.listen).")
+            if table.listen is not None and str(table.listen).isdigit():
+                table = table.model_copy(update={"listen": joined(address, int(table.listen))})
+            self._server = row.running(table)
+        return self._server

@@ -26,14 +26,12 @@ from loadframe.fleet.looking import facts
 from loadframe.fleet.over_agents import OverAgents
 from loadframe.fleet.routes import route
 from loadframe.fleet.serving import is_private
-from loadframe.model import ChangeRecord, SettingValue
 from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.formats import decode
 from loadframe.study import Study
 
 SET_UP_WITHIN_S = 60.0
@@ -199,34 +197,19 @@ class Hosts:
             self._machine = here[0].name
         return self._machine
 
-    def change(self, settings: Mapping[str, SettingValue], names: Sequence[str]) -> dict[str, SettingValue]:
-        """The target's machine with these settings and all others as they were; what these names are then. StepVoid
-        where it does not take them."""
-        host = self.machine()
-        asked = {host: ("change", {"settings": dict(settings), "names": list(names)})}
-        return dict(self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "change-failed")[host]["effective"])
-
-    def put_back(self) -> list[ChangeRecord]:
-        """What was changed of the target's machine, as it was; what has become of each. StepVoid, RunError for an
-        answer that is none."""
-        host = self.machine()
-        answer = self.coordinator.have_put_back(host, "back", {}, SET_UP_WITHIN_S)
-        where = f"the answer of host {host}"
-        return [decode("change", str(line).encode(), ChangeRecord, where=where) for line in answer["changes"]]
-
     def address(self) -> str:
         """Of the host on whose machine the target runs. TargetError."""
         if not (address := self._address_of(self.machine())):
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
-    def ask_target(self, question: str, values: Mapping[str, Any], *, back: bool = False) -> Mapping[str, Any]:
-        """What its agent answers of the server that runs there. back: it puts back. StepVoid where there is none."""
+    def ask_machine(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the agent of that host answers of a place of settings there (changing.py). StepVoid where there is
+        none."""
         host = self.machine()
-        asked = {**values, "address": look_up(self.address())[0]}
-        if back:
-            return self.coordinator.have_put_back(host, question, asked, SERVER_WITHIN_S)
-        return self.coordinator.ask_all({host: (question, asked)}, SERVER_WITHIN_S, "change-failed")[host]
+        if values["do"] == "back":
+            return self.coordinator.have_put_back(host, "back", values, SERVER_WITHIN_S)
+        return self.coordinator.ask_all({host: ("change", values)}, SERVER_WITHIN_S, "change-failed")[host]
 
     def links(self) -> tuple[FleetLink, ...]:
         """From the target's host to each driver on another one, measured now; none where the target is on no host."""

@@ -18,7 +18,7 @@ from loadframe.host.signals import told as stopped
 
 QUESTIONS = frozenset(
     {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
-    | {"change", "back", "running", "running_read", "running_set", "running_back", "serve", "target"}
+    | {"change", "back", "serve", "target"}
 )
 """What is the worker's to answer."""
 MOST_SILENT_S = 60.0

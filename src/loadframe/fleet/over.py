@@ -11,15 +11,17 @@ from loadframe.bench.rig import kinds_of
 from loadframe.errors import StudyError
 from loadframe.experiments.frame import MakeBench
 from loadframe.fleet.bench import FleetBench
-from loadframe.fleet.declaration import Fleet
+from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts, serving_host
 from loadframe.fleet.load import OBJECT_AXES, check_shared
 from loadframe.fleet.serving import is_private
-from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import MakesObjects
+
+MACHINE, SETTINGS = "machine", "settings"
+"""In may_change of the fleet file."""
 
 
 class BenchesOver:
@@ -72,3 +74,28 @@ def _check_target(fleet: Fleet, study: Study) -> None:
             remedy="Use the workload http, or name the address of a server that runs already.",
         )
     serving_host(fleet)
+
+
+def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
+    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
+    does not say that it may be. role: of the hosts on which the target runs."""
+    if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
+        for host in _without(fleet, role, MACHINE):
+            raise StudyError(
+                f"the study may change settings of its target's machine, and the fleet file does not say that those of "
+                f"host {host.name!r} may be changed",
+                remedy=f'If its owner permits it, set may_change = ["{MACHINE}"] in its [[host]]; else take "host" out '
+                "of remedies.allow.",
+            )
+    if study.target.is_running_service and (study.target.owned or study.target.restart):
+        for host in _without(fleet, role, SETTINGS):
+            raise StudyError(
+                "the study may change settings of a service that runs already, and the fleet file does not say that "
+                f"those on host {host.name!r} may be changed",
+                remedy=f'If its owner permits it, set may_change = ["{SETTINGS}"] in its [[host]]; else take owned and '
+                "restart out of [target].",
+            )
+
+
+def _without(fleet: Fleet, role: Role, what: str) -> list[HostTable]:
+    return [host for host in fleet.with_role(role) if what not in host.may_change]

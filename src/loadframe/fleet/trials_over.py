@@ -16,8 +16,8 @@ from loadframe.fleet.engine import DaskEngine
 from loadframe.fleet.investigations import InvestigationsOnHosts
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.observing import Observing
+from loadframe.fleet.over import check_may_change
 from loadframe.fleet.searching import SideBySide
-from loadframe.fleet.surroundings import check_may_change
 from loadframe.kinds import registry as targets
 from loadframe.study import Study
 

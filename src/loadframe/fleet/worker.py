@@ -22,7 +22,6 @@ from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
 from loadframe.fleet.changing import Changing
 from loadframe.fleet.cleaning import Standing, standing_of
 from loadframe.fleet.part import Part, reason_of
-from loadframe.fleet.running_there import RunningThere
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
@@ -54,7 +53,6 @@ class Worker:
         self._came: queue.Queue[Mapping[str, Any] | str] = queue.Queue()
         self._part: Part | None = None
         self._changing: Changing | None = None
-        self._there: RunningThere | None = None
         self._why = self._elsewhere = ""
         self._saying = threading.Lock()
         self._closed = threading.Event()
@@ -73,14 +71,10 @@ class Worker:
             "read": self._read_piece,
             "counted": lambda said: self._mine.counted(float(said["from_s"]), float(said["to_s"])),
             "waiting": lambda _: {"waiting": self._mine.waiting()},
-            "change": lambda said: self._changes.change(said),
+            "change": lambda said: self._changes.asked(said),
             "serve": lambda said: self._mine.serve(str(said["address"])),
             "target": lambda said: self._mine.asked_of_target(said),
-            "back": lambda said: self._whole(lambda: self._changes.back(said.get("settings"))),
-            "running": lambda said: self._running_there.look(said),
-            "running_read": lambda said: self._running_there.read(said),
-            "running_set": lambda said: self._running_there.set(said),
-            "running_back": lambda said: self._whole(lambda: self._running_there.back(said)),
+            "back": self._put_back,
         }
 
     def work(self) -> str:
@@ -121,7 +115,6 @@ class Worker:
         clean_up()
         self._part = Part(said)
         self._changing = Changing(self._part.study, self._part.name)
-        self._there = RunningThere(self._part.study, self._part.name)
         return {"user": str(self._part.lease.user)}
 
     def _prepare(self, said: Mapping[str, Any]) -> None:
@@ -208,10 +201,10 @@ class Worker:
         offset, size = int(said["offset"]), min(LARGEST_PIECE, int(said["size"]))
         return {"data": self._mine.piece(str(said["what"]), offset, size)}
 
-    def _whole(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _put_back(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """What puts back is not ended in the middle of it."""
         with self._putting_back:
-            return work()
+            return self._changes.asked(said)
 
     @property
     def _mine(self) -> Part:
@@ -224,12 +217,6 @@ class Worker:
         if self._changing is None:
             raise ValueError("no study was set up here")
         return self._changing
-
-    @property
-    def _running_there(self) -> RunningThere:
-        if self._there is None:
-            raise ValueError("no study was set up here")
-        return self._there
 
     @property
     def _busy(self) -> bool:
@@ -319,8 +306,6 @@ class Worker:
             if self._part is not None:
                 self._tried(self._part.cancel)
             with self._putting_back:
-                if self._there is not None:
-                    self._tried(self._there.close)
                 if self._changing is not None:
                     self._tried(self._changing.close)
             if self._part is not None:
