@@ -49,12 +49,11 @@ from typing import Literal, get_args
 import loadframe
 import planted_programs
 import planted_rivals
+from hosts_investigations import Asked, investigations_over
 from loadframe.diagnosis.remedies import BUILDERS, Situation
 from loadframe.errors import UserError
 from loadframe.fleet.declaration import load as load_fleet
-from loadframe.fleet.investigations import Asked
 from loadframe.fleet.on_hosts import Done
-from loadframe.fleet.trials_over import investigations_over
 from loadframe.model import Change, Finding, Investigation, Price, Remedy, SettingValue, Step
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder

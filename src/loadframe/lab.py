@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadframe.bench.bench import RealBench
 from loadframe.errors import StudyError
 from loadframe.experiments import (
     answer_writing,
@@ -21,11 +20,12 @@ from loadframe.experiments import (
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.drivers import beside_fewer
 from loadframe.experiments.examination import clamped_in
+from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.fleet_limits import limits_of_fleet, others_found
 from loadframe.experiments.foretelling import first_sweep
-from loadframe.experiments.frame import MakeBench, alone, looked_at, new_run, on_bench, profiled, read_back
+from loadframe.experiments.frame import alone, looked_at, new_run, on_bench, profiled, read_back
 from loadframe.experiments.growing_costs import pause_tells, restart_confirms
-from loadframe.experiments.ladder_states import LadderStates, TakesElsewhere
+from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.proof import decided
 from loadframe.experiments.reading import conclude, open_run
@@ -80,15 +80,15 @@ class Measurement:
 
 
 def investigate(
-    study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench
+    study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE
 ) -> Investigation:
-    """The whole loop. bench: makes another one than that of this machine. UserError where the study cannot be carried
+    """The whole loop. executor: where steps are taken. UserError where the study cannot be carried
     out, Interrupted where the user stopped it; what was measured until then is in the run folder either way, with a
     report of it. Where the target does not recover from a step, what was measured before is concluded from."""
-    run = new_run(study, runs, bench)
+    run = new_run(study, runs, executor)
     rounds: list[Round] = []
     total: Verdict | None = None
-    with on_bench(study, run, progress, bench) as book:
+    with on_bench(study, run, progress, executor) as book:
         book.washes = True
         treatment, state = "A", book.bench.start_state
         already: set[str] = set()
@@ -124,11 +124,10 @@ def investigate(
     return write_down(run, rounds or partial(run), total=total)
 
 
-def measure(study: Study, runs: Path, *, progress: Progress | None = None, bench: MakeBench = RealBench) -> Measurement:
-    """The study's curve; nothing is changed. bench: makes another one than that of this machine. Raises as
-    `investigate` does."""
-    run = new_run(study, runs, bench)
-    with on_bench(alone(study), run, progress, make=bench) as book:
+def measure(study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE) -> Measurement:
+    """The study's curve; nothing is changed. Raises as `investigate` does."""
+    run = new_run(study, runs, executor)
+    with on_bench(alone(study), run, progress, executor) as book:
         book.tries_remedies = False
         effective = read_back(book, run, "A")
         curve = first_sweep(book, "A")
@@ -176,13 +175,13 @@ def ladder(
     *,
     keep_all: bool = False,
     progress: Progress | None = None,
-    elsewhere: TakesElsewhere | None = None,
+    executor: Executor = HERE,
 ) -> Ladder:
     """The study's changes in its order, each against the state before it, and what is kept of them as a whole.
 
-    Changes that are not proven to be better are reverted, but with keep_all. elsewhere: takes the blocks on other
-    machines. StudyError where the study has none; raises as `investigate` does, and what was measured until then is in
-    the run folder either way."""
+    Changes that are not proven to be better are reverted, but with keep_all. executor: takes the blocks. StudyError
+    where the study has none; raises as `investigate` does, and what was measured until then is in the run folder either
+    way."""
     if not study.change:
         raise StudyError(
             f"the study {study.study.name} has no change to measure",
@@ -201,8 +200,7 @@ def ladder(
             answer_writing.save_ladder(run, whole, keeps_all=keep_all)
 
         note(Climbed(()))
-        if elsewhere is not None:
-            elsewhere.begin(book, run, states, told)
+        executor.begin_blocks(book, run, states, told)
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
         cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
@@ -227,21 +225,21 @@ def capacity(
     hold_s: float = 0.0,
     guess: LoadInterval | None = None,
     progress: Progress | None = None,
-    beside: searching.Beside | None = None,
+    executor: Executor = HERE,
 ) -> Capacity:
     """The highest load of the study's axis that meets its objective, to the study's precision; nothing is changed.
 
     hold_s: the level that is shown to meet must have met for so long in all. guess: where a forecast expects it, with
-    its 90 % interval. beside: searches it with the settings of the study's alternatives, too. StudyError without an
+    its 90 % interval. executor: a fleet's searches it with the settings of the alternatives, too. StudyError without an
     objective or a range; raises as `investigate` does."""
+    executor.check_capacities(study)
     objective, settings = searching.objective_of(study), searching.settings_of(study, hold_s=hold_s, guess=guess)
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies = False
         read_back(book, run, "A")
         found = searching.find(book, settings, objective)
-        if beside is not None:
-            found = beside(book, run, study, found)
+        found = executor.capacities(book, run, study, found)
     found = answer_writing.write_capacity(run, found, ended=True)
     run.close()
     return found
@@ -254,12 +252,12 @@ def tune(
     trials: int | None = None,
     resume: Path | None = None,
     progress: Progress | None = None,
-    searching: tuning.Searching = tuning.one_by_one,
+    executor: Executor = HERE,
 ) -> Tuning:
     """Better settings for the study's target, searched in trials and proved against the start in fresh blocks.
 
     trials: their number; None: tune.trials. resume: a run of the same study that goes on; its trials begin the new
-    run. searching: how trials are taken, one by one on this machine or over a fleet. StudyError where there is nothing
+    run. executor: where trials are taken. StudyError where there is nothing
     to vary, RunError where the run is of another study, or began with other settings than are in effect now; raises as
     `investigate` does."""
     tuning_space.check(study)
@@ -279,7 +277,7 @@ def tune(
             trials=study.tune.trials if trials is None else trials,
             memory_bytes=min(here, study.cage.memory or here) if book.bench.is_local else None,
             earlier=earlier,
-            searching=searching,
+            searching=executor.trials,
         )
     resumed_from = str(resume) if resume is not None else ""
     answer_writing.save_tuning(run, replace(found, resumed_from=resumed_from))

@@ -17,13 +17,13 @@ import pytest
 
 import planted
 import planted_rivals
+from hosts_investigations import Asked
 from loadframe.bench.checking import check_study
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.remedies import BUILDERS, Situation, propose
 from loadframe.diagnosis.remedies.declared import NAMED
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import CageError, MissingTool
-from loadframe.fleet.investigations import Asked
 from loadframe.fleet.on_hosts import Done, Work
 from loadframe.kinds import registry as targets
 from loadframe.ledger.rules import RULES

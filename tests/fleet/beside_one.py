@@ -17,15 +17,15 @@ from loadframe.experiments.frame import new_run, on_bench
 from loadframe.experiments.proof import by_level
 from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import load
-from loadframe.fleet.over import benches_over
+from loadframe.fleet.over import drivers_over
 from loadframe.runs import fleet_files
 
 
 def main(study_file: str, fleet_file: str, runs: str) -> None:
     study = loadframe.load_study(Path(study_file))
-    with benches_over(load(Path(fleet_file)), study) as make:
+    with drivers_over(load(Path(fleet_file)), study) as executor:
         run = new_run(study, Path(runs))
-        with on_bench(study, run, None, make=make) as book:
+        with on_bench(study, run, None, executor=executor) as book:
             assert isinstance(book.bench, FleetBench)
             found = beside(book, "A", study.levels[-1], book.bench.drivers[:1])
             names = dict.fromkeys(step.treatment for step in book.steps)

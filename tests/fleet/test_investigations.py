@@ -21,8 +21,8 @@ from network import Network
 from stations import LOADS_WITHIN_S, Station
 from workers import TOKEN, engine, laboratory, parent, trial_processes
 
+from hosts_investigations import Asked, InvestigationsOnHosts
 from loadframe.fleet import on_hosts
-from loadframe.fleet.investigations import Asked, InvestigationsOnHosts
 from loadframe.fleet.on_hosts import Done
 from loadframe.fleet.tasks import Came
 from loadframe.progress import Silent
@@ -143,8 +143,8 @@ COORDINATOR = """
 import json, sys
 from pathlib import Path
 from loadframe.fleet.declaration import load
-from loadframe.fleet.investigations import Asked
-from loadframe.fleet.trials_over import investigations_over
+from hosts_investigations import Asked
+from hosts_investigations import investigations_over
 from loadframe.progress import Silent
 from loadframe.runs.folder import RunFolder
 from loadframe.study import load as study

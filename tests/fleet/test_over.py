@@ -8,7 +8,7 @@ import pytest
 
 from loadframe.errors import StudyError
 from loadframe.fleet.declaration import load
-from loadframe.fleet.over import benches_over
+from loadframe.fleet.over import drivers_over
 from loadframe.study import load as load_study
 
 FLEET = """
@@ -83,7 +83,7 @@ def refused(folder: Path, study: str, fleet: str, told: str) -> None:
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     with (
         pytest.raises(StudyError, match=told) as error,
-        benches_over(load(folder / "fleet.toml"), load_study(folder / "study.toml")),
+        drivers_over(load(folder / "fleet.toml"), load_study(folder / "study.toml")),
     ):
         pass
     assert error.value.remedy

@@ -10,7 +10,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
-from loadframe.cli.fleet import SideBySideOver, capacities_of
+from loadframe.cli.fleet import SideBySideOver, executor_of
 from loadframe.errors import UsageError
 from loadframe.model import LoadInterval
 from loadframe.study.load_tables import HIGHEST
@@ -44,11 +44,11 @@ def capacity(
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else _seconds(hold)
         declared = loadframe.load_study(study, overrides or [])
-        with capacities_of(over, declared) as beside:
+        with executor_of(over, declared) as executor:
             found = measured(
                 as_json,
                 lambda progress: loadframe.capacity(
-                    declared, runs, hold_s=hold_s, guess=expected, progress=progress, beside=beside
+                    declared, runs, hold_s=hold_s, guess=expected, progress=progress, executor=executor
                 ),
             )
         tell(found, as_json)

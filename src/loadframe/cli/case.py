@@ -9,7 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, document, measured, tell
-from loadframe.cli.fleet import OverFleet, bench_of
+from loadframe.cli.fleet import OverFleet, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
 from loadframe.model import RunAnswer
@@ -120,8 +120,10 @@ def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool, over: Path | No
     if verb == "ladder":
         found = measured(quiet, lambda progress: loadframe.ladder(study, runs, progress=progress))
     else:
-        with bench_of(over, study) as bench:
-            found = measured(quiet, lambda progress: loadframe.investigate(study, runs, progress=progress, bench=bench))
+        with executor_of(over, study, drives=True) as executor:
+            found = measured(
+                quiet, lambda progress: loadframe.investigate(study, runs, progress=progress, executor=executor)
+            )
     if not quiet:
         tell(found, as_json=False)
     return document(found)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,13 +14,8 @@ from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import MissingTool
 
 if TYPE_CHECKING:
-    from loadframe.experiments.frame import MakeBench
-    from loadframe.experiments.ladder_states import TakesElsewhere
-    from loadframe.experiments.searching import Beside
-    from loadframe.experiments.tuning import Searching
+    from loadframe.experiments.executor import Executor
     from loadframe.study import Study
-
-Made = TypeVar("Made")
 
 app = typer.Typer(no_args_is_help=True, help="Many machines: check that they are fit to be loaded together.")
 
@@ -36,56 +30,31 @@ SideBySideOver = Annotated[
 
 
 @contextmanager
-def bench_of(fleet: Path | None, study: Study) -> Iterator[MakeBench]:
-    """The bench on which a verb measures: this machine's, or one that the fleet in this file drives."""
-    if fleet is None:
-        from loadframe.bench.bench import RealBench
+def executor_of(fleet: Path | None, study: Study, *, drives: bool = False) -> Iterator[Executor]:
+    """Where a verb has its work done: on this machine; or on the hosts of the fleet in this file, which drive the steps
+    of one bench (drives), or take whole trials side by side."""
+    from loadframe.experiments.executor import HERE
 
-        yield RealBench
+    if fleet is None:
+        yield HERE
         return
     from loadframe.fleet.declaration import load
 
     declared = load(fleet)
+    over: AbstractContextManager[Executor]
     try:
-        from loadframe.fleet.over import benches_over
+        if drives:
+            from loadframe.fleet.over import drivers_over
+
+            over = drivers_over(declared, study, say)
+        else:
+            from loadframe.fleet.trials_over import trials_over
+
+            over = trials_over(declared, study, say)
     except ModuleNotFoundError as error:
         raise _missing(error) from error
-    with benches_over(declared, study, say) as made:
-        yield made
-
-
-def searching_of(fleet: Path | None, study: Study) -> AbstractContextManager[Searching]:
-    """How a search takes its trials: one by one on this machine, or side by side on the hosts of this fleet."""
-    from loadframe.experiments.tuning import one_by_one
-
-    return _on_hosts(fleet, study, one_by_one, lambda over: over.searching_over)
-
-
-def blocks_of(fleet: Path | None, study: Study) -> AbstractContextManager[TakesElsewhere | None]:
-    """Who takes the blocks of a ladder: None for the bench of this machine, or the hosts of this fleet."""
-    return _on_hosts(fleet, study, None, lambda over: over.blocks_over)
-
-
-def capacities_of(fleet: Path | None, study: Study) -> AbstractContextManager[Beside | None]:
-    """What searches the capacity with other settings: None without a fleet."""
-    return _on_hosts(fleet, study, None, lambda over: over.capacities_over)
-
-
-@contextmanager
-def _on_hosts(fleet: Path | None, study: Study, here: Made, over: Callable[[ModuleType], Any]) -> Iterator[Made]:
-    """What takes trials: that of this machine, or that of the fleet in this file, which fleet/trials_over.py makes."""
-    if fleet is None:
-        yield here
-        return
-    from loadframe.fleet.declaration import load
-
-    declared = load(fleet)
-    try:
-        from loadframe.fleet import trials_over
-    except ModuleNotFoundError as error:
-        raise _missing(error) from error
-    with over(trials_over)(declared, study, say) as made:
-        yield made
+    with over as executor:
+        yield executor
 
 
 def _missing(error: ModuleNotFoundError) -> MissingTool:

@@ -9,7 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, measured, tell
-from loadframe.cli.fleet import OverFleet, bench_of
+from loadframe.cli.fleet import OverFleet, executor_of
 from loadframe.cli.live import Live
 
 
@@ -26,10 +26,10 @@ def investigate(
     limit."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with bench_of(over, declared) as bench:
+        with executor_of(over, declared, drives=True) as executor:
             found = measured(
                 as_json,
-                lambda progress: loadframe.investigate(declared, runs, progress=progress, bench=bench),
+                lambda progress: loadframe.investigate(declared, runs, progress=progress, executor=executor),
                 live=live,
             )
         tell(found, as_json, details=details)

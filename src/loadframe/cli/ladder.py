@@ -9,7 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
-from loadframe.cli.fleet import SideBySideOver, blocks_of
+from loadframe.cli.fleet import SideBySideOver, executor_of
 
 
 def ladder(
@@ -25,11 +25,11 @@ def ladder(
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with blocks_of(over, declared) as elsewhere:
+        with executor_of(over, declared) as executor:
             found = measured(
                 as_json,
                 lambda progress: loadframe.ladder(
-                    declared, runs, keep_all=keep_all, progress=progress, elsewhere=elsewhere
+                    declared, runs, keep_all=keep_all, progress=progress, executor=executor
                 ),
             )
         tell(found, as_json)

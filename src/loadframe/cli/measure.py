@@ -9,7 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
-from loadframe.cli.fleet import OverFleet, bench_of
+from loadframe.cli.fleet import OverFleet, executor_of
 from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
 from loadframe.reporting import document as doc
@@ -27,9 +27,11 @@ def measure(
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with bench_of(over, declared) as bench:
+        with executor_of(over, declared, drives=True) as executor:
             found = measured(
-                as_json, lambda progress: loadframe.measure(declared, runs, progress=progress, bench=bench), live=live
+                as_json,
+                lambda progress: loadframe.measure(declared, runs, progress=progress, executor=executor),
+                live=live,
             )
         if as_json:
             shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)

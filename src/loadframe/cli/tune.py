@@ -9,7 +9,7 @@ import typer
 
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured, tell
-from loadframe.cli.fleet import searching_of
+from loadframe.cli.fleet import executor_of
 
 
 def tune(
@@ -31,11 +31,11 @@ def tune(
     """Search for better settings for the study's target, and prove them against the starting ones."""
     with command(as_json, measures=True):
         declared = loadframe.load_study(study, overrides or [])
-        with searching_of(over, declared) as searching:
+        with executor_of(over, declared) as executor:
             found = measured(
                 as_json,
                 lambda progress: loadframe.tune(
-                    declared, runs, trials=trials, resume=resume, progress=progress, searching=searching
+                    declared, runs, trials=trials, resume=resume, progress=progress, executor=executor
                 ),
             )
         tell(found, as_json)

@@ -2,16 +2,14 @@
 whatever ends it early."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
-from loadframe.bench.checking import check_study
 from loadframe.bench.declared import distributions, knobs_of
 from loadframe.bench.telling import TellsRun
 from loadframe.changes import durable, elsewhere, lists
@@ -19,6 +17,7 @@ from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import ladder_states
 from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
 from loadframe.experiments.examination import Examined, examine
+from loadframe.experiments.executor import HERE, Executor
 from loadframe.experiments.profiling import past_the_bend, profile_around, profile_at
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.stopping import kept_of_a_stop
@@ -33,26 +32,11 @@ from loadframe.runs.host import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 
-MakeBench = Callable[[Study, RunFolder, Callable[[str], None]], RealBench]
-"""Of a study, for a run; the third is told what the user is to read at once."""
 
-
-@runtime_checkable
-class ChecksStudies(Protocol):
-    """What makes benches whose target is not on this machine."""
-
-    def check_study(self, study: Study) -> None:
-        """As checking.check_study does for a target of this machine."""
-
-
-def new_run(study: Study, runs: Path, make: MakeBench = RealBench) -> RunFolder:
-    """A run folder with the study and the machine in it. make: the bench that is to take its steps. UserError where the
-    study cannot be carried out here."""
+def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
+    """A run folder with the study and the machine in it. UserError where the study cannot be carried out."""
     check_address_space()
-    if isinstance(make, ChecksStudies):
-        make.check_study(study)
-    else:
-        check_study(study)
+    executor.check_study(study)
     reserve(RunError)
     resolved = study.resolved()
     run = RunFolder.create(runs, study.study.name, private=any(secrets_in(resolved)))
@@ -72,22 +56,22 @@ def on_bench(
     study: Study,
     run: RunFolder,
     progress: Progress | None,
-    make: MakeBench = RealBench,
+    executor: Executor = HERE,
 ) -> Iterator[Bookkeeping]:
     """The bench, with the target in the state that the study declares as treatment A. Raises as `explaining` does."""
-    with explaining(run), bare_bench(study, run, progress, make) as book:
+    with explaining(run), bare_bench(study, run, progress, executor) as book:
         yield book
 
 
 @contextmanager
 def bare_bench(
-    study: Study, run: RunFolder, progress: Progress | None, make: MakeBench = RealBench
+    study: Study, run: RunFolder, progress: Progress | None, executor: Executor = HERE
 ) -> Iterator[Bookkeeping]:
     """The same without a report of what ends early; what it cost is noted at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     told = TellsRun(run, progress or Silent())
-    bench = make(study, run, told.say)
+    bench = executor.bench(study, run, told.say)
     try:
         with bench:
             facts = BenchFacts(

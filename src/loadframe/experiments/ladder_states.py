@@ -2,18 +2,16 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from loadframe.analysis.ladder import State
 from loadframe.bench.base import Bench
-from loadframe.bench.bookkeeping import Bookkeeping, TakesBlocks
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.changes.journal import differences
 from loadframe.errors import UserError
 from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.kinds import registry as targets
 from loadframe.model import Change, SettingValue, TargetState
-from loadframe.runs.folder import RunFolder
 
 
 @dataclass
@@ -69,14 +67,6 @@ class LadderStates:
             frozenset((name, state.settings[name]) for name in at_start),
             frozenset(state.limits.items()),
         )
-
-
-class TakesElsewhere(TakesBlocks, Protocol):
-    """Takes the blocks of a ladder on other machines."""
-
-    def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Before any change is tried: from then on it takes the book's blocks. notes: what a reader must know is added
-        to them."""
 
 
 def check_alternatives(bench: Bench) -> None:

@@ -1,6 +1,5 @@
 """The capacity search on a real target: each trial a step, disturbed ones again, all of it in the run folder."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
@@ -20,7 +19,6 @@ from loadframe.model import (
 )
 from loadframe.prediction import resources
 from loadframe.prediction.forecasting import expected
-from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
 TREATMENT = "A"
@@ -60,10 +58,6 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
         hold_s=hold_s,
         guess=guess,
     )
-
-
-Beside = Callable[[Bookkeeping, RunFolder, Study, Capacity], Capacity]
-"""Searches the capacity with other settings, beside one that was found: that one, with them."""
 
 
 @dataclass

@@ -9,10 +9,11 @@ from loadframe.diagnosis.remedies import propose
 from loadframe.experiments import within
 from loadframe.experiments.answer_writing import save_tuning
 from loadframe.experiments.examination import Examined
+from loadframe.experiments.executor import HERE
 from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_answer import Answers
-from loadframe.experiments.tuning_proof import Proof, kept_s, proved
+from loadframe.experiments.tuning_proof import Proof, proved
 from loadframe.experiments.tuning_space import vary
 from loadframe.experiments.tuning_start import Start
 from loadframe.experiments.tuning_trials import Trials
@@ -58,19 +59,6 @@ def planned(book: Bookkeeping, examined: Examined, memory_bytes: float | None) -
     return Plan(varied.space, varied.left_out, tuple(each for each in remedies if each), levels, asked)
 
 
-Searching = Callable[[Trials, int], None]
-"""Takes trials as far as that number of them and the budget go; each is told to the search and kept."""
-
-
-def one_by_one(tuned: Trials, most: int) -> None:
-    """Trials on the bench that has measured the start."""
-    book = tuned.book
-    left = max(0, most - len(tuned.done))
-    book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
-    while len(tuned.done) < most and book.budget.affords(tuned.levels, kept_s(book, tuned.levels)):
-        tuned.take(tuned.search.propose(), kept_s=kept_s(book, tuned.levels))
-
-
 def tune(
     book: Bookkeeping,
     run: RunFolder,
@@ -79,7 +67,7 @@ def tune(
     trials: int,
     memory_bytes: float | None,
     earlier: Sequence[TuningTrial] = (),
-    searching: Searching = one_by_one,
+    searching: Callable[[Trials, int], None] = HERE.trials,
 ) -> Tuning:
     """Search from the state that the study declares, as far as trials and budget go, and prove the best. examined: its
     first curve, from which the search learns what is worth trying first. memory_bytes: as for tuning_space.vary.

@@ -15,9 +15,7 @@ from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.experiments.tuning_start import Start
-from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import OnHosts, Work
-from loadframe.fleet.tasks import Engine
+from loadframe.fleet.on_hosts import TakesOnHosts, Work
 from loadframe.fleet.trying import alike, steps_asked
 from loadframe.model import Purpose, Step
 from loadframe.runs.entries import Treatment
@@ -30,34 +28,19 @@ ALIKE_SHARE = 0.4
 """Of the budget: beyond the fewest blocks the question whether hosts are alike takes no more."""
 
 
-class BlocksOnHosts:
-    """See experiments.ladder_states.TakesElsewhere: takes the blocks of a ladder on these hosts."""
+class BlocksOnHosts(TakesOnHosts):
+    """Takes the blocks of a ladder on these hosts."""
 
-    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
-        """notes: for the report. observing: see OnHosts."""
-        self._observing = observing
-        self._engine = engine
-        self._begun_with = notes
-        self._states: LadderStates
-        self._book: Bookkeeping
-        self._on: OnHosts
-        self._number = 0
+    _states: LadderStates
+    _book: Bookkeeping
+    _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
         """Measure the start on this machine once and on all hosts until they are known to be alike. notes: what a
         reader must know is added to them. FleetError where hosts differ."""
         study = book.bench.study
         self._book, self._states = book, states
-        notes.extend(self._begun_with)
-        self._on = OnHosts(
-            self._engine,
-            run,
-            book.progress,
-            study.measure.budget,
-            notes,
-            "Start their workers again, and run it again.",
-            observing=self._observing,
-        )
+        self._over(book, run, notes)
         levels = study.levels
         levels = tuple(dict.fromkeys((levels[-1], levels[len(levels) // 2])))[:MOST_LEVELS]
         hosts = self._engine.hosts

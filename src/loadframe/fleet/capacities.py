@@ -11,9 +11,7 @@ from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.fleet.calibrating import Sample, calibrate
-from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import Done, OnHosts, Work
-from loadframe.fleet.tasks import Engine
+from loadframe.fleet.on_hosts import Done, TakesOnHosts, Work
 from loadframe.fleet.trying import START_TITLE, noting
 from loadframe.model import Capacity, LoadInterval, SettingValue
 from loadframe.model.capacity import CapacityBeside
@@ -29,25 +27,16 @@ ENDS_S = 60.0
 """After its budget a search may go on with what it has begun."""
 
 
-class CapacitiesOnHosts:
-    """Searches the capacity with the settings of each alternative: an experiments.searching.Beside."""
+class CapacitiesOnHosts(TakesOnHosts):
+    """Searches the capacity with the settings of each alternative."""
 
-    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
-        """notes: for the report. observing: see OnHosts."""
-        self._observing = observing
-        self._engine = engine
-        self._notes = notes
-        self._on: OnHosts
-        self._study: Study
+    _study: Study
 
     def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         """here: the capacity as given on this machine. FleetError where hosts differ, or none is left."""
-        notes, hosts = list(self._notes), self._engine.hosts
+        notes, hosts = list[str](), self._engine.hosts
         self._study = study
-        budget_s = study.measure.budget
-        within_s = budget_s + ENDS_S
-        again = "Start their workers again, and run it again."
-        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
+        self._over(book, run, notes, longer_s=ENDS_S)
         starts: dict[str, list[Capacity]] = {host: [] for host in hosts}
         guess = around(here)
 
@@ -60,7 +49,9 @@ class CapacitiesOnHosts:
 
         book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
         fewest = divergence.PLAN.first * (len(hosts) + 1)
-        book.progress.say(f"That takes {fewest} searches at least, one after another, of up to {budget_s:g} s each.")
+        book.progress.say(
+            f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
+        )
         alike = calibrate(hosts, [AT_ALL], start_on, book.random, noting(run, notes))
         book.progress.phase(f"the capacity with {len(study.alternative)} other settings", len(study.alternative))
         works = [

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, RunError
 from loadframe.fleet.observing import Observing
 from loadframe.fleet.tasks import Came, Engine
@@ -290,6 +291,28 @@ class OnHosts:
                 self.say(f"{work.title} on {came.host}: {words}")
         fleet_files.ATTEMPTS.add(self._run, attempt)
         return Done(work, came.host, steps, capacity, failed, found)
+
+
+class TakesOnHosts:
+    """What gives work of an experiment to hosts."""
+
+    _on: OnHosts
+
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        """notes: for the report. observing: see OnHosts."""
+        self._engine = engine
+        self._notes = notes
+        self._observing = observing
+
+    def _over(
+        self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
+    ) -> OnHosts:
+        """notes: see OnHosts. again: what to do once workers are back. longer_s: a task may take than the budget."""
+        notes.extend(self._notes)
+        within_s = book.bench.study.measure.budget + longer_s
+        again = f"Start their workers again, and {again}"
+        self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
+        return self._on
 
 
 def _told(why: str) -> str:

@@ -9,7 +9,7 @@ from loadframe.bench.checking import check_study
 from loadframe.bench.declared import workload_of
 from loadframe.bench.rig import kinds_of
 from loadframe.errors import StudyError
-from loadframe.experiments.frame import MakeBench
+from loadframe.experiments.executor import Executor
 from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts, serving_host
@@ -24,31 +24,31 @@ MACHINE, SETTINGS = "machine", "settings"
 """In may_change of the fleet file."""
 
 
-class BenchesOver:
-    """Makes benches that the fleet's hosts drive, as long as they are reached. See frame.MakeBench, ChecksStudies."""
+class DriversOver(Executor):
+    """Has the fleet's hosts drive the steps, as long as they are reached."""
 
     def __init__(self, hosts: Hosts) -> None:
         """hosts: entered."""
         self._hosts = hosts
-
-    def __call__(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> FleetBench:
-        return FleetBench(study, run, say, self._hosts)
 
     def check_study(self, study: Study) -> None:
         """What a private target and its drivers need has been looked at on their hosts."""
         far = self._hosts.serving is not None
         check_study(study, target_here=not far, driver_here=not far)
 
+    def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> FleetBench:
+        return FleetBench(study, run, say, self._hosts)
+
 
 @contextmanager
-def benches_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[MakeBench]:
-    """What makes benches of this study that the fleet's hosts drive, as long as they are reached. UserError where a
-    host is not, or where the study cannot be driven by several."""
+def drivers_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[DriversOver]:
+    """What has the fleet's hosts drive this study, as long as they are reached. UserError where a host is not, or where
+    the study cannot be driven by several."""
     check_shared(study)
     _check_target(fleet, study)
     check_may_change(fleet, study)
     with Hosts(fleet, study, say) as hosts:
-        yield BenchesOver(hosts)
+        yield DriversOver(hosts)
 
 
 def _check_target(fleet: Fleet, study: Study) -> None:

@@ -13,7 +13,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.tuning_proof import kept_s
 from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
 from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import Done, OnHosts, Work
+from loadframe.fleet.on_hosts import Done, TakesOnHosts, Work
 from loadframe.fleet.tasks import Engine
 from loadframe.fleet.trying import Calibrated, alike, start_of, steps_asked
 from loadframe.runs.entries import Treatment
@@ -23,28 +23,18 @@ TRIED = "T"
 """What a host calls the settings of its trial."""
 
 
-class SideBySide:
-    """Takes the trials of a search on these hosts: an experiments.tuning.Searching."""
+class SideBySide(TakesOnHosts):
+    """Takes the trials of a search on these hosts."""
 
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
-        """notes: for the report. observing: see OnHosts."""
-        self._observing = observing
-        self._engine = engine
-        self._notes = notes
+        super().__init__(engine, notes, observing)
         self._proposals: dict[int, Proposal] = {}
-        self._on: OnHosts
         self._tuned: Trials
 
     def __call__(self, tuned: Trials, most: int) -> None:
         """FleetError where the hosts cannot be compared, or none is left."""
         self._tuned = tuned
-        tuned.notes.extend(self._notes)
-        book = tuned.book
-        again = f"Start their workers again, and go on: --resume {tuned.run.path}"
-        self._on = OnHosts(
-            self._engine, tuned.run, book.progress, book.bench.study.measure.budget, tuned.notes, again,
-            observing=self._observing,
-        )  # fmt: skip
+        self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
         try:
             calibrated = self._calibrated()
             self._tell_this_machine(calibrated)

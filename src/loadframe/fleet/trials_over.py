@@ -5,68 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import StudyError
-from loadframe.experiments.ladder_states import TakesElsewhere
-from loadframe.experiments.searching import Beside
-from loadframe.experiments.tuning import Searching
+from loadframe.experiments.executor import Executor
+from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.tuning_trials import Trials
 from loadframe.fleet.blocks import BlocksOnHosts
 from loadframe.fleet.capacities import CapacitiesOnHosts, check_settings_alone
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.engine import DaskEngine
-from loadframe.fleet.investigations import InvestigationsOnHosts
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.observing import Observing
 from loadframe.fleet.over import check_may_change
 from loadframe.fleet.searching import SideBySide
 from loadframe.kinds import registry as targets
+from loadframe.model import Capacity
+from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
-Told = Callable[[str], None]
+
+class TrialsOver(Executor):
+    """Takes the trials, blocks and searches of an experiment side by side on the hosts of an engine."""
+
+    def __init__(self, engine: DaskEngine, observing: Observing) -> None:
+        self._hosts = engine, engine.notes, observing
+
+    def trials(self, tuned: Trials, most: int) -> None:
+        SideBySide(*self._hosts)(tuned, most)
+
+    def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        BlocksOnHosts(*self._hosts).begin(book, run, states, notes)
+
+    def check_capacities(self, study: Study) -> None:
+        """StudyError where there is no alternative, or one that differs in more than settings."""
+        check_settings_alone(study)
+
+    def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        return CapacitiesOnHosts(*self._hosts)(book, run, study, here)
 
 
 @contextmanager
-def searching_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[Searching]:
-    """What takes the trials of a search side by side on the fleet's hosts. Raises as `engine_over`."""
-    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
-        yield SideBySide(engine, engine.notes, observing)
+def trials_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[TrialsOver]:
+    """What takes trials on the fleet's hosts. Raises as `engine_over`."""
+    with engine_over(fleet, [study], say) as (engine, observing):
+        yield TrialsOver(engine, observing)
 
 
 @contextmanager
-def blocks_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[TakesElsewhere]:
-    """What takes the blocks of a ladder side by side on the fleet's hosts. Raises as `engine_over`."""
-    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
-        yield BlocksOnHosts(engine, engine.notes, observing)
-
-
-@contextmanager
-def capacities_over(fleet: Fleet, study: Study, say: Told = lambda _: None) -> Iterator[Beside]:
-    """What searches the capacity with each alternative's settings on the fleet's hosts. StudyError where there is
-    none; raises as `engine_over`."""
-    check_settings_alone(study)
-    with engine_over(fleet, study, say) as engine, Observing(fleet, say) as observing:
-        yield CapacitiesOnHosts(engine, engine.notes, observing)
-
-
-@contextmanager
-def investigations_over(
-    fleet: Fleet, studies: Sequence[Study], say: Told = lambda _: None
-) -> Iterator[InvestigationsOnHosts]:
-    """What goes through whole investigations of these studies on the fleet's hosts. Raises as `engine_over`, for any of
-    them."""
+def engine_over(
+    fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[DaskEngine, Observing]]:
+    """The hosts for trials of these studies, and those that are recorded beside them. UserError where one is not there,
+    where a study's target is not one that each host can start for itself, or where a study changes machines that may
+    not be changed."""
     for study in studies:
         _check_study(fleet, study)
     named = sorted({name for study in studies for name in secrets_named(study)})
     with DaskEngine(fleet, named, say) as engine, Observing(fleet, say) as observing:
-        yield InvestigationsOnHosts(engine, engine.kernels, engine.notes, observing)
-
-
-@contextmanager
-def engine_over(fleet: Fleet, study: Study, say: Told) -> Iterator[DaskEngine]:
-    """The hosts for trials. UserError where one is not there, where the study's target is not one that each host can
-    start for itself, or where the study changes machines that may not be changed."""
-    _check_study(fleet, study)
-    with DaskEngine(fleet, sorted(secrets_named(study)), say) as engine:
-        yield engine
+        yield engine, observing
 
 
 def _check_study(fleet: Fleet, study: Study) -> None:

@@ -8,13 +8,16 @@ different kernels work side by side.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.observing import Observing
 from loadframe.fleet.on_hosts import Done, OnHosts, Work
 from loadframe.fleet.tasks import Engine
+from loadframe.fleet.trials_over import engine_over
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -57,6 +60,13 @@ class InvestigationsOnHosts:
         longest_s = max((_within_s(each.study) for each in asked), default=ENDS_S)
         on = OnHosts(self._engine, run, progress, longest_s, self.notes, AGAIN, self._kernels, self._observing)
         return on.all_of([_work(number, each) for number, each in enumerate(asked, start=1)], told)
+
+
+@contextmanager
+def investigations_over(fleet: Fleet, studies: Sequence[Study]) -> Iterator[InvestigationsOnHosts]:
+    """What goes through whole investigations of these studies on the fleet's hosts. Raises as `engine_over`."""
+    with engine_over(fleet, studies) as (engine, observing):
+        yield InvestigationsOnHosts(engine, engine.kernels, engine.notes, observing)
 
 
 def turns_sentences(kernels: Mapping[str, str]) -> list[str]:
