@@ -44,8 +44,7 @@ from fleet_simulated import (
 from loadframe.analysis.student import quantile
 from loadframe.errors import StepVoid
 from loadframe.fleet.coordinator import EXCHANGES, PACE_S, Coordinator
-from loadframe.fleet.load import FleetDriver, FleetLoad
-from loadframe.fleet.merging import check_all_along
+from loadframe.fleet.load import FleetDriver, FleetLoad, check_all_along
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint

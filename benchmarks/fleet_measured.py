@@ -29,8 +29,7 @@ from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import HostTable
 from loadframe.fleet.load import FleetDriver, FleetLoad
-from loadframe.fleet.over_agents import OverAgents
-from loadframe.fleet.transport import Arrived, Transport
+from loadframe.fleet.transport import Arrived, OverAgents, Transport
 from loadframe.fleet.wire import written
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance

@@ -15,9 +15,8 @@ from typing import Any
 
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import Done, OnHosts, Work
-from loadframe.fleet.tasks import Engine
-from loadframe.fleet.trials_over import engine_over
+from loadframe.fleet.on_hosts import Done, Engine, OnHosts, Work
+from loadframe.fleet.trials import engine_over
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

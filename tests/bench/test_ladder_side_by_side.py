@@ -13,7 +13,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.experiments.climbing import Climbed, climb
 from loadframe.experiments.ladder_states import LadderStates
-from loadframe.fleet.blocks import BlocksOnHosts
+from loadframe.fleet.trials import BlocksOnHosts
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files

@@ -13,7 +13,7 @@ from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError
 from loadframe.fleet.on_hosts import MOST_ATTEMPTS
-from loadframe.fleet.searching import SideBySide
+from loadframe.fleet.trials import SideBySide
 from loadframe.model import Step
 from loadframe.model.fleet_trials import FleetAttempt
 from loadframe.runs import fleet_files

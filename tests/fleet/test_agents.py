@@ -15,7 +15,7 @@ from loadframe.errors import FleetError
 from loadframe.fleet.clocks import offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.over_agents import OverAgents
+from loadframe.fleet.transport import OverAgents
 from loadframe.fleet.wire import AGENT, LEASE_S, SILENT_S
 from loadframe.host.environment import python
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadframe.errors import FleetError, TargetError
-from loadframe.fleet.far_target import checked
-from loadframe.fleet.transport import Arrived
+from loadframe.fleet.transport import Arrived, checked
 
 
 def test_a_worker_that_is_lost_meanwhile_has_a_remedy() -> None:

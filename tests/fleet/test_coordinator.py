@@ -13,8 +13,7 @@ import pytest
 
 from loadframe.errors import StepVoid, TargetError
 from loadframe.fleet.coordinator import PIECE_BYTES, Coordinator, shares_of
-from loadframe.fleet.far_target import checked
-from loadframe.fleet.transport import Arrived
+from loadframe.fleet.transport import Arrived, checked
 from waiting import await_that
 
 MOST = 64 << 20

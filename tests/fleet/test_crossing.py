@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.fleet.crossing import Between, Loading, link_uses
+from loadframe.fleet.bench import Between, Loading, link_uses
 from loadframe.fleet.hosts import Way
-from loadframe.fleet.routes import interface_to
+from loadframe.fleet.looking import interface_to
 from loadframe.model.fleet_step import ClockInStep
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.interfaces import SOURCE

@@ -21,7 +21,7 @@ from workers import engine as started
 from loadframe.errors import FleetError
 from loadframe.fleet.declaration import Fleet, load
 from loadframe.fleet.engine import DaskEngine
-from loadframe.fleet.tasks import Came
+from loadframe.fleet.on_hosts import Came
 from waiting import await_that
 
 HOST = '[[host]]\nname = "{name}"\nroles = ["trial"]\nworker = "{name}"\n'

@@ -23,8 +23,7 @@ from workers import TOKEN, engine, laboratory, parent, trial_processes
 
 from hosts_investigations import Asked, InvestigationsOnHosts
 from loadframe.fleet import on_hosts
-from loadframe.fleet.on_hosts import Done
-from loadframe.fleet.tasks import Came
+from loadframe.fleet.on_hosts import Came, Done
 from loadframe.progress import Silent
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder

@@ -17,7 +17,7 @@ import pytest
 
 from loadframe.cages.groups import find, put, remove
 from loadframe.errors import CageError
-from loadframe.fleet.keeping import Kept, is_kept_waiting
+from loadframe.fleet.agent import Kept, is_kept_waiting
 from loadframe.fleet.wire import BEAT_S, SILENT_S
 from loadframe.host.environment import python
 from waiting import await_that

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from loadframe.fleet.check import Authority
-from loadframe.fleet.identity import Identity
-from loadframe.fleet.links import Listener, measure
+from loadframe.fleet.links import Identity, Listener, measure
 from waiting import await_that
 
 

@@ -10,7 +10,7 @@ import zstandard
 
 from loadframe.errors import StepVoid
 from loadframe.fleet.coordinator import LogOf
-from loadframe.fleet.merging import check_all_along, merge
+from loadframe.fleet.load import check_all_along, merge
 from loadframe.model.fleet_step import ClockInStep
 from loadframe.workloads.request_log import RECORD
 

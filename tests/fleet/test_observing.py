@@ -22,8 +22,7 @@ from workers import laboratory
 from loadframe.errors import FleetError
 from loadframe.fleet.declaration import load
 from loadframe.fleet.observing import Observing
-from loadframe.fleet.on_hosts import OnHosts, Work
-from loadframe.fleet.tasks import Came
+from loadframe.fleet.on_hosts import Came, OnHosts, Work
 from loadframe.progress import Silent
 from loadframe.recording.readers import RecordingReader
 from loadframe.runs import fleet_files

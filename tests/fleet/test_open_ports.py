@@ -18,7 +18,7 @@ from stations import LOADFRAME
 from workers import CLOSED, TOKEN, engine, laboratory, place
 
 from loadframe.fleet.check import Authority
-from loadframe.fleet.dask_nodes import strangers_reach
+from loadframe.fleet.dask_workers import strangers_reach
 from waiting import await_that
 
 DOCS = Path(__file__).parents[2] / "docs/fleet.md"

@@ -6,7 +6,7 @@ import pytest
 
 from loadframe.connections.address import known
 from loadframe.errors import StudyError
-from loadframe.fleet.routes import check_is_reached, listening_number
+from loadframe.fleet.looking import check_is_reached, listening_number
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fleet_simulated import (
 )
 from loadframe.errors import StepVoid, StudyError
 from loadframe.fleet.coordinator import CLOCKS_WITHIN_S, PIECE_BYTES, Begun, Coordinator, LogOf, shares_of
-from loadframe.fleet.merging import merge
+from loadframe.fleet.load import merge
 from waiting import await_that
 
 MOST = 128 << 20

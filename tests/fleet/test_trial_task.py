@@ -17,7 +17,7 @@ from distributed import Client
 from stations import BACK_WITHIN_S
 from workers import engine, laboratory, trial_processes
 
-from loadframe.fleet import trial_task
+from loadframe.fleet import dask_workers
 from loadframe.fleet.wire import LEASE_S
 from waiting import await_that
 
@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from loadframe.fleet.declaration import load
 from loadframe.fleet.engine import DaskEngine
-from loadframe.fleet.trying import steps_asked
+from loadframe.fleet.alike import steps_asked
 from loadframe.study import load as study
 asked = steps_asked(study(Path("study.toml")), [("A", 8.0)])
 with DaskEngine(load(Path("fleet.toml"))) as engine:
@@ -115,8 +115,8 @@ time.sleep(1)
 
 def test_an_answer_counts_also_where_the_last_beat_of_its_worker_was_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends closes its pipes first: a beat may come in between."""
-    monkeypatch.setattr(trial_task, "python", lambda *_: [sys.executable, "-c", ANSWERS_LATE])
+    monkeypatch.setattr(dask_workers, "python", lambda *_: [sys.executable, "-c", ANSWERS_LATE])
     asked = json.dumps({"task": "late-1", "within_s": 60.0, "lease_s": 60.0})
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:  # type: ignore[no-untyped-call]
-        future = client.submit(trial_task.carry_out, asked, key="late-1", pure=False)  # type: ignore[no-untyped-call]
+        future = client.submit(dask_workers.carry_out, asked, key="late-1", pure=False)  # type: ignore[no-untyped-call]
         assert json.loads(future.result(timeout=60))["failed"] == "said"

@@ -13,8 +13,7 @@ from pathlib import Path
 from distributed import Client
 from workers import STUDY, place
 
-from loadframe.fleet.trial_lease import Lease
-from loadframe.fleet.trial_task import carry_out
+from loadframe.fleet.dask_workers import Lease, carry_out
 from loadframe.fleet.wire import LOAD_LEASE_S
 from loadframe.study import load
 from waiting import await_that

@@ -48,7 +48,7 @@ def executor_of(fleet: Path | None, study: Study, *, drives: bool = False) -> It
 
             over = drivers_over(declared, study, say)
         else:
-            from loadframe.fleet.trials_over import trials_over
+            from loadframe.fleet.trials import trials_over
 
             over = trials_over(declared, study, say)
     except ModuleNotFoundError as error:

@@ -2,25 +2,219 @@
 
 It reads questions from stdin and answers on stdout (wire.py); nothing else may write there. It ends, and all that it
 does with it, once stdin is closed or nothing has been heard for LEASE_S: by a thread of its own, so that no work that
-takes long keeps it. By itself it changes nothing on its host and loads nothing: that is its worker's (keeping.py).
+takes long keeps it. By itself it changes nothing on its host and loads nothing: that is its worker's (worker.py), which
+it starts, passes on what it is asked and says, ends where it has stopped, and cleans up after where it was killed: the
+next command on this host would do the same; but there may be none for a day.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from loadframe.fleet.identity import Identity
-from loadframe.fleet.keeping import QUESTIONS, Kept
-from loadframe.fleet.links import Listener, carried_json, measure
-from loadframe.fleet.looking import facts, use_of_cpus
-from loadframe.fleet.routes import check_is_reached, route
-from loadframe.fleet.wire import AGENT, LEASE_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.changes import lists
+from loadframe.changes.lists import Record
+from loadframe.errors import UserError
+from loadframe.fleet.links import Identity, Listener, carried_json, measure
+from loadframe.fleet.looking import check_is_reached, facts, route, use_of_cpus
+from loadframe.fleet.wire import AGENT, LEASE_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.signals import no_core_dumps
+from loadframe.host.signals import told as stopped
+from loadframe.host.to_its_end import ended, told
+
+CLEANED_WITHIN_S = 60.0
+MOST_WORDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is changed and not put back: what, in words, and how long putting it back may take (s)."""
+
+    words: str = ""
+    within_s: float = 0.0
+
+
+def standing_of(owner: int) -> Standing:
+    """Of the process with this number."""
+    return _standing(each for each in _lists() if each.owner.pid == owner and each.alive())
+
+
+def cleaned_up(given: Mapping[str, str] | None = None) -> str:
+    """Wait until it is done; what was done, in words. given: the environment of the process that left it, ours where
+    there is none. Never raises because of what is left: what cannot be put back is said."""
+    within_s = CLEANED_WITHIN_S + _standing(each for each in _lists() if not each.alive()).within_s
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            python("loadframe.fleet.worker", "--clean-up"), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            cwd=NO_FOLDER, env=own_environment(given), start_new_session=True,
+        )  # fmt: skip
+        if not ended(process, said, within_s):
+            process.kill()
+            process.wait()
+        words = " ".join(told(said).split())[-MOST_WORDS:]
+    if process.returncode < 0:
+        late = f"Not all of what it left was put back within {within_s:g} s; the next command there tries again"
+        return f"{words} {late}".strip()
+    return words
+
+
+def _standing(records: Iterable[Record]) -> Standing:
+    changes = [change for record in records for change in record.changes]
+    if not changes:
+        return Standing()
+    from loadframe.bench.places import places  # imports all kinds
+
+    known = places()
+    words = ", ".join(dict.fromkeys(f"{each.setting} of {each.words}" for each in changes))
+    kinds = [known[each.place["kind"]] for each in changes if each.place["kind"] in known]
+    return Standing(words, sum(kind.longest_s for kind in kinds))
+
+
+def _lists() -> list[Record]:
+    try:
+        return lists.read()
+    except UserError:  # of the state directory, which whoever puts back says
+        return []
+
+
+QUESTIONS = frozenset(
+    {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
+    | {"change", "back", "serve", "target"}
+)
+"""What is the worker's to answer."""
+MOST_SILENT_S = 60.0
+"""Whatever it waits for: a step that does not get ready is void by then, too."""
+WAITING = frozenset("RD")
+"""States of threads that run, or wait for a CPU or a disk: of a machine with too much to do."""
+ENDS_WITHIN_S = 25.0
+"""It gives up sooner, unless what it puts back takes longer, or it was stopped."""
+POLL_S = 0.05
+
+
+class Kept:
+    """A worker from the first question for it until it is closed, or has ended by itself."""
+
+    def __init__(self, say: Callable[[bytes], None], refuse: Callable[[object, str], None]) -> None:
+        """say: passes a line on to the coordinator; refuse: says why a question, by its number, has no answer."""
+        self._say = say
+        self._refuse = refuse
+        self._open: set[object] = set()
+        self._closing = False
+        self._ended = self._stopped = ""
+        self._lock = threading.Lock()
+        # A session of its own, and no signal at our end: it is to put everything back, whatever ends us.
+        self._process = subprocess.Popen(
+            python("loadframe.fleet.worker"), bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=own_environment(), start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
+        self._spoke = False
+        threading.Thread(target=self._pass_back, daemon=True).start()
+
+    def pass_on(self, line: bytes, number: object = None) -> None:
+        """A line of the coordinator's; number: of the question that it is, None for a beat. A worker that answers no
+        beats any more, which its own thread for that does whatever it is at, is ended: it may have been stopped."""
+        if self._spoke and self._is_silent():
+            self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
+        with self._lock:
+            if self._ended:
+                if number is not None:
+                    self._refuse(number, self._ended)
+                return
+            if number is not None:
+                self._open.add(number)
+        with contextlib.suppress(OSError):  # it has ended, which reading tells
+            assert self._process.stdin is not None
+            if not send(self._process.stdin.fileno(), line + b"\n", LEASE_S):
+                self._end(f"the worker of its agent has taken nothing for {LEASE_S:g} s")
+
+    def close(self) -> None:
+        """It puts everything back and ends. Idempotent."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        if not self._has_ended(ENDS_WITHIN_S) and not self._has_ended(standing_of(self._process.pid).within_s):
+            self._process.kill()
+        if self._process.wait():  # not 0: it gave up, for instance amid a large file
+            _clean_up()
+
+    def _has_ended(self, within_s: float) -> bool:
+        """Whether it has by then. One that was stopped never does: it is not waited for."""
+        until = time.monotonic() + within_s
+        while self._process.poll() is None:
+            if time.monotonic() > until or stopped([self._process.pid]):
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def _is_silent(self) -> bool:
+        """Whether it has said nothing for too long, of its own accord: one that is kept waiting has longer. What waits
+        to be read was said: then it is us who are late, as a slow link has our last answer."""
+        if not self._lines.silent_for(SILENT_S) or self._lines.unread():
+            return False
+        return self._lines.silent_for(MOST_SILENT_S) or not is_kept_waiting(self._process.pid)
+
+    def _end(self, why: str) -> None:
+        """What it leaves is cleaned up once it has ended."""
+        self._stopped = why
+        self._process.kill()
+
+    def _pass_back(self) -> None:
+        while True:
+            try:
+                line = self._lines.line(3600.0)
+                message = read(line)
+            except Silent:
+                continue
+            except (Closed, WireError, OSError):
+                break
+            self._spoke = True
+            if "beat" in message:
+                continue
+            with self._lock:
+                self._open.discard(message.get("id"))
+            self._say(line + b"\n")
+        self._process.kill()  # nothing, where it has ended
+        code = self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        with self._lock:
+            self._ended = self._stopped or f"the worker of its agent has ended by {how}"
+            left = list(self._open)
+        if self._closing:
+            return
+        _clean_up()
+        for number in left:
+            self._refuse(number, self._ended)
+
+
+def _clean_up() -> None:
+    """After a worker that has left something."""
+    if words := cleaned_up():
+        with contextlib.suppress(OSError):  # it may lead nowhere by now
+            os.write(2, f"{words}\n".encode())
+
+
+def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
+    """Whether a thread of it waits for a CPU or a disk, or has one (proc_pid_stat(5)). root: for recorded trees."""
+    for stat in root.glob(f"proc/{pid}/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] in WAITING:
+                return True
+    return False
+
 
 LONGEST_LOOK_S = 60.0
 LISTEN_S = 60.0

@@ -10,9 +10,8 @@ from typing import Any
 from loadframe.analysis import divergence
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
-from loadframe.fleet.calibrating import Sample, calibrate
+from loadframe.fleet.alike import START_TITLE, Sample, calibrate, noting
 from loadframe.fleet.on_hosts import Done, TakesOnHosts, Work
-from loadframe.fleet.trying import START_TITLE, noting
 from loadframe.model import Capacity, LoadInterval, SettingValue
 from loadframe.model.capacity import CapacityBeside
 from loadframe.model.fleet_trials import TaskPurpose

@@ -18,8 +18,8 @@ from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Offset, drift, offset
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.declaration import Fleet, HostTable
-from loadframe.fleet.identity import Identity
 from loadframe.fleet.judging import problems
+from loadframe.fleet.links import Identity
 from loadframe.fleet.looking import facts as own_facts
 from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
 from loadframe.progress import counted

@@ -16,8 +16,19 @@ from typing import Any, Self
 from loadframe.errors import FleetError
 from loadframe.fleet.clocks import Exchange
 from loadframe.fleet.declaration import HostTable
-from loadframe.fleet.last_words import LastWords
-from loadframe.fleet.wire import AGENT, BEAT_S, SILENT_S, Closed, Lines, Silent, WireError, read, send, written
+from loadframe.fleet.wire import (
+    AGENT,
+    BEAT_S,
+    SILENT_S,
+    Closed,
+    LastWords,
+    Lines,
+    Silent,
+    WireError,
+    read,
+    send,
+    written,
+)
 from loadframe.host.environment import NO_FOLDER, environment, own_environment, python
 from loadframe.host.processes import marked
 

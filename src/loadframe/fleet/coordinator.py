@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from loadframe.errors import StepVoid
 from loadframe.fleet.clocks import Exchange, Offset, offset
-from loadframe.fleet.transport import Arrived, Transport
+from loadframe.fleet.transport import REMEDY, Arrived, Transport, checked
 from loadframe.model.fleet_step import ClockInStep, VoidReason
 
 EXCHANGES = 12
@@ -55,7 +55,8 @@ CLOCKS_APART_S = 0.005
 """By so much more than its bound the time may be off by which a host begins: what is in between it and its clock."""
 DRIFT = 500e-6
 """NTP corrects no more (RFC 5905); a clock that went further between two measurements was set, or its machine slept."""
-REMEDY = "Finished steps are kept. See what became of that host, and run it again."
+TARGET_WITHIN_S = 900.0
+"""A large cache is filled, a long log recovered from. Whether its host is there is asked by the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,10 @@ class Coordinator:
         if came.answer is None:
             self._void(host, came.reason or "change-failed", f"host {host!r}: {came.error}", came.remedy)
         return came.answer
+
+    def ask_target(self, host: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a host answers for its targets. UserError as it was raised there; StepVoid where the host is lost."""
+        return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
         """How far the monotonic clock of each is ahead of ours. Each is asked one question after the other, and all of

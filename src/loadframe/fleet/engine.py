@@ -23,14 +23,21 @@ import distributed
 
 from loadframe.errors import FleetError
 from loadframe.fleet import dask_here
-from loadframe.fleet.dask_nodes import Seen, open_of_scheduler, open_of_worker, settings_of, workers_of
+from loadframe.fleet.dask_workers import (
+    OWN_LEASE_S,
+    Lease,
+    Seen,
+    carry_out,
+    look,
+    open_of_scheduler,
+    open_of_worker,
+    settings_of,
+    workers_of,
+)
 from loadframe.fleet.declaration import Fleet, HostTable, TlsTable
 from loadframe.fleet.hosts import check_alike
-from loadframe.fleet.last_words import LastWords
-from loadframe.fleet.tasks import Came
-from loadframe.fleet.trial_lease import OWN_LEASE_S, Lease
-from loadframe.fleet.trial_task import carry_out, look
-from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError
+from loadframe.fleet.on_hosts import Came
+from loadframe.fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Silent, WireError
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import NO_FOLDER, python
 from loadframe.host.leases import Lease as LeaseOnDisk

@@ -9,32 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.cages.cage import Cage
-from loadframe.errors import (
-    CageError,
-    FleetError,
-    MissingTool,
-    NotRecovered,
-    RecordingError,
-    StepVoid,
-    StudyError,
-    TargetError,
-    UserError,
-    WorkloadError,
-)
-from loadframe.fleet.coordinator import REMEDY, Coordinator
-from loadframe.fleet.serving import state_told
-from loadframe.fleet.transport import Arrived
+from loadframe.errors import FleetError, StepVoid, TargetError
+from loadframe.fleet.coordinator import Coordinator
+from loadframe.fleet.part import state_told
 from loadframe.kinds.exposed import Exposure
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.workloads.base import ELSEWHERE, Workload
 
-WITHIN_S = 900.0
-"""A large cache is filled, a long log recovered from. Whether its host is there is asked by the way."""
 ENDED_WITHIN_S = 30.0
-ERRORS: Mapping[str, type[UserError]] = {
-    each.__name__: each for each in (TargetError, MissingTool, StudyError, CageError, WorkloadError, RecordingError)
-} | {NotRecovered.__name__: TargetError}
-"""What is raised here as it was there; a server that fell there is not started again from here."""
 
 
 class FarTarget:
@@ -183,20 +165,6 @@ class FarTarget:
         return {**values, "kind": self.kind, "do": do}
 
     def _ask(self, do: str, **values: Any) -> Mapping[str, Any]:
-        found = asked(self._coordinator, self._host, self._said(do, **values))
+        found = self._coordinator.ask_target(self._host, self._said(do, **values))
         self._first = tuple(int(pid) for pid in found.get("first") or ())
         return found
-
-
-def asked(coordinator: Coordinator, host: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a host answers for its targets. UserError as it was raised there; StepVoid where the host is lost."""
-    return checked(coordinator.ask(host, "target", said, WITHIN_S, "agent-lost"))
-
-
-def checked(came: Arrived) -> Mapping[str, Any]:
-    """The answer that came. UserError as it was raised there."""
-    if came.answer is not None:
-        return came.answer
-    raise ERRORS.get(came.kind, FleetError)(
-        f"host {came.host!r}: {came.fact or came.error}", remedy=came.remedy or REMEDY, details=came.details
-    )

@@ -19,13 +19,11 @@ from loadframe.fleet.check import links_between, tried_all
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
-from loadframe.fleet.far_target import checked
 from loadframe.fleet.judging import different
 from loadframe.fleet.load import secrets_named
-from loadframe.fleet.looking import facts
-from loadframe.fleet.over_agents import OverAgents
-from loadframe.fleet.routes import route
-from loadframe.fleet.serving import is_private
+from loadframe.fleet.looking import facts, route
+from loadframe.fleet.part import is_private
+from loadframe.fleet.transport import OverAgents, checked
 from loadframe.model.fleet import FleetLink
 from loadframe.progress import counted
 from loadframe.recording.frames import Tick

@@ -20,7 +20,7 @@ from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet
 from loadframe.fleet.hosts import SET_UP_WITHIN_S, HostRecordings, check_alike, reached
-from loadframe.fleet.over_agents import OverAgents
+from loadframe.fleet.transport import OverAgents
 from loadframe.model.fleet_step import WATCHED
 from loadframe.model.fleet_trials import SeenBeside
 from loadframe.recording.metrics import window_metrics

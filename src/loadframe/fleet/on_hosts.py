@@ -1,9 +1,10 @@
 """Tasks on the hosts of a fleet, whatever they are for: trials of settings, blocks of a ladder, searches for a
-capacity, whole investigations.
+capacity, whole investigations; and what they need of an engine, dask (engine.py) or a test's own.
 
-A task that is lost with its worker is no measurement: it is told, and the work is begun again, on the host that is free
-first, as all of them are known to be alike or nothing is compared between them; work of one host on that one. Every
-task has a name of its own, and only the one that a piece of work waits for counts.
+A task goes to one host and to no other, and at most one is on a host at a time. One that is lost with its worker is no
+measurement: the engine tells it and repeats nothing; the work is begun again here, on the host that is free first, as
+all of them are known to be alike or nothing is compared between them; work of one host on that one. Every task has a
+name of its own, and only the one that a piece of work waits for counts.
 """
 
 from __future__ import annotations
@@ -13,18 +14,48 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, RunError
 from loadframe.fleet.observing import Observing
-from loadframe.fleet.tasks import Came, Engine
 from loadframe.model import Capacity, Investigation, SettingValue, Step
 from loadframe.model.fleet_trials import FleetAttempt, TaskPurpose
 from loadframe.progress import Progress
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """How a task has ended: its answer; or lost: why there is none, in words."""
+
+    task: str
+    host: str
+    answer: Mapping[str, Any] | None = None
+    lost: str = ""
+
+
+class Engine(Protocol):
+    """Hosts and tasks on them."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All of the fleet, by name, whether they are there or not."""
+
+    def present(self) -> frozenset[str]:
+        """Those that may be given a task now. FleetError where there will be none any more."""
+
+    def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
+        """Give a task to a host that is present. task: a name that no other task has had."""
+
+    def came(self, within_s: float) -> Came | None:
+        """The next task that has ended, waiting for it so long. FleetError as `present`."""
+
+    def close(self) -> None:
+        """No task goes on. Idempotent."""
+
 
 RETURNS_WITHIN_S = 30.0
 """A worker that was killed: after so long without any host it is over."""

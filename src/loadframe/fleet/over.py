@@ -14,7 +14,7 @@ from loadframe.fleet.bench import FleetBench
 from loadframe.fleet.declaration import Fleet, HostTable, Role
 from loadframe.fleet.hosts import Hosts, serving_host
 from loadframe.fleet.load import OBJECT_AXES, check_shared
-from loadframe.fleet.serving import is_private
+from loadframe.fleet.part import is_private
 from loadframe.kinds import registry as targets
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

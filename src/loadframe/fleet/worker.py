@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
+from loadframe.fleet.agent import Standing, standing_of
 from loadframe.fleet.changing import Changing
-from loadframe.fleet.cleaning import Standing, standing_of
 from loadframe.fleet.part import Part, reason_of
 from loadframe.fleet.wire import LOAD_LEASE_S, Closed, Lines, Silent, WireError, read, send, written
 from loadframe.host import identity

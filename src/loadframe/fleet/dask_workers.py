@@ -1,0 +1,268 @@
+"""What a scheduler of dask and its workers are asked, and what a worker does: texts in, texts out.
+
+What they say of themselves is asked by value, as a function within a function: a scheduler may have no Loadframe. Where
+a node listens is asked of itself: one that listens on every address is known by the one through which it was first
+reached, which may be of the loopback.
+
+A trial is a process of its own (trial.py), which ends where the worker is killed, the task is cancelled, and the
+coordinator is gone, or silent. dask tells a worker that its client is gone where the client's connection is closed,
+as by `kill -9`. Where the link is cut, or either of them stands still, nothing tells for minutes: so the coordinator
+says once a second, through the scheduler, that it is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+from distributed import get_worker
+
+from loadframe.fleet.agent import cleaned_up
+from loadframe.fleet.looking import facts
+from loadframe.fleet.wire import BEAT_S, LONGEST_LINE, written
+from loadframe.formats.json_text import parse_json, write_json
+from loadframe.host.environment import own_environment, python
+from loadframe.host.processes import MARK
+
+ENCRYPTED = ("tls://", "inproc://")
+"""Listeners of dask that let no stranger in: both ends show a certificate (distributed.security asks for it), or there
+is no port."""
+ASKED_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A worker that the scheduler has. address: by which tasks name it; number: of this worker, which none has that
+    comes later, also at the same address."""
+
+    address: str
+    number: str
+    threads: int
+    nanny: str
+
+
+def settings_of(client: Any) -> tuple[int, bool]:
+    """Of the scheduler: how often a task may be lost with its worker and is begun again, and whether tasks move."""
+
+    def asked(dask_scheduler: Any) -> tuple[int, bool]:
+        return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
+
+    failures, steals = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
+    return int(failures), bool(steals)
+
+
+def workers_of(client: Any) -> Mapping[str, Seen]:
+    """By the names under which they were started."""
+
+    def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
+        return {
+            str(each.name): (str(each.address), str(each.server_id), int(each.nthreads), str(each.nanny or ""))
+            for each in dask_scheduler.workers.values()
+        }
+
+    told = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
+    return {str(name): Seen(*worker) for name, worker in told.items()}
+
+
+def open_of_scheduler(client: Any) -> tuple[str, ...]:
+    """Where strangers reach it."""
+    return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
+
+
+def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
+    """Where strangers reach it, or the nanny that has started it. What dask raises where one has gone."""
+    found: list[str] = []
+    for address, nanny in ((worker.address, False), (worker.nanny, True)):
+        if address:
+            told = client.run(_listening(), workers=[worker.address], nanny=nanny, callback_timeout=ASKED_WITHIN_S)
+            if not told:
+                raise ConnectionError(f"nothing answers at {address}")
+            found += [each for places in told.values() for each in places]
+    return strangers_reach(found)
+
+
+def _listening() -> Callable[..., list[str]]:
+    def asked(dask_scheduler: Any = None, dask_worker: Any = None) -> list[str]:
+        node = dask_worker if dask_scheduler is None else dask_scheduler
+        servers = [(each.prefix, each.tcp_server) for each in node.listeners if hasattr(each, "tcp_server")]
+        found = [str(each.listen_address) for each in node.listeners if not hasattr(each, "tcp_server")]
+        if getattr(node, "http_server", None) is not None:
+            servers.append(("http://", node.http_server))
+        for scheme, server in servers:
+            for end in server._sockets.values():  # of tornado, which tells them in no other way
+                host, port = end.getsockname()[:2]
+                found.append(f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}")
+        return found
+
+    return asked
+
+
+def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
+    """Those of these addresses that are neither of the loopback nor open to holders of a certificate alone. Pages are
+    for everyone, also encrypted ones."""
+    return tuple(each for each in listening if not each.startswith(ENCRYPTED) and not _is_loopback(each))
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.partition("://")[2].rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name: who knows where it leads
+        return False
+
+
+OWN_LEASE_S = 30.0
+"""Of workers that the command has started on its own machine: they end with it at once, and no link is between them.
+That it stands still (SIGSTOP) is left, which is no reason to lose trials where the machine is busy."""
+_heard: dict[str, float] = {}
+"""Of a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
+
+
+def hear(task: str) -> None:
+    """On a worker: who wants this task is there."""
+    if task in _heard:
+        _heard[task] = time.monotonic()
+
+
+def expect(task: str) -> None:
+    """On a worker: from now on it should be heard of."""
+    _heard[task] = time.monotonic()
+
+
+def silent_s(task: str) -> float:
+    """On a worker: for how long it has not been heard of."""
+    return time.monotonic() - _heard[task]
+
+
+def forget(task: str) -> None:
+    """On a worker: it has ended."""
+    _heard.pop(task, None)
+
+
+class Lease:
+    """On the coordinator, from the begin of a task until `end`."""
+
+    def __init__(self, client: Any, address: str, task: str) -> None:
+        """client: of dask; address: of the worker."""
+        self._client = client
+        self._address = address
+        self._task = task
+        self._over = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def end(self) -> None:
+        """The task is not wanted any more, or has ended."""
+        self._over.set()
+
+    def _beat(self) -> None:
+        beat_s = 0.0
+        while not self._over.wait(beat_s):
+            beat_s = BEAT_S
+            with contextlib.suppress(Exception):  # the worker or the scheduler has gone, and with it the task
+                self._client.run(hear, self._task, workers=[self._address], on_error="ignore")
+
+
+POLL_S = 0.1
+NANNYS_SEED = "6640"
+"""distributed/nanny.py"""
+ENDS_WITHIN_S = 25.0
+"""A trial that is to end puts everything back first."""
+
+
+def look(asked: str) -> str:
+    """What this host is, and which of these variables (secrets that the study names) its worker does not have."""
+    given = parse_json(asked.encode())
+    missing = [name for name in given["secrets"] if name not in os.environ]
+    return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})
+
+
+def carry_out(asked: str) -> str:
+    """A trial: its answer as trial.py gives it, with boot and process of this host; or died: why there is none."""
+    given = parse_json(asked.encode())
+    process = subprocess.Popen(
+        python("loadframe.fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    said: list[bytes] = []
+    reading = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST_LINE)), daemon=True)  # type: ignore[union-attr]
+    reading.start()
+    why, task, lease_s = "", str(given["task"]), float(given["lease_s"])
+    expect(task)
+    with process.stdout:
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has died, which its end tells
+                process.stdin.write(written(given))
+                process.stdin.flush()
+            until = time.monotonic() + float(given["within_s"])
+            while process.poll() is None and not why:
+                if not _wanted(task):
+                    why = "it was cancelled"
+                elif silent_s(task) > lease_s:
+                    why = f"its coordinator has said nothing for {lease_s:g} s"
+                elif time.monotonic() > until:
+                    why = f"it had not ended within {float(given['within_s']):g} s"
+                _beat(process)
+                time.sleep(POLL_S)
+            forget(task)
+            if why:
+                _end(process)
+            reading.join(POLL_S * 10)
+        finally:
+            _hang_up(process)
+    left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
+    me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
+    if why or not said or not said[0].strip():
+        why = why or f"its process has ended by {_how(process.returncode)}"
+        return write_json({**me, "died": f"{why}{left and '. '}{left}"})
+    return write_json({**parse_json(said[0]), **me})
+
+
+def _environment() -> dict[str, str]:
+    """Without what dask sets for its own workers (threads of libraries, the allocator, the seed of hashes): servers
+    would have it, too. Nor is it of the lease of the workers: it has one of its own."""
+    given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
+    given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
+    return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
+
+
+def _wanted(task: str) -> bool:
+    """Whether the scheduler still wants it from this worker."""
+    state = get_worker().state.tasks.get(task)
+    return state is not None and state.state not in ("cancelled", "released", "forgotten")
+
+
+def _beat(process: subprocess.Popen[bytes]) -> None:
+    """It is to know that we are not stopped."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it has ended, which its end tells
+        process.stdin.write(written({"beat": True}))
+        process.stdin.flush()
+
+
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    """A beat that it did not take any more is in the way of closing, and nothing is lost with it."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _hang_up(process)
+    try:
+        process.wait(ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,267 @@
+"""The trials of a search for settings and the blocks of a ladder on the hosts of a fleet, side by side.
+
+Each trial is held against the start of its own host. A block is whole on one host: what is compared is compared within
+it, so that the host, like everything else that is the same for a block, cancels in the ratios. That hosts are alike is
+asked first all the same: what a change is worth may depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from loadframe.analysis.divergence import MARGIN
+from loadframe.bench.bookkeeping import Block, Bookkeeping
+from loadframe.errors import FleetError, StudyError, TargetError
+from loadframe.experiments.executor import Executor
+from loadframe.experiments.ladder_states import LadderStates
+from loadframe.experiments.side_by_side import START
+from loadframe.experiments.sweep import measure_block
+from loadframe.experiments.tuning_proof import kept_s
+from loadframe.experiments.tuning_start import Start
+from loadframe.experiments.tuning_trials import TRIALS_ROUND, Trials, named
+from loadframe.fleet.alike import Calibrated, alike, start_of, steps_asked
+from loadframe.fleet.capacities import CapacitiesOnHosts, check_settings_alone
+from loadframe.fleet.declaration import Fleet
+from loadframe.fleet.engine import DaskEngine
+from loadframe.fleet.load import secrets_named
+from loadframe.fleet.observing import Observing
+from loadframe.fleet.on_hosts import Done, Engine, TakesOnHosts, Work
+from loadframe.fleet.over import check_may_change
+from loadframe.kinds import registry as targets
+from loadframe.model import Capacity, Purpose, Step
+from loadframe.runs.entries import Treatment
+from loadframe.runs.folder import RunFolder
+from loadframe.study import Study
+from loadframe.tuning.search import Proposal
+
+TRIED = "T"
+"""What a host calls the settings of its trial."""
+
+
+class SideBySide(TakesOnHosts):
+    """Takes the trials of a search on these hosts."""
+
+    def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
+        super().__init__(engine, notes, observing)
+        self._proposals: dict[int, Proposal] = {}
+        self._tuned: Trials
+
+    def __call__(self, tuned: Trials, most: int) -> None:
+        """FleetError where the hosts cannot be compared, or none is left."""
+        self._tuned = tuned
+        self._over(tuned.book, tuned.run, tuned.notes, f"go on: --resume {tuned.run.path}")
+        try:
+            calibrated = self._calibrated()
+            self._tell_this_machine(calibrated)
+            self._search(calibrated, most)
+            self._look_again(calibrated)
+        finally:
+            self._engine.close()
+
+    # --- before anything is compared --------------------------------------------------------------------------------
+
+    def _calibrated(self) -> Calibrated:
+        tuned, hosts = self._tuned, self._engine.hosts
+        book = tuned.book
+        book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        return alike(
+            self._on, book.bench.study, tuned.run, tuned.levels, book.random, tuned.notes,
+            lambda: self._time_left(len(hosts) + 1),
+        )  # fmt: skip
+
+    def _tell_this_machine(self, calibrated: Calibrated) -> None:
+        """The proof is of this machine: whether the hosts are like it matters to what may hold here, not to whether
+        it does."""
+        mine, theirs = self._tuned.start.reference, next(iter(calibrated.starts.values())).reference
+        level = self._tuned.levels[0]
+        self._tuned.notes.append(
+            "The start, its cause and the proof are of this machine. As given, the hosts serve "
+            f"{theirs[level] / mine[level]:.2f} of what it serves at {level:g}."
+        )
+
+    # --- the search -------------------------------------------------------------------------------------------------
+
+    def _search(self, calibrated: Calibrated, most: int) -> None:
+        tuned = self._tuned
+        trials = max(0, most - len(tuned.done))
+        tuned.book.progress.phase(
+            f"up to {trials} trials of {len(tuned.space.dimensions)} settings, side by side", trials
+        )
+        begun, first = 0, tuned.next_number
+
+        def draw() -> Work:
+            nonlocal begun
+            begun += 1
+            return self._proposed(first + begun - 1, calibrated)
+
+        self._on.carry_out(
+            lambda: begun < trials and self._time_left(1), draw, lambda done: self._ended(done, calibrated)
+        )
+
+    def _proposed(self, number: int, calibrated: Calibrated) -> Work:
+        tuned = self._tuned
+        pending = [self._proposals[work.number].point for work in self._on.running]
+        proposal = self._proposals[number] = tuned.search.propose(pending)
+        changes = tuned.space.changes(proposal.point)
+        state = replace(tuned.state, settings={**tuned.state.settings, **changes})
+        name = TRIED if changes else START
+        states = [Treatment(TRIED, named(changes), state)] if changes else []
+
+        def asked(host: str) -> dict[str, object]:
+            return steps_asked(
+                tuned.book.bench.study, [(name, level) for level in tuned.levels], states=states, block=number,
+                round_number=TRIALS_ROUND, floors=tuned.floors(calibrated.starts[host]),
+            )  # fmt: skip
+
+        return Work("trial", number, f"Trial {number}", asked, changes)
+
+    def _ended(self, done: Done, calibrated: Calibrated) -> None:
+        tuned, number = self._tuned, done.work.number
+        start = calibrated.starts[done.host]
+        trial = tuned.judged(number, self._proposals[number], done.steps, done.failed, start, done.host)
+        tuned.add(trial)
+        tuned.say(trial)
+        tuned.book.progress.step(f"trial {trial.number}")
+
+    def _look_again(self, calibrated: Calibrated) -> None:
+        """Whether the hosts still serve what they did: what has changed meanwhile has changed its trials."""
+        hosts, tuned = self._engine.hosts, self._tuned
+        if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
+            self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
+            return
+        try:
+            after = start_of(self._on, tuned.book.bench.study, tuned.levels, 0, "together", hosts)
+        except FleetError as error:
+            self._on.say(f"Whether the hosts still serve what they did was not measured: {error.fact}")
+            return
+        for host, steps in after.items():
+            served = all(step.throughput > 0 for step in steps)
+            ratio = math.exp(calibrated.starts[host].value(steps)) if served else 0.0
+            if not 1 / MARGIN <= ratio <= MARGIN:
+                self._on.say(
+                    f"After the trials host {host} serves {ratio:.2f} of what it did before, with the same settings: "
+                    "its trials may be told wrongly. The proof does not rest on them"
+                )
+
+    def _time_left(self, tasks: int) -> bool:
+        """Whether that number of tasks, one after another, leaves the time that the proof needs."""
+        book = self._tuned.book
+        return book.budget.left_s() - kept_s(book, self._tuned.levels) >= tasks * self._on.longest_s
+
+
+START_ROUND = 1
+MOST_LEVELS = 2
+"""At which hosts are told apart: the highest, and the middle one."""
+ALIKE_SHARE = 0.4
+"""Of the budget: beyond the fewest blocks the question whether hosts are alike takes no more."""
+
+
+class BlocksOnHosts(TakesOnHosts):
+    """Takes the blocks of a ladder on these hosts."""
+
+    _states: LadderStates
+    _book: Bookkeeping
+    _number = 0
+
+    def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        """Measure the start on this machine once and on all hosts until they are known to be alike. notes: what a
+        reader must know is added to them. FleetError where hosts differ."""
+        study = book.bench.study
+        self._book, self._states = book, states
+        self._over(book, run, notes)
+        levels = study.levels
+        levels = tuple(dict.fromkeys((levels[-1], levels[len(levels) // 2])))[:MOST_LEVELS]
+        hosts = self._engine.hosts
+        book.progress.phase("the start on this machine, once", len(levels))
+        measure_block(book, START, levels, 1, round_number=START_ROUND)
+        here = Start.of(book.of(START), levels)
+        book.progress.phase(f"the start on each of {len(hosts)} hosts, to see whether they are alike", 0)
+
+        def affords() -> bool:
+            return book.budget.spent_s() + (len(hosts) + 1) * self._on.longest_s <= ALIKE_SHARE * book.budget.total_s
+
+        found = alike(self._on, study, run, levels, book.random, notes, affords)
+        there = next(iter(found.starts.values())).reference
+        notes.append(
+            "All blocks were measured on the hosts, each of them whole on one. As given, the hosts serve "
+            f"{there[levels[0]] / here.reference[levels[0]]:.2f} of what this machine serves at {levels[0]:g}."
+        )
+        book.elsewhere = self
+
+    @property
+    def at_once(self) -> int:
+        return max(1, len(self._engine.hosts) - len(self._on.unfit))
+
+    def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
+        """See TakesBlocks. FleetError where no host is left."""
+        done = self._on.all_of([self._work(block, round_number, purpose) for block in blocks])
+        for one in done:
+            if one.failed:
+                raise TargetError(f"{one.failed} (on host {one.host})", remedy="See the log of the target there.")
+        steps = [step for one in done for step in one.steps]
+        for step in steps:
+            self._book.progress.step(f"{step.treatment} at {step.level:g}: {step.throughput:,.0f}/s")
+        return steps
+
+    def _work(self, block: Block, round_number: int | None, purpose: Purpose) -> Work:
+        self._number += 1
+        names = dict.fromkeys(name for name, _ in block.order if name != START)
+        states = [Treatment(name, *self._states.titled(name)) for name in names]
+        asked = steps_asked(
+            self._book.bench.study, block.order, states=states, block=block.number, round_number=round_number,
+            purpose=purpose,
+        )  # fmt: skip
+        return Work("block", self._number, f"Block {block.number}", lambda _: asked)
+
+
+class TrialsOver(Executor):
+    """Takes the trials, blocks and searches of an experiment side by side on the hosts of an engine."""
+
+    def __init__(self, engine: DaskEngine, observing: Observing) -> None:
+        self._hosts = engine, engine.notes, observing
+
+    def trials(self, tuned: Trials, most: int) -> None:
+        SideBySide(*self._hosts)(tuned, most)
+
+    def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
+        BlocksOnHosts(*self._hosts).begin(book, run, states, notes)
+
+    def check_capacities(self, study: Study) -> None:
+        """StudyError where there is no alternative, or one that differs in more than settings."""
+        check_settings_alone(study)
+
+    def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
+        return CapacitiesOnHosts(*self._hosts)(book, run, study, here)
+
+
+@contextmanager
+def trials_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[TrialsOver]:
+    """What takes trials on the fleet's hosts. Raises as `engine_over`."""
+    with engine_over(fleet, [study], say) as (engine, observing):
+        yield TrialsOver(engine, observing)
+
+
+@contextmanager
+def engine_over(
+    fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[DaskEngine, Observing]]:
+    """The hosts for trials of these studies, and those that are recorded beside them. UserError where one is not there,
+    where a study's target is not one that each host can start for itself, or where a study changes machines that may
+    not be changed."""
+    for study in studies:
+        _check_study(fleet, study)
+    named = sorted({name for study in studies for name in secrets_named(study)})
+    with DaskEngine(fleet, named, say) as engine, Observing(fleet, say) as observing:
+        yield engine, observing
+
+
+def _check_study(fleet: Fleet, study: Study) -> None:
+    if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
+        raise StudyError(
+            "trials side by side need a target of their own on each host, and this one runs already",
+            remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
+        )
+    check_may_change(fleet, study, "trial")
