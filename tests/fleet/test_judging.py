@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.fleet.judging import problems
+from loadframe.fleet.check import problems
 from loadframe.model.fleet import FleetCheck, FleetLink, HostCheck, HostClock, HostFacts, HostUse
 from loadframe.reporting.fleet_report import fleet_json, render_fleet
 

@@ -1,5 +1,5 @@
 """What the bench needs of a target, wherever that is: in cages of this machine (caged.py), running already
-(attached.py), or on another host (fleet/far_target.py)."""
+(attached.py), or on another host (fleet/far.py)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -11,7 +11,6 @@ from typer.main import get_command
 
 import loadframe
 from loadframe.cli import (
-    capacity,
     case,
     changes,
     compare,
@@ -23,17 +22,14 @@ from loadframe.cli import (
     fleet,
     growth,
     init,
-    investigate,
-    ladder,
     limits,
     man,
-    measure,
     ndb,
     predict,
     report,
     serve,
+    studies,
     study,
-    tune,
     watch,
 )
 from loadframe.cli.common import REFUSED, USAGE
@@ -94,17 +90,17 @@ def _options(
 
 app.command()(demo.demo)
 app.command()(init.init)
-app.command()(investigate.investigate)
-app.command()(measure.measure)
-app.command()(capacity.capacity)
-app.command()(tune.tune)
+app.command()(studies.investigate)
+app.command()(studies.measure)
+app.command()(studies.capacity)
+app.command()(studies.tune)
 app.command()(curve.curve)
 app.command()(predict.predict)
 app.command()(growth.growth)
 app.command()(limits.limits)
 app.command()(watch.watch)
 app.command()(compare.compare)
-app.command()(ladder.ladder)
+app.command()(studies.ladder)
 app.command()(report.report)
 app.command()(export.export)
 app.command()(serve.serve)

@@ -22,8 +22,7 @@ from loadframe.bench.running import RunningTarget
 from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
-from loadframe.fleet.far_settings import FarJournal, FarMachine, FarServer
-from loadframe.fleet.far_target import FarTarget
+from loadframe.fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe.fleet.hosts import HostRecordings, Hosts, Way
 from loadframe.fleet.load import FleetDriver, FleetLoad, check_all_along, load_of
 from loadframe.fleet.looking import LOOPBACK

@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 from loadframe.connections.address import look_up
 from loadframe.connections.host_port import parted
 from loadframe.errors import FleetError, StudyError, TargetError
-from loadframe.fleet.check import links_between, tried_all
+from loadframe.fleet.check import different, links_between, tried_all
 from loadframe.fleet.connection import Agent
 from loadframe.fleet.coordinator import Coordinator
 from loadframe.fleet.declaration import Fleet, HostTable
-from loadframe.fleet.judging import different
 from loadframe.fleet.load import secrets_named
 from loadframe.fleet.looking import facts, route
 from loadframe.fleet.part import is_private

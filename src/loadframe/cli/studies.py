@@ -1,0 +1,186 @@
+"""The verbs that measure a study: investigate, measure, capacity, tune, ladder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
+from loadframe.cli.live import Live
+from loadframe.cli.terminal import answer, emit
+from loadframe.errors import UsageError
+from loadframe.model import LoadInterval
+from loadframe.reporting import document as doc
+from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
+from loadframe.study.load_tables import HIGHEST
+from loadframe.study.quantities import duration_s
+
+Found = TypeVar("Found")
+
+
+def _found(
+    study: Path,
+    overrides: list[str] | None,
+    over: Path | None,
+    as_json: bool,
+    carry_out: Callable[..., Found],
+    *,
+    drives: bool = False,
+    live: bool = False,
+) -> Found:
+    """What a function of the Python API finds of a study in a file. over, drives: see executor_of."""
+    declared = loadframe.load_study(study, overrides or [])
+    with executor_of(over, declared, drives=drives) as executor:
+        return measured(as_json, lambda progress: carry_out(declared, progress=progress, executor=executor), live=live)
+
+
+def investigate(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    live: Live = False,
+    over: OverFleet = None,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
+    """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
+    limit."""
+    with command(as_json, measures=True):
+        carry_out = partial(loadframe.investigate, runs=runs)
+        found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        tell(found, as_json, details=details)
+
+
+def measure(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    live: Live = False,
+    over: OverFleet = None,
+    as_json: Json = False,
+) -> None:
+    """Measure throughput and latency at each load level. Changes nothing."""
+    with command(as_json, measures=True):
+        carry_out = partial(loadframe.measure, runs=runs)
+        found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        if as_json:
+            shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)
+            warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
+            if found.drivers is not None:
+                shape["drivers"] = drivers_json(found.drivers)
+            if found.fleet_limits:
+                shape["fleet_limits"] = fleet_limits_json(found.fleet_limits)
+            emit({**shape, "warnings": warnings, "run": str(found.run), "silent_cuts": clamped}, run=found.run)
+        else:
+            more = (
+                doc.listed("Drivers", () if found.drivers is None else (drivers_sentence(found.drivers),)),
+                fleet_limits(found.fleet_limits),
+                doc.listed("Silently clamped", found.clamped),
+                doc.listed("Recording", found.warnings),
+            )
+            unit, work, quality, answers = found.axis_unit, found.work_unit, found.quality, found.answers
+            text = loadframe.render_curve(
+                found.curve, unit=unit, work=work, quality=quality, answers=answers, more=more
+            )
+            answer(text, run=found.run)
+            answer(f"Run folder: {found.run}")
+
+
+LONE_GUESS = 1.5
+"""A guess without an interval is taken to be right up to this factor."""
+
+
+def capacity(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML) with an objective.")],
+    hold: Annotated[
+        str | None,
+        typer.Option(
+            "--hold", metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."
+        ),
+    ] = None,
+    guess: Annotated[
+        str | None,
+        typer.Option(
+            "--guess", metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."
+        ),
+    ] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    over: SideBySideOver = None,
+    as_json: Json = False,
+) -> None:
+    """Find the highest load that meets the objective, searching from below. Changes nothing."""
+    with command(as_json, measures=True):
+        expected = None if guess is None else _interval(guess)
+        hold_s = 0.0 if hold is None else _seconds(hold)
+        carry_out = partial(loadframe.capacity, runs=runs, hold_s=hold_s, guess=expected)
+        found = _found(study, overrides, over, as_json, carry_out)
+        tell(found, as_json)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return duration_s(text)
+    except ValueError as error:
+        raise UsageError(f"--hold: {error}", remedy="For example --hold 60s.") from error
+
+
+def _interval(text: str) -> LoadInterval:
+    """From "500..700", or from "600" alone."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:\.\.\s*(\d+(?:\.\d+)?)\s*)?", text)
+    low = float(match[1]) if match else 0.0
+    high = float(match[2]) if match and match[2] else low
+    if not 0 < low <= high <= HIGHEST:
+        raise UsageError(
+            f"--guess {text!r} is neither a load nor an interval", remedy="For example --guess 500..700 or --guess 600."
+        )
+    if low == high:
+        return LoadInterval(low, low / LONE_GUESS, low * LONE_GUESS)
+    return LoadInterval((low * high) ** 0.5, low, high)
+
+
+def tune(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    trials: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The maximum number of trials, if the budget allows them.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Continue from the trials of an earlier run of the same study.")
+    ] = None,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    over: Annotated[
+        Path | None,
+        typer.Option("--fleet", metavar="FILE", help="Run the trials side by side on the hosts of this fleet."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search for better settings for the study's target, and prove them against the starting ones."""
+    with command(as_json, measures=True):
+        carry_out = partial(loadframe.tune, runs=runs, trials=trials, resume=resume)
+        found = _found(study, overrides, over, as_json, carry_out)
+        tell(found, as_json)
+
+
+def ladder(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML) with one [[change]] per rung.")],
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Keep every change, even those that make it worse or do nothing.")
+    ] = False,
+    overrides: Sets = None,
+    runs: Runs = RUNS,
+    over: SideBySideOver = None,
+    as_json: Json = False,
+) -> None:
+    """Apply the study's changes one on top of the other, and measure what each one adds."""
+    with command(as_json, measures=True):
+        carry_out = partial(loadframe.ladder, runs=runs, keep_all=keep_all)
+        found = _found(study, overrides, over, as_json, carry_out)
+        tell(found, as_json)
