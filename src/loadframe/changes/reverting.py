@@ -68,7 +68,6 @@ def forget(identifier: str) -> list[ChangeRecord]:
 
 
 def _given_up(change: ChangeRecord) -> str:
-    """What is not known any more, in words."""
     was, asked = ("the server's own value" if each == "" else each for each in (change.before, change.after))
     return f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
 

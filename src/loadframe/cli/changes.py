@@ -57,7 +57,10 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
     is not reverted. Settings of private targets end with them, so nothing is left to revert."""
     with command(as_json, tells=False):
         outcomes, unreadable = loadframe.revert_changes(before=say), loadframe.unreadable_changes()
-        ended = {path: left for path in runs_with_changes(runs) if (left := _private(not_reverted(read(path))))}
+        standing = {path: not_reverted(read(path)) for path in runs_with_changes(runs)}
+        ended = {
+            path: left for path, entries in standing.items() if (left := [entry for entry in entries if entry.private])
+        }
         running = [record for record in loadframe.changes_not_reverted() if record.alive()]
         if as_json:
             rows = [{"run": str(path), **_row(entry)} for path, left in ended.items() for entry in left]
@@ -99,18 +102,12 @@ def forget(
             answer(str(outcome))
 
 
-def _private(entries: list[ChangeRecord]) -> list[ChangeRecord]:
-    return [entry for entry in entries if entry.private]
-
-
 def _whose(record: Record) -> str:
-    """The command that made the changes, in words."""
     state = f"which is running (pid {record.owner.pid})" if record.alive() else "which was killed"
     return f"{record.what}, {state}, {record.run}"
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:
-    """What stands of one command, for programs."""
     by = {"id": record.id, "run": record.run, "running": record.alive()}
     return [{**by, **shape(change)} for change in record.changes]
 
@@ -123,14 +120,12 @@ def _line(entry: ChangeRecord) -> str:
 
 
 def _reason(entry: ChangeRecord) -> str:
-    """Why it was changed, for people."""
     cause = f", against {entry.finding}" if entry.finding else ""
     against = f"{entry.remedy}{cause}" if entry.remedy else ""
     return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
 
 
 def _row(entry: ChangeRecord) -> dict[str, Any]:
-    """A line of a run's journal, for programs."""
     names = ("at", "target", "treatment", "layer", "setting", "before", "after", "read_back", "private")
     reason = {name: getattr(entry, name) for name in ("finding", "remedy", "why")}
     return {"number": entry.id, "phase": entry.status, **{name: getattr(entry, name) for name in names}, **reason}

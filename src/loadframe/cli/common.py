@@ -16,10 +16,12 @@ from loadframe.cli.live import check as check_live
 from loadframe.cli.live import drawn
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import CageError, Interrupted, UsageError
+from loadframe.errors import CageError, Interrupted, MissingTool, UsageError
+from loadframe.formats.said import words
 from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
+from loadframe.study.quantities import duration_s, size_bytes
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -79,8 +81,8 @@ def _clean_up(measures: bool, tells: bool) -> None:
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
         if outcome.status != "failed":
             say(f"An earlier command was killed; its changes: {outcome}")
-    for words in loadframe.unreverted_changes() if tells else ():
-        say(words)
+    for standing in loadframe.unreverted_changes() if tells else ():
+        say(standing)
 
 
 @contextmanager
@@ -136,6 +138,38 @@ def opened(run: Path) -> RunFolder:
     for missing in loadframe.absent(folder):
         say(missing)
     return folder
+
+
+def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callable[..., str], *found: object) -> None:
+    """What was found, for programs or for people."""
+    if as_json:
+        emit(to_json(*found))
+    else:
+        answer(to_text(*found))
+
+
+def duration_of(option: str, text: str, example: str) -> float:
+    """What an option says, in seconds. UsageError for what is no duration."""
+    try:
+        return duration_s(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}", remedy=f"For example {option} {example}.") from error
+
+
+def size_of(option: str, text: str, example: str) -> int:
+    """What an option says, in bytes. UsageError for what is no size."""
+    try:
+        return size_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
+
+
+def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:
+    """what: needs a Python package that is not installed; extra: of Loadframe's distribution, which has it."""
+    return MissingTool(
+        f"{what} needs the Python package {error.name}, which is not installed",
+        remedy=f"pip install 'loadframe[{extra}]'",
+    )
 
 
 def measured(as_json: bool, measure: Callable[[Progress], Found], *, live: bool = False) -> Found:

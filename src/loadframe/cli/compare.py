@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from loadframe.cli.terminal import emit
 from loadframe.errors import SampleError, StudyError, UsageError
 from loadframe.formats.csv_tables import STDIN, read_sample
 from loadframe.formats.sampled import arrange
-from loadframe.model import Comparison, Margin, Verdict
+from loadframe.model import Comparison, Margin
 
 FAILED, CANNOT_TELL = 3, 4
 """Exit codes of a verdict that the user asked to fail on, and of data that do not show whether it does."""
@@ -92,15 +92,10 @@ def _alternatives(path: str, overrides: list[str], allowed: float | None, runs: 
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
-    if allowed is None:
-        return list(measured(quiet, lambda progress: loadframe.compare(study, runs, progress=progress)))
-    enough = _answers(allowed)
-    return list(measured(quiet, lambda progress: loadframe.compare(study, runs, enough=enough, progress=progress)))
-
-
-def _answers(allowed: float) -> Callable[[Verdict], bool]:
-    """A proof may end once it is known whether more than the allowed share is lost."""
-    return lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell"
+    compare = partial(loadframe.compare, study, runs)
+    if allowed is not None:  # a proof may end once it is known whether more than that is lost
+        compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
+    return list(measured(quiet, lambda progress: compare(progress=progress)))
 
 
 def _csv(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
@@ -153,7 +148,6 @@ def _refuse_direction(lower_is_better: bool, by: str | None) -> None:
 
 
 def _share(text: str) -> float:
-    """0.03 from "3%"."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match or not 0 <= float(match[1]) < 100:
         raise UsageError(f"--fail-if-worse {text!r} is not a percentage", remedy="For example --fail-if-worse 3%.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, is_folder, opened
+from loadframe.cli.common import Json, command, is_folder, opened, show
 from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
-from loadframe.cli.terminal import answer, emit
 from loadframe.errors import SampleError, UsageError
 from loadframe.model import Observed, ObservedMapping
 
@@ -67,24 +67,16 @@ def _of_file(
     read = loadframe.read_data(place, mapping, also=also)
     if isinstance(read, Observed):
         learned = loadframe.learn(read, within_latency_p95_ms=within_latency_p95_ms)
-        if as_json:
-            emit(loadframe.learned_json(learned))
-        else:
-            answer(loadframe.render_learned(learned, unit=UNIT))
+        show(as_json, loadframe.learned_json, partial(loadframe.render_learned, unit=UNIT), learned)
         return
     found = loadframe.fit_curve(read, within_latency_p95_ms=within_latency_p95_ms)
-    if as_json:
-        emit(loadframe.curve_json(found))
-    else:
-        answer(loadframe.render_curve(found, unit=UNIT))
+    show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), found)
 
 
 def _of_run(run: Path, treatment: str, within_latency_p95_ms: float | None, as_json: bool) -> None:
     folder = opened(run)
     case = loadframe.conclude(folder, within_latency_p95_ms=within_latency_p95_ms)
     found = case.state(treatment).curve
-    if as_json:
-        emit(loadframe.curve_json(found, quality=case.quality))
-    else:
-        unit, work = case.study.axis_unit, case.study.work_unit
-        answer(loadframe.render_curve(found, unit=unit, quality=case.quality, work=work))
+    to_json = partial(loadframe.curve_json, quality=case.quality)
+    unit, work = case.study.axis_unit, case.study.work_unit
+    show(as_json, to_json, partial(loadframe.render_curve, unit=unit, quality=case.quality, work=work), found)

@@ -61,7 +61,6 @@ def in_words(error: Exception) -> UserError:
 
 
 def _summary(error: Exception, package: str) -> str:
-    """The exception, and where in a package it was raised."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if package in frame.filename]
     place = f" ({Path(ours[-1].filename).name}, line {ours[-1].lineno})" if ours else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from loadframe.cli.common import MUST_ACT, Json, command
-from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import MissingTool
+from loadframe.cli.common import MUST_ACT, Json, command, missing, show
+from loadframe.cli.terminal import say
 
 if TYPE_CHECKING:
     from loadframe.experiments.executor import Executor
@@ -52,16 +51,9 @@ def executor_of(fleet: Path | None, study: Study, *, drives: bool = False) -> It
 
             over = trials_over(declared, study, say)
     except ModuleNotFoundError as error:
-        raise _missing(error) from error
+        raise missing("A fleet", error, "fleet") from error
     with over as executor:
         yield executor
-
-
-def _missing(error: ModuleNotFoundError) -> MissingTool:
-    return MissingTool(
-        f"A fleet needs the Python package {error.name}, which is not installed",
-        remedy="pip install 'loadframe[fleet]'",
-    )
 
 
 @app.command()
@@ -75,12 +67,9 @@ def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], a
         try:
             from loadframe.fleet.check import check as checked
         except ModuleNotFoundError as error:
-            raise _missing(error) from error
+            raise missing("A fleet", error, "fleet") from error
         found = checked(declared, told=say)
-        if as_json:
-            emit(fleet_json(found))
-        else:
-            answer(render_fleet(found))
+        show(as_json, fleet_json, render_fleet, found)
         if not found.fit:
             raise typer.Exit(MUST_ACT)
 

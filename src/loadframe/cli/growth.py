@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, is_folder, opened
-from loadframe.cli.terminal import answer, emit
+from loadframe.cli.common import Json, command, is_folder, opened, show, size_of
 from loadframe.errors import UsageError
 from loadframe.formats.plain_numbers import LARGEST, finite
 from loadframe.formats.said import words
 from loadframe.model import Memories
-from loadframe.study.quantities import size_bytes
 
 CHANGES = "change_rate"
 """The load axis of a change log: then it is judged whether it is followed."""
@@ -53,10 +51,7 @@ def growth(
         run = opened(Path(data)) if is_folder(data) else None
         if run is not None and run.declared().load.axis == CHANGES:
             steps, followed = loadframe.following_of_run(run)
-            if as_json:
-                emit(loadframe.following_json(steps, followed))
-            else:
-                answer(loadframe.render_following(steps, followed))
+            show(as_json, loadframe.following_json, loadframe.render_following, steps, followed)
             return
         windows = loadframe.windows_of_run(run) if run is not None else loadframe.read_load(data)
         held = dict(_memory(each) for each in memory or [])
@@ -67,14 +62,10 @@ def growth(
             )
         entry = _size(database, "--database") / max(one.after for one in windows) if database is not None else None
         found = loadframe.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
-        if as_json:
-            emit(loadframe.growth_json(found))
-        else:
-            answer(loadframe.render_growth(found))
+        show(as_json, loadframe.growth_json, loadframe.render_growth, found)
 
 
 def _count(text: str, option: str) -> float:
-    """10M, 250k or 300000 as a number."""
     text = text.strip()
     times = TIMES.get(text[-1:], 1.0)
     value = finite(text.removesuffix(text[-1:]) if times > 1 else text)
@@ -93,10 +84,7 @@ def _memory(text: str) -> tuple[str, float]:
 
 
 def _size(text: str, option: str) -> float:
-    try:
-        found = size_bytes(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {words(str(error))}", remedy="For example 512MiB or 4GiB.") from None
+    found = size_of(option, text, "4GiB")
     if found == 0:
         raise UsageError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
     return float(found)

@@ -119,7 +119,6 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
 
 
 def _listed(services: Sequence[str]) -> list[str]:
-    """A line each, under a heading."""
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
     return ["On this machine these listen:", *lines] if lines else []

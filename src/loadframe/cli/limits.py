@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, Sets, command
+from loadframe.cli.common import Json, Sets, command, duration_of, show
 from loadframe.cli.progress import shown
-from loadframe.cli.terminal import answer, emit
 from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
-from loadframe.study.quantities import duration_s
 
 
 def limits(
@@ -69,10 +67,7 @@ def limits(
                 stages=stages or (),
                 progress=progress if over_s is not None else None,
             )
-        if as_json:
-            emit(loadframe.ledger_json(found))
-        else:
-            answer(loadframe.render_limits(found))
+        show(as_json, loadframe.ledger_json, loadframe.render_limits, found)
 
 
 def _check(
@@ -92,10 +87,7 @@ def _check(
 
 
 def _duration_s(text: str) -> float:
-    try:
-        seconds = duration_s(text)
-    except ValueError as error:
-        raise UsageError(f"--over: {error}", remedy="For example --over 10m.") from error
+    seconds = duration_of("--over", text, "10m")
     if seconds < 1:
         raise UsageError(f"--over {text} is too short to see a change", remedy="Watch for at least 1s.")
     return seconds

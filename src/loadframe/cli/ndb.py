@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import MUST_ACT, Json, command
-from loadframe.cli.terminal import answer, emit, say
+from loadframe.cli.common import MUST_ACT, Json, command, show, size_of
+from loadframe.cli.terminal import say
 from loadframe.errors import TargetError, UsageError
 from loadframe.formats.named_files import write_whole
 from loadframe.kinds.ndb.settings import LARGEST_CPU, read_cpus
-from loadframe.study.quantities import size_bytes
 
 
 def ndb(
@@ -63,15 +62,12 @@ def ndb(
             str(config),
             servers=servers or [],
             cpus=cpus,
-            memory_bytes=None if memory is None else _memory(memory),
+            memory_bytes=None if memory is None else size_of("--memory", memory, "64GiB"),
             bound=dict(_bound(text) for text in bound or []),
         )
         if start and not report.refused:
             report = replace(report, start=loadframe.start_ndb(read))
-        if as_json:
-            emit(loadframe.ndb_json(report))
-        else:
-            answer(loadframe.render_ndb(report))
+        show(as_json, loadframe.ndb_json, loadframe.render_ndb, report)
         if write is not None and not report.refused:
             try:
                 write_whole(write, read.text.encode())  # or not at all: it may be the file that was read
@@ -103,10 +99,3 @@ def _bound(text: str) -> tuple[str, frozenset[int]]:
         return name.strip(), read_cpus(cpus)
     except ValueError as error:
         raise UsageError(f"--bound {text!r} names no CPUs", remedy=remedy) from error
-
-
-def _memory(text: str) -> int:
-    try:
-        return size_bytes(text)
-    except ValueError as error:
-        raise UsageError(f"--memory: {error}", remedy="For example --memory 64GiB.") from error

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from loadframe.cli.common import RUNS, Json, command
+from loadframe.cli.common import RUNS, Json, command, missing
 from loadframe.cli.terminal import answer, emit
-from loadframe.errors import MissingTool
 
 
 def serve(
@@ -25,10 +24,7 @@ def serve(
             from loadframe.live.serving import Address
             from loadframe.live.serving import serve as serve_page
         except ModuleNotFoundError as error:
-            raise MissingTool(
-                f"The live page needs the Python package {error.name}, which is not installed",
-                remedy="pip install 'loadframe[live]'",
-            ) from error
+            raise missing("The live page", error, "live") from error
 
         from loadframe.experiments.reading import answer_of, conclude
         from loadframe.live.heading import Reads

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, measured, tell
+from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, duration_of, measured, tell
 from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
 from loadframe.cli.live import Live
 from loadframe.cli.terminal import answer, emit
@@ -20,7 +20,6 @@ from loadframe.model import LoadInterval
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
 from loadframe.study.load_tables import HIGHEST
-from loadframe.study.quantities import duration_s
 
 Found = TypeVar("Found")
 
@@ -119,21 +118,13 @@ def capacity(
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
         expected = None if guess is None else _interval(guess)
-        hold_s = 0.0 if hold is None else _seconds(hold)
+        hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
         carry_out = partial(loadframe.capacity, runs=runs, hold_s=hold_s, guess=expected)
         found = _found(study, overrides, over, as_json, carry_out)
         tell(found, as_json)
 
 
-def _seconds(text: str) -> float:
-    try:
-        return duration_s(text)
-    except ValueError as error:
-        raise UsageError(f"--hold: {error}", remedy="For example --hold 60s.") from error
-
-
 def _interval(text: str) -> LoadInterval:
-    """From "500..700", or from "600" alone."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:\.\.\s*(\d+(?:\.\d+)?)\s*)?", text)
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, Sets, command
-from loadframe.cli.terminal import answer, emit, say
-from loadframe.errors import StudyError
+from loadframe.cli.common import Json, Sets, command, duration_of, show, size_of
+from loadframe.cli.terminal import say
+from loadframe.errors import UsageError
 from loadframe.experiments import watch as watching
 from loadframe.reporting.watch_import_report import import_json, render_import
-from loadframe.study.quantities import duration_s, show_size, size_bytes
+from loadframe.study.quantities import show_size
 
 SHORTEST_S = 1.0
 FEWEST_DAYS = 15
@@ -134,29 +134,20 @@ def _import_alone(
 
     mapping = mapping_of(series, counters)
     found = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
-    if as_json:
-        emit(import_json(found))
-    else:
-        answer(render_import(found))
+    show(as_json, import_json, render_import, found)
 
 
 def _duration_s(option: str, text: str) -> float:
-    try:
-        seconds = duration_s(text)
-    except ValueError as error:
-        raise StudyError(f"{option}: {error}", remedy=f"For example {option} 10s.") from error
+    seconds = duration_of(option, text, "10s")
     if seconds < SHORTEST_S:
-        raise StudyError(f"{option} {text} is shorter than a second", remedy="Give at least 1s.")
+        raise UsageError(f"{option} {text} is shorter than a second", remedy="Give at least 1s.")
     return seconds
 
 
 def _size_bytes(option: str, text: str) -> int:
-    try:
-        size = size_bytes(text)
-    except ValueError as error:
-        raise StudyError(f"{option}: {error}", remedy=f"For example {option} 1GiB.") from error
+    size = size_of(option, text, "1GiB")
     if size < SMALLEST:
-        raise StudyError(
+        raise UsageError(
             f"{option} {text} is less than a day and the model need", remedy=f"Give at least {show_size(SMALLEST)}."
         )
     return size

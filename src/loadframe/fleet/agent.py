@@ -166,7 +166,6 @@ class Kept:
         return self._lines.silent_for(MOST_SILENT_S) or not is_kept_waiting(self._process.pid)
 
     def _end(self, why: str) -> None:
-        """What it leaves is cleaned up once it has ended."""
         self._stopped = why
         self._process.kill()
 
@@ -201,7 +200,6 @@ class Kept:
 
 
 def _clean_up() -> None:
-    """After a worker that has left something."""
     if words := cleaned_up():
         with contextlib.suppress(OSError):  # it may lead nowhere by now
             os.write(2, f"{words}\n".encode())

@@ -93,7 +93,6 @@ def _theirs(clock: ClockInStep, ours: tuple[float, float]) -> tuple[float, float
 
 
 def _carried(load: Loading, ways: Mapping[str, Way], target: str, host: str) -> Carried | str:
-    """What went through its interface; why it cannot be seen, in words."""
     way = ways.get(host)
     if way is None or not way.interface:
         return "the interface by which it exchanges with the target is not known"
@@ -227,7 +226,6 @@ class FleetBench(RealBench):
         return load_of(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
     def _make_target(self, kind: str) -> OnBench:
-        """One that Loadframe starts is on its own host."""
         host = self.hosts.serving
         if host is None:
             return super()._make_target(kind)
@@ -247,7 +245,6 @@ class FleetBench(RealBench):
         return FarJournal(self._what, self.run.path)
 
     def _make_running(self) -> AttachedTarget:
-        """A service is found, and changed, by the agent of its host."""
         if self.study.target.is_running_service:
             return RunningTarget(self.study, self._durable, FarServer(self.hosts))
         return super()._make_running()

@@ -85,7 +85,6 @@ class CapacitiesOnHosts(TakesOnHosts):
         return {"study": study.resolved(), "capacity": capacity}
 
     def _told(self, settings: Mapping[str, SettingValue]) -> Callable[[str], Mapping[str, Any]]:
-        """The same on any host."""
         asked = self._asked(settings, None)
         return lambda _: asked
 
@@ -115,7 +114,6 @@ def around(here: Capacity) -> LoadInterval | None:
 
 
 def _is_open(done: Done) -> bool:
-    """Whether a search ended before its capacity was between two levels: it may, where another is not."""
     found = done.capacity
     return found is not None and found.end == "undecided" and None in (found.load, found.low, found.high)
 

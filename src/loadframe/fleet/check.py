@@ -106,7 +106,6 @@ def _unlinked(links: Sequence[FleetLink]) -> Iterator[FleetProblem]:
 
 
 def _together(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
-    """Two hosts of one kernel share its CPUs, whatever they are called."""
     having = defaultdict(list)
     for host in hosts:
         if host.facts is not None and host.facts.boot:
@@ -218,7 +217,6 @@ def facts_told(told: Mapping[str, Any]) -> HostFacts:
 
 
 def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
-    """All at the same time: what one host takes long for keeps no other one waiting."""
     with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(rows)))) as pool:
         return list(pool.map(work, rows))
 

@@ -200,7 +200,6 @@ class Agent:
         return answer["answer"], at
 
     def _write(self, message: dict[str, Any]) -> None:
-        """Whoever waits for an answer is told where none can come."""
         data, why = written(message), ""
         with self._writing:
             if self._over.is_set():  # it may be closed by us

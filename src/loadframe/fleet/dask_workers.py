@@ -235,7 +235,6 @@ def _environment() -> dict[str, str]:
 
 
 def _wanted(task: str) -> bool:
-    """Whether the scheduler still wants it from this worker."""
     state = get_worker().state.tasks.get(task)
     return state is not None and state.state not in ("cancelled", "released", "forgotten")
 

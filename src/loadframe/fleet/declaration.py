@@ -223,7 +223,6 @@ def _from(folder: Path, command: list[str]) -> list[str]:
 
 
 def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files that a fleet names, each with its key."""
     about = fleet.fleet
     if about.ssh_config is not None:
         yield "ssh_config", about.ssh_config

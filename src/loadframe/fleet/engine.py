@@ -204,7 +204,6 @@ class DaskEngine:
             raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(told)}", remedy=STARTED_SO)
 
     def _workers(self) -> Mapping[str, Seen]:
-        """Those that are there, by host. FleetError where the scheduler is gone."""
         try:
             if self._client.status == "running":
                 workers = workers_of(self._client)

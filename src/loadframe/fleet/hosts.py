@@ -239,7 +239,6 @@ class Hosts:
         )
 
     def _serve(self) -> None:
-        """Have the target's host make ready for the study's own targets. UserError."""
         host = serving_host(self._fleet)
         asked = {"address": host.address}
         came = self.coordinator.ask(host.name, "serve", asked, SET_UP_WITHIN_S, "not-ready")

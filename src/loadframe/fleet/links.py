@@ -182,7 +182,6 @@ def _sent_back(link: ssl.SSLSocket) -> tuple[float, float]:
 
 
 def _answered(link: ssl.SSLSocket) -> bool:
-    """Answer one request of the other end; False once it has no more."""
     command, _ = _HEADER.unpack(_exactly(link, _HEADER.size))
     match command:
         case b"P":

@@ -248,15 +248,12 @@ class FleetLoad:
         self._inner.remove(endpoint)
 
     def _shares(self, level: float) -> dict[str, int]:
-        """Who drives at a level, and the part of each."""
         return shares_of(self.check_level(level), self.drivers)
 
     def _asked_of_each(self, level: float, shares: Mapping[str, int]) -> float:
-        """The level as the driver with the largest share has it."""
         return max(shares.values())
 
     def _on_host(self, endpoint: Endpoint, do: str, **values: Any) -> None:
-        """On the host of a private target. UserError as it is raised there."""
         host = endpoint.options[ELSEWHERE]
         self._coordinator.ask_target(host, {**values, "kind": endpoint.kind, "do": do})
 
@@ -367,7 +364,6 @@ class FleetDriver:
         return self._answers("moved_bytes", between)
 
     def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
-        """By host; none where one of them does not count it."""
         between = {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
         return self._answers(what, between)
 

@@ -190,14 +190,12 @@ class OnHosts:
         return [found[id(work)] for work in works]
 
     def _free(self) -> list[str]:
-        """Those that may be given a task, the one that has had fewest first."""
         free = self.engine.present() - set(self.unfit)
         for host in {*free, *(host for host, _ in self._running.values())}:
             self._seen_s[host] = time.monotonic()
         return sorted(free, key=lambda host: (self._begun[host], host))
 
     def _beside_another(self, host: str) -> bool:
-        """Whether a task is under way on a host of the same kernel, which is not to have two of them."""
         mine = self._kernels.get(host)
         return mine is not None and any(self._kernels.get(other) == mine for other, _ in self._running.values())
 
@@ -211,12 +209,10 @@ class OnHosts:
         return draw() if left() else None
 
     def _without_host(self, waiting: Sequence[Work]) -> list[Work]:
-        """Work of one host that takes no more, or has been away for too long."""
         late_s = time.monotonic() - RETURNS_WITHIN_S
         return [work for work in waiting if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s)]
 
     def _ended(self, came: Came) -> Done | Work:
-        """What it came to; or the work, where it is to be done again."""
         _, work = self._running.pop(came.task)
         if came.answer is not None and came.answer.get("error"):
             self.unfit[came.host] = str(came.answer["error"])
@@ -282,7 +278,6 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _next(self) -> tuple[Came, Work]:
-        """The next of our tasks that ends."""
         while (came := self._came()) is None:
             continue
         return came, self._running.pop(came.task)[1]

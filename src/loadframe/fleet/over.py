@@ -52,7 +52,6 @@ def drivers_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda
 
 
 def _check_target(fleet: Fleet, study: Study) -> None:
-    """StudyError for a target that hosts do not reach."""
     if not is_private(study):
         if study.load.axis in OBJECT_AXES:
             raise StudyError(

@@ -147,7 +147,6 @@ class SideBySide(TakesOnHosts):
                 )
 
     def _time_left(self, tasks: int) -> bool:
-        """Whether that number of tasks, one after another, leaves the time that the proof needs."""
         book = self._tuned.book
         return book.budget.left_s() - kept_s(book, self._tuned.levels) >= tasks * self._on.longest_s
 
@@ -196,7 +195,6 @@ class BlocksOnHosts(TakesOnHosts):
         return max(1, len(self._engine.hosts) - len(self._on.unfit))
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """See TakesBlocks. FleetError where no host is left."""
         done = self._on.all_of([self._work(block, round_number, purpose) for block in blocks])
         for one in done:
             if one.failed:

@@ -136,7 +136,6 @@ class Worker:
             self._preparing = None
 
     def _begins(self, number: int) -> Callable[[], float]:
-        """Say that all is ready, and wait for the instant."""
         known: list[float] = []
 
         def told() -> float:
@@ -170,7 +169,6 @@ class Worker:
         self._ended = int(said["id"])
 
     def _look(self) -> None:
-        """Follow what has come; answer once the load is over."""
         part = self._part
         if part is None:
             return

@@ -54,7 +54,6 @@ def check_latencies(found: Iterable[LatencyDistribution], where: str) -> None:
 
 
 def _wrong(step: Step) -> str | None:
-    """What cannot be of a step, in words."""
     whole = {"number": step.number, "round": step.round, "block": step.block}
     for name, number in whole.items():
         if number is not None and not 0 <= number < MOST_STEPS:

@@ -349,11 +349,9 @@ class RunFolder:
         return decode_document(schema, self._read(name), where=str(self.place(name)))
 
     def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
-        """The record that a document holds; None where there is no such document."""
         return decode(schema, self._read(name), kind, where=str(self.place(name))) if self.has(name) else None
 
     def _records(self, name: str, schema: str, kind: type[Record]) -> list[tuple[Record, str]]:
-        """Those of a JSON-lines file, each with where it stands."""
         return [(decode(schema, line, kind, where=where), where) for line, where in self.lines(name)]
 
     def place(self, name: str) -> Path:
@@ -450,10 +448,8 @@ class RunFolder:
 
 
 def _requests(number: int) -> str:
-    """The name of a step's log of requests."""
     return f"raw/requests-{number:05d}.zst"
 
 
 def _histogram(number: int) -> str:
-    """The name of a step's histogram of latencies."""
     return f"latency/step-{number:05d}.hlog"

@@ -52,7 +52,6 @@ def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
 
 
 def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
-    """The ticks' values in the columns of metrics.parquet."""
     windows = polars.DataFrame(
         [(one.window_start_s, one.window_end_s, one.number, one.treatment, one.level) for one in steps],
         schema={"from_s": polars.Float64, "until_s": polars.Float64}

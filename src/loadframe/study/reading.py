@@ -198,7 +198,6 @@ def quoted(value: object) -> str:
 
 
 def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
-    """The keys of the table at this path of the declaration."""
     model: Any = declaration
     for part in path:
         field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None

@@ -12,7 +12,6 @@ MOST_WORDS, LONGEST_WORD = 200, 8192
 
 
 def _runnable(command: list[str]) -> list[str]:
-    """ValueError for what no program can be started with."""
     for number, word in enumerate(command):
         if "\0" in word or len(word) > LONGEST_WORD:
             raise ValueError(f"command: word {number + 1} has a NUL or more than {LONGEST_WORD:,} characters")
