@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.cages.groups import hierarchies
-from loadframe.cli.man import EXIT_CODES
+from loadframe.cli.about import EXIT_CODES
 from loadframe.errors import Fault, UserError
 from loadframe.host import postgres_memory
 from loadframe.host.identity import children, identify, parent_of

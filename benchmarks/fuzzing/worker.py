@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from fuzzing import confined, corpus, surfaces
 from fuzzing.surfaces import Input, Surface
-from loadframe.cli.man import EXIT_CODES
+from loadframe.cli.about import EXIT_CODES
 from loadframe.errors import UserError
 
 DOCUMENTED = {int(code) for code in EXIT_CODES}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from loadframe.cli.about import manual
 from loadframe.cli.main import app, program
-from loadframe.cli.man import manual
 
 BIN = Path(sys.executable).parent
 BASH = """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from loadframe.cli import ndb
-from loadframe.cli.continuous import Continuous
+from loadframe.cli.compare import Continuous
 from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole

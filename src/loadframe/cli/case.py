@@ -1,4 +1,4 @@
-"""loadframe case list|show|run: ready studies with a story and a known answer."""
+"""loadframe case list|show|run: ready studies with a story and a known answer; demo, the main job on one of them."""
 
 from __future__ import annotations
 
@@ -127,3 +127,14 @@ def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool, over: Path | No
     if not quiet:
         tell(found, as_json=False)
     return document(found)
+
+
+CASE = "job-queue"
+TIME = "measure.budget=150s"
+"""A little more than the quick profile has, for narrower intervals."""
+
+
+def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:
+    """Investigate a job queue in one SQLite file. Needs nothing else installed."""
+    with command(as_json, measures=True) as reached:
+        run_case(CASE, "quick", None, [TIME, *(overrides or [])], runs, as_json, reached)

@@ -9,8 +9,21 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Json, command, is_folder, opened, show
-from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
+from loadframe.cli.common import (
+    AlsoFrom,
+    CountersOf,
+    Json,
+    LoadOf,
+    ResponseIs,
+    ResponseOf,
+    ThroughputOf,
+    UseOf,
+    command,
+    is_folder,
+    mapping_of,
+    opened,
+    show,
+)
 from loadframe.errors import SampleError, UsageError
 from loadframe.model import Observed, ObservedMapping
 

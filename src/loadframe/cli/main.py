@@ -11,25 +11,19 @@ from typer.main import get_command
 
 import loadframe
 from loadframe.cli import (
+    about,
     case,
     changes,
     compare,
-    completion,
     curve,
-    demo,
-    doctor,
-    export,
     fleet,
     growth,
     init,
     limits,
-    man,
     ndb,
     predict,
-    report,
-    serve,
+    runs,
     studies,
-    study,
     watch,
 )
 from loadframe.cli.common import REFUSED, USAGE
@@ -46,8 +40,8 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out a command line; its exit code, 2 for one that is refused. Raises what is no answer of a verb."""
-    if completion.asked():
-        return completion.complete(program())
+    if about.asked():
+        return about.complete(program())
     try:
         with program().make_context("loadframe", list(arguments)) as context:
             context.command.invoke(context)
@@ -82,13 +76,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    show_completion: completion.ShowCompletion = None,
-    install_completion: completion.InstallCompletion = None,
+    show_completion: about.ShowCompletion = None,
+    install_completion: about.InstallCompletion = None,
 ) -> None:
     pass
 
 
-app.command()(demo.demo)
+app.command()(case.demo)
 app.command()(init.init)
 app.command()(studies.investigate)
 app.command()(studies.measure)
@@ -101,13 +95,13 @@ app.command()(limits.limits)
 app.command()(watch.watch)
 app.command()(compare.compare)
 app.command()(studies.ladder)
-app.command()(report.report)
-app.command()(export.export)
-app.command()(serve.serve)
+app.command()(runs.report)
+app.command()(runs.export)
+app.command()(runs.serve)
 app.add_typer(changes.app, name="changes")
 app.add_typer(case.app, name="case")
 app.add_typer(fleet.app, name="fleet")
 app.command()(ndb.ndb)
-app.command()(doctor.doctor)
-app.command()(man.man)
-app.add_typer(study.app, name="study")
+app.command()(about.doctor)
+app.command()(about.man)
+app.add_typer(studies.app, name="study")

@@ -9,8 +9,23 @@ from typing import Annotated, Literal, cast
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, opened
-from loadframe.cli.mapping import AlsoFrom, CountersOf, LoadOf, ResponseIs, ResponseOf, ThroughputOf, UseOf, mapping_of
+from loadframe.cli.common import (
+    RUNS,
+    AlsoFrom,
+    CountersOf,
+    Json,
+    LoadOf,
+    ResponseIs,
+    ResponseOf,
+    Runs,
+    Sets,
+    ThroughputOf,
+    UseOf,
+    command,
+    is_folder,
+    mapping_of,
+    opened,
+)
 from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError, UsageError

@@ -1,4 +1,4 @@
-"""The verbs that measure a study: investigate, measure, capacity, tune, ladder."""
+"""The verbs of a study file: investigate, measure, capacity, tune and ladder carry one out; study schema|check."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Annotated, TypeVar
 import typer
 
 import loadframe
+from loadframe.bench.checking import check_study
 from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, duration_of, measured, tell
 from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
-from loadframe.cli.live import Live
+from loadframe.cli.progress import Live
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import UsageError
+from loadframe.formats.json_text import write_json
 from loadframe.model import LoadInterval
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
@@ -175,3 +177,32 @@ def ladder(
         carry_out = partial(loadframe.ladder, runs=runs, keep_all=keep_all)
         found = _found(study, overrides, over, as_json, carry_out)
         tell(found, as_json)
+
+
+app = typer.Typer(no_args_is_help=True, help="Print the schema of study files, or check one.")
+
+
+@app.command()
+def schema(as_json: Json = False) -> None:
+    """Print the JSON schema of a study."""
+    with command(as_json):
+        document = loadframe.Study.model_json_schema(by_alias=True)
+        if as_json:
+            emit({"schema": "loadframe.study-schema/1", "json_schema": document})
+        else:
+            answer(write_json(document, indent=2))
+
+
+@app.command()
+def check(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")], overrides: Sets = None, as_json: Json = False
+) -> None:
+    """Check a study and print it with all defaults filled in."""
+    with command(as_json):
+        declared = loadframe.load_study(study, overrides or [])
+        check_study(declared)
+        resolved = declared.resolved()
+        if as_json:
+            emit({"schema": "loadframe.study/1", **resolved})
+        else:
+            answer(write_json(resolved, indent=2))

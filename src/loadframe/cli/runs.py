@@ -1,0 +1,106 @@
+"""The verbs of run folders: report, export in the format of another tool, and serve, runs in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import loadframe
+from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell
+from loadframe.cli.terminal import answer, deliver, emit
+from loadframe.errors import RunError, UsageError
+from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch, is_watch_folder
+from loadframe.formats.named_files import write_whole
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    speedscope: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the sampled stacks, for https://www.speedscope.app.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every figure, as SVG and PNG, into this folder.")
+    ] = None,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
+    """Write a run's report.html again and print it as text."""
+    with command(as_json):
+        folder = opened(run)
+        if speedscope is not None:
+            loadframe.write_speedscope(folder, speedscope)
+        found = loadframe.write_answer(folder, loadframe.conclude(folder))
+        if figures is not None:
+            loadframe.write_figures(found, figures)
+        tell(found, as_json, details=details)
+
+
+STDOUT = "-"
+
+
+def _formats() -> list[str]:
+    of_runs, of_watches = [one.name for one in loadframe.exports()], [one.name for one in WATCH_FORMATS]
+    return list(dict.fromkeys([*of_runs, *of_watches]))
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder, or the folder of a watch.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            autocompletion=_formats,
+            help="openmetrics, bencher, hdrhistogram, speedscope; curve, steps, limits or requests with .csv or "
+            ".parquet; of a watch: openmetrics; samples, alarms or gaps with .csv or .parquet.",
+        ),
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="FILE", help="The file to write; - is stdout.")] = STDOUT,
+    as_json: Json = False,
+) -> None:
+    """Write a run, or a watch, in the format of another tool."""
+    with command(as_json):
+        if as_json and to == STDOUT:
+            raise UsageError("--json and the exported run both need standard output", remedy="Add --to FILE.")
+        data = export_watch(run, form) if is_watch_folder(run) else loadframe.export(opened(run), form)
+        if to == STDOUT:
+            deliver(data)
+            return
+        try:
+            write_whole(Path(to), data)
+        except OSError as error:
+            raise RunError(f"{to} cannot be written: {error.strerror}", remedy="Choose another place.") from error
+        if as_json:
+            emit({"schema": "loadframe.export/1", "run": str(run), "format": form, "file": to, "bytes": len(data)})
+        else:
+            answer(f"Written: {to} ({len(data):,} bytes)")
+
+
+def serve(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of runs, or single runs; runs/ by default.")
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="PORT", help="The port on 127.0.0.1; 0: any that is free.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show runs in a browser, also while they are measured. Ends with Ctrl-C."""
+    with command(as_json):
+        try:
+            from loadframe.live.serving import Address
+            from loadframe.live.serving import serve as serve_page
+        except ModuleNotFoundError as error:
+            raise missing("The live page", error, "live") from error
+
+        from loadframe.experiments.reading import answer_of, conclude
+        from loadframe.live.heading import Reads
+
+        def told(address: Address) -> None:
+            if as_json:
+                told = {"schema": "loadframe.serve/1", "url": address.url, "port": address.port, "token": address.token}
+                emit(told, with_secrets=True)
+            else:
+                answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
+
+        serve_page(runs or [RUNS], reads=Reads(conclude, answer_of), port=port, told=told)
