@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loadframe.errors import StudyError, UsageError
 from loadframe.study import load, parse, validate
-from loadframe.study.quantities import duration_s, rate_bytes_per_s, show_duration, show_size, size_bytes, spread
+from loadframe.study.fields import duration_s, rate_bytes_per_s, show_duration, show_size, size_bytes, spread
 from loadframe.study.reading import find_line
 
 FULL = """\

@@ -1,13 +1,17 @@
-"""Places of settings that outlive the process. Callers pass in the places they know; this module looks none up."""
+"""Places of settings that outlive the process. Callers pass in the places they know; this module looks none up.
+
+What this command has changed on other hosts, and as far as it knows has not put back. The journals of these changes
+are on those hosts (fleet/), so the state directory of this machine does not tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from loadframe.errors import ChangeError
-from loadframe.model import SettingValue
+from loadframe.model import ChangeRecord, SettingValue
 
 
 class Gone(ChangeError):  # noqa: N818 - it is a state, not an error
@@ -71,3 +75,23 @@ class PlaceKind:
 
 Places = Mapping[str, PlaceKind]
 """By the `kind` of an address."""
+
+
+_left: dict[tuple[str, str], ChangeRecord] = {}
+
+
+def note(outcomes: Iterable[ChangeRecord]) -> None:
+    """What became of changes that were to be put back; those of this machine are in its own lists."""
+    for outcome in outcomes:
+        if host := outcome.place.get(ON_HOST):
+            _left.pop((host, outcome.setting), None)
+            if outcome.status == "failed":
+                _left[host, outcome.setting] = outcome
+
+
+def left() -> dict[str, list[str]]:
+    """The settings, by the name of their host in the fleet file."""
+    found: dict[str, list[str]] = {}
+    for host, setting in _left:
+        found.setdefault(host, []).append(setting)
+    return found

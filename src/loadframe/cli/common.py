@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 import loadframe
-from loadframe.changes import elsewhere
+from loadframe.changes import places
 from loadframe.cli import faults, terminal
 from loadframe.cli.progress import check as check_live
 from loadframe.cli.progress import drawn, shown
@@ -20,7 +20,7 @@ from loadframe.formats.said import words
 from loadframe.model import Capacity, Investigation, Ladder, ObservedMapping, RunAnswer, Tuning
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
-from loadframe.study.quantities import duration_s, size_bytes
+from loadframe.study.fields import duration_s, size_bytes
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -104,7 +104,7 @@ def _check_put_back() -> None:
 def _still_changed() -> bool:
     """Whether something that this command has changed still stands; says what. Without a state directory nothing was
     changed."""
-    there = elsewhere.left()
+    there = places.left()
     try:
         left = [change.setting for record in loadframe.own_changes() for change in record.changes]
     except CageError:

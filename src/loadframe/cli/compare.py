@@ -1,5 +1,5 @@
-"""loadframe compare: the verdict on two runs, two CSV samples, or a study's alternatives; and what it leaves for systems
-of continuous integration (--github, --junit)."""
+"""loadframe compare: the verdict on two runs, two CSV samples, or a study's alternatives; and what it leaves for
+continuous integration (--github, --junit)."""
 
 from __future__ import annotations
 

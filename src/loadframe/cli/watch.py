@@ -13,7 +13,7 @@ from loadframe.cli.terminal import say
 from loadframe.errors import UsageError
 from loadframe.experiments import watch as watching
 from loadframe.reporting.watch_import_report import import_json, render_import
-from loadframe.study.quantities import show_size
+from loadframe.study.fields import show_size
 
 SHORTEST_S = 1.0
 FEWEST_DAYS = 15

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.bench.bench import RealBench
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.bench.declared import distributions, knobs_of
 from loadframe.bench.telling import TellsRun
-from loadframe.changes import durable, elsewhere, lists
+from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, RunError, UserError
 from loadframe.experiments import ladder_states
 from loadframe.experiments.collecting import looks_for_a_collector, with_collecting
@@ -101,7 +100,7 @@ def bare_bench(
     finally:
         for outcome in bench.put_back:
             told.say(str(outcome))
-        elsewhere.note(bench.put_back)
+        places.note(bench.put_back)
         if (left := durable.failed(bench.put_back)) and (noted := run.quality()) is not None:
             run.write_record("conduct.json", "conduct", replace(noted, not_reverted=left))
 
@@ -174,7 +173,7 @@ def explaining(run: RunFolder) -> Iterator[None]:
 def _put_back(run: RunFolder) -> str:
     own = any(record.run == str(run.path.absolute()) for record in lists.read())
     wanted = ["Not everything could be reverted: `loadframe changes revert` tries again."] if own else []
-    for host, settings in elsewhere.left().items():
+    for host, settings in places.left().items():
         again = f"`loadframe changes revert` on host {host} tries again"
         wanted.append(f"Not known to be reverted: {', '.join(settings)} on host {host}; {again}.")
     return " ".join(wanted) or "Everything was reverted; nothing is left running."

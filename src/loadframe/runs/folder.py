@@ -34,12 +34,20 @@ from loadframe.model import (
     WarmRestart,
 )
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.runs.checks import check_latencies, check_rounds, check_steps
-from loadframe.runs.entries import BenchFacts, Effective, Rounds, Treatment, flagged
+from loadframe.runs.entries import (
+    BenchFacts,
+    Effective,
+    Rounds,
+    Treatment,
+    check_latencies,
+    check_rounds,
+    check_steps,
+    flagged,
+)
 from loadframe.runs.formats import DAMAGED, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
 from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
-from loadframe.runs.tables import limit_table, metric_table
+from loadframe.runs.record import limit_table, metric_table
 from loadframe.study import Study, validate
 from loadframe.system.files import Folder, Whose, is_held
 

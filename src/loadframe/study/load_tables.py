@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from loadframe.study.fields import Duration, Table, Warmup
-from loadframe.study.quantities import spread
+from loadframe.study.fields import Duration, Table, Warmup, spread
 
 LOWEST = 1e-9
 HIGHEST = 1e9
