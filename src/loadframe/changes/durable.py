@@ -5,8 +5,6 @@ fsynced. When the command ends everything is put back, in reverse order; after `
 another program has changed meanwhile is left alone, and said. Putting back twice does no harm.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Container, Iterable, Mapping, Sequence

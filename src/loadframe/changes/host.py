@@ -7,8 +7,6 @@ CATALOGUE can be changed: settings that move performance, take effect at once, a
 Sources: the kernel's own documentation, in its tree under Documentation/.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

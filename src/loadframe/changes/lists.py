@@ -1,8 +1,6 @@
 """What stands: the lists of changes in the state directory, one file for each command, read strictly. A file that this
 version cannot use is told and left as it is; the others are read all the same."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

@@ -4,8 +4,6 @@ What this command has changed on other hosts, and as far as it knows has not put
 are on those hosts (fleet/), so the state directory of this machine does not tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -5,8 +5,6 @@ the time, and is said. What was changed from within other namespaces (a containe
 means the same here.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace

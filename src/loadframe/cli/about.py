@@ -1,8 +1,6 @@
 """What is about Loadframe itself: doctor, what this machine has and lacks; man, the manual page, made from the help of
 every verb; and completion in bash, zsh and fish, what the shell asks with every press of the tab key."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -1,7 +1,5 @@
 """loadframe case list|show|run: ready studies with a story and a known answer; demo, the main job on one of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """loadframe changes list|revert|forget: what was changed, and what still is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """What the verbs share: options, output, and the one place where errors become messages and exit codes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

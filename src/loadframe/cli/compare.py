@@ -1,8 +1,6 @@
 """loadframe compare: the verdict on two runs, two CSV samples, or a study's alternatives; and what it leaves for
 continuous integration (--github, --junit)."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """loadframe curve RUN|FILE: knee, cliff, capacity and scalability law from data, measured or observed."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

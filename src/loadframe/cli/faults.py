@@ -1,8 +1,6 @@
 """Unforeseen errors, in words: something that the machine has no more of, a fault of Loadframe's own, or one of a kind
 or workload that another distribution registers."""
 
-from __future__ import annotations
-
 import errno
 import os
 import traceback

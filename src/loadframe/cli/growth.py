@@ -1,7 +1,5 @@
 """loadframe growth RUN|CSV: how a load goes on as the database grows, and where its memory ends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """loadframe init: the first study of your own service, written and checked with one short step."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """loadframe limits: the ledger now, and what is reached first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

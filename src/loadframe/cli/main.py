@@ -1,7 +1,5 @@
 """The command `loadframe` and its verbs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import StringIO
 from typing import Annotated, Any

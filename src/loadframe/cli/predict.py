@@ -1,7 +1,5 @@
 """loadframe predict RUN|FILE: what higher loads will give, what saturates first, and how good such forecasts were."""
 
-from __future__ import annotations
-
 from math import inf, isfinite
 from pathlib import Path
 from typing import Annotated, Literal, cast

@@ -1,8 +1,6 @@
 """Progress on stderr: bars on a terminal, a line per phase elsewhere; with --live the run drawn in the terminal, by a
 process of its own (live/terminal.py)."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import select

@@ -1,7 +1,5 @@
 """The verbs of run folders: report, export in the format of another tool, and serve, runs in a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

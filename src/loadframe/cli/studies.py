@@ -1,7 +1,5 @@
 """The verbs of a study file: investigate, measure, capacity, tune and ladder carry one out; study schema|check."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

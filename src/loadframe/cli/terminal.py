@@ -6,8 +6,6 @@ disk) never costs a measurement: lines on stderr are lost, an answer on stdout i
 ended and was put back. A reader of stdout that has left is an OutputError only where something was measured.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """loadframe watch: stay beside a service that runs, and say in time what will give."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

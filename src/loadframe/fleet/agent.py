@@ -7,8 +7,6 @@ it starts, passes on what it is asked and says, ends where it has stopped, and c
 next command on this host would do the same; but there may be none for a day.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

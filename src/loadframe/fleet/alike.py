@@ -5,8 +5,6 @@ all of them at the same time, as trials are. The first says whether they differ,
 another, which machines that share CPUs, a disk or a link do.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

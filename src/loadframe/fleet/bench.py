@@ -5,8 +5,6 @@ An interface is read by the recorder of its host; the drivers say what came to t
 it cannot be told what of an interface is the load, it is said why.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 """The capacity with several settings, each searched on one host of a fleet, and held against the capacity as given on
 the same host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ What was there is on the disk before anything is changed (changes/durable.py). I
 so, when it is silent or gone, and, where this process is killed, by what cleans up after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a fleet is fit to be loaded: every host reached, the same programs, clocks, who is loud, and the links."""
 
-from __future__ import annotations
-
 import datetime
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ NTP, RFC 5905, takes the exchange with the shortest round trip likewise). Of sev
 it lies where all bounds overlap, and where they do not, a clock was set in between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The coordinator's side of an agent: the process through which it is reached, what it is asked and answers."""
 
-from __future__ import annotations
-
 import itertools
 import queue
 import shlex

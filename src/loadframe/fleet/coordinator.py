@@ -11,8 +11,6 @@ Whatever is lost on the way voids the step, and the load of all others is ended:
 that remain. The transport is any (transport.py); nothing here reads a clock or sleeps by itself.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections import deque

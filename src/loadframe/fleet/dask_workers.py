@@ -10,8 +10,6 @@ as by `kill -9`. Where the link is cut, or either of them stands still, nothing 
 says once a second, through the scheduler, that it is there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import os

@@ -1,13 +1,11 @@
 """The fleet file: which hosts there are, what each is for, how it is reached, and who has allowed that."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -98,7 +96,7 @@ class HostTable(Table):
         return cpus
 
     @model_validator(mode="after")
-    def _one_way(self) -> HostTable:
+    def _one_way(self) -> Self:
         given = {"here": self.here, "ssh": self.ssh, "by": self.by, "worker": self.worker}
         ways = [name for name, value in given.items() if value]
         if len(ways) != 1:
@@ -144,7 +142,7 @@ class AboutFleet(Table):
     tls: TlsTable | None = None
 
     @model_validator(mode="after")
-    def _not_open(self) -> AboutFleet:
+    def _not_open(self) -> Self:
         if self.scheduler and not _SCHEDULER.fullmatch(self.scheduler):
             raise ValueError(f"scheduler = {self.scheduler!r} is no address of one: tls://HOST:PORT")
         if self.scheduler.startswith("tcp:") and not _LOOPBACK.match(self.scheduler):

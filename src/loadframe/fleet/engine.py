@@ -5,8 +5,6 @@ tried again (retries=0, allowed-failures=0), none moves to another host (stealin
 allow_other_workers=False).
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import queue

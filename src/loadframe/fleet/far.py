@@ -7,8 +7,6 @@ was there before is on that host's disk before anything is changed, and is put b
 returns. What the run folder has is a copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The hosts of a fleet while a study runs over them: agents reached, versions alike, each with its part set up."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ connections: never an argument of a command, never on a disk. The receiver count
 the busier end's is told, and where it is nearly a whole one, it and not the link has set the figure.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,8 +1,6 @@
 """What an agent sees of its own machine: what it is, who uses its CPUs at this moment, and through which interface it
 reaches an address (Linux, IPv4)."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import ipaddress

@@ -5,8 +5,6 @@ known by that host's own clock, and what was recorded until its end comes back w
 an observer has seen the loads of all of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

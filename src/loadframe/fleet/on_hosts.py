@@ -7,8 +7,6 @@ all of them are known to be alike or nothing is compared between them; work of o
 name of its own, and only the one that a piece of work waits for counts.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """A study over a fleet: its hosts reached and set up around what an experiment does, with a bench that they drive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

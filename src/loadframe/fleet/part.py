@@ -6,8 +6,6 @@ is the other end. Not thread-safe; the thread that makes a part must live as lon
 that.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import shutil

@@ -4,8 +4,6 @@ a simulation of some thousand hosts with a clock of its own.
 One thread asks and reads. Nothing here waits but `arrived`, so that the clock may be any one.
 """
 
-from __future__ import annotations
-
 import itertools
 import queue
 import time

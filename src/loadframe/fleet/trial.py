@@ -5,8 +5,6 @@ stdin is closed, also by `kill -9` of what has started it, or nothing has come f
 everything back and answers nothing.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

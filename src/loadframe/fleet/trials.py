@@ -5,8 +5,6 @@ it, so that the host, like everything else that is the same for a block, cancels
 asked first all the same: what a change is worth may depend on the machine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """Messages between the coordinator and an agent: one JSON object per line, over the two streams of a connection that is
 there already. Either side may be damaged, old or hostile: lines are bounded, and what is no object is refused."""
 
-from __future__ import annotations
-
 import os
 import select
 import threading

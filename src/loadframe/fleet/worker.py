@@ -6,8 +6,6 @@ everything back; where this one is killed, the agent has what it left behind cle
 leases and the journal on the disk tell the next command on that host.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

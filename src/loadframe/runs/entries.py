@@ -1,7 +1,5 @@
 """Short records that only a run folder has: the states of the target, and what the bench found out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -2,8 +2,6 @@
 that is void, whether fewer drivers would have done, what each link carries; of trials side by side every task, and how
 alike the hosts are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 

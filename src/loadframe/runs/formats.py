@@ -4,8 +4,6 @@ Every JSON document and every JSON line begins with {"schema": "loadframe.NAME/V
 program knows is refused; an older one goes through UPGRADES, one version at a time.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ Written with the library. Read as from a stranger (formats/hdr_histogram.py): on
 that histograms of several steps can be added.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable

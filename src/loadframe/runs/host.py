@@ -1,7 +1,5 @@
 """The machine, as far as it matters for the numbers. Readers take a root path, so tests run on a recorded tree."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -7,8 +7,6 @@ also after SIGKILL, so whoever may read the file can tell a run in progress from
 one look like the other.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Short records of a run for its report: what the study asked, how the run went, the steps as plain rows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import polars

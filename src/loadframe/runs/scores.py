@@ -1,7 +1,5 @@
 """The scores of all forecasts that were ever made on this machine: a line each, in Loadframe's own state directory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

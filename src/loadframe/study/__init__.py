@@ -1,7 +1,5 @@
 """Declare and validate: from a TOML file to a Study."""
 
-from __future__ import annotations
-
 from loadframe.study.declaration import Study
 from loadframe.study.reading import load, parse, validate
 

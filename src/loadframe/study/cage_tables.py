@@ -1,7 +1,5 @@
 """`[cage]`: what each component of a study is allowed."""
 
-from __future__ import annotations
-
 from pydantic import ConfigDict, Field
 
 from loadframe.study.fields import CpuQuota, Cpus, Nice, Rate, Size, Table

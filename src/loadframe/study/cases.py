@@ -6,8 +6,6 @@ other, needs, and verb: what is done with them, "investigate" where it says noth
 takes longer. A case is told the target, the workload and what grows, never the answer.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

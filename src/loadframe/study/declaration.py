@@ -1,8 +1,6 @@
 """The study as declared: one frozen model per table of the TOML file. Unknown keys are refused."""
 
-from __future__ import annotations
-
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import tomli_w
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -167,7 +165,7 @@ class ChangeTable(StateTable):
     """A rung of `loadframe ladder STUDY`: what changes in the state before it."""
 
     @model_validator(mode="after")
-    def _changes_something(self) -> ChangeTable:
+    def _changes_something(self) -> Self:
         if not (self.target.settings or self.cage.limits or self.cage.bound or self.host.settings):
             raise ValueError(f"the change {self.name!r} changes nothing; give it target.settings, cage, or host")
         return self
@@ -202,7 +200,7 @@ class Study(Table):
                 raise ValueError(f"two {info.field_name}s are called {name!r}; each needs a name of its own")
         return tables
 
-    def around(self, kind: str) -> Study:
+    def around(self, kind: str) -> Self:
         """The same study with a target of this kind in place of its own: one that an alternative names, in as many
         pieces as the first of these says, or its own."""
         if kind == self.target.kind:
@@ -212,7 +210,7 @@ class Study(Table):
         return self.model_copy(update={"target": target})
 
     @model_validator(mode="after")
-    def _asks_at_a_level(self) -> Study:
+    def _asks_at_a_level(self) -> Self:
         if self.objective.at is not None and self.objective.at not in self.levels:
             levels = ", ".join(f"{level:g}" for level in self.levels)
             raise ValueError(f"objective.at = {self.objective.at:g} is none of load.levels ({levels}); add it there")

@@ -1,10 +1,9 @@
 """Counters that a service exposes, and the limits among them: [[target.metrics]] and [[target.limit]]."""
 
-from __future__ import annotations
-
 import http.client
 import re
 from dataclasses import dataclass
+from typing import Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -53,7 +52,7 @@ class MetricsTable(Table):
     )
 
     @model_validator(mode="after")
-    def _one_source(self) -> MetricsTable:
+    def _one_source(self) -> Self:
         given = [name for name, value in self.sources.items() if value is not None]
         if len(given) != 1:
             named = " and ".join(given) or "none of them"

@@ -1,7 +1,5 @@
 """What the keys of a study hold: durations, sizes, rates and CPUs, as they are written and as they are used."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """`[load]`, `[objective]` and `[measure]`: the levels, what is asked of them, and how each of them is measured."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
@@ -20,7 +18,7 @@ class Spread(Table):
     growth: Literal["geometric", "linear"] = "geometric"
 
     @model_validator(mode="after")
-    def _ordered(self) -> Spread:
+    def _ordered(self) -> Self:
         if self.high < self.low:
             raise ValueError(f"levels go from {self.low:g} to {self.high:g}: `to` must not be below `from`")
         return self
@@ -72,7 +70,7 @@ class LoadTable(Table):
         return sorted(levels)
 
     @model_validator(mode="after")
-    def _parted(self) -> LoadTable:
+    def _parted(self) -> Self:
         if self.forecast_up_to is not None:
             levels, up_to = self.resolve(), self.forecast_up_to
             low = sum(level <= up_to for level in levels)
@@ -135,7 +133,7 @@ class Blocks(Table):
     max: int = Field(6, ge=2, le=100)
 
     @model_validator(mode="after")
-    def _ordered(self) -> Blocks:
+    def _ordered(self) -> Self:
         if self.max < self.min:
             raise ValueError(f"blocks.max = {self.max} is below blocks.min = {self.min}")
         return self
@@ -158,7 +156,7 @@ class MeasureTable(Table):
     cold: bool = Field(False, description="caches are also compared cold: each step starts with nothing cached")
 
     @model_validator(mode="after")
-    def _fits(self) -> MeasureTable:
+    def _fits(self) -> Self:
         step_s = self.window + (self.warmup or 0.0)
         if step_s > self.budget:
             raise ValueError(f"a single step takes {step_s:g} s, more than the budget of {self.budget:g} s")

@@ -1,7 +1,5 @@
 """From a TOML file and overrides to a Study, with errors that name the line, the value and what would be right."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,7 @@
 """`[[workload.request]]`, `workload.think_time` and `[workload.login]`: what is sent, by whom, and how often."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -64,7 +62,7 @@ class SentTable(Table):
         return headers
 
     @model_validator(mode="after")
-    def _one_body(self) -> SentTable:
+    def _one_body(self) -> Self:
         if self.body and self.body_file:
             raise ValueError("body and body_file: one of them is enough")
         if self.method == "GET" and (self.body or self.body_file):
@@ -94,7 +92,7 @@ class RequestTable(SentTable):
     )
 
     @model_validator(mode="after")
-    def _comparable(self) -> RequestTable:
+    def _comparable(self) -> Self:
         if self.checked in ("bytes", "length", "size") and (self.method != "GET" or self.expect not in (None, 200)):
             raise ValueError(
                 f"checked = {self.checked!r}: what is compared is the page of a GET that answers 200, as it was before "

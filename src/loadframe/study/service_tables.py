@@ -1,9 +1,7 @@
 """What a study declares of a service of the reader's own: how it is started, when it is ready, and its settings."""
 
-from __future__ import annotations
-
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -45,7 +43,7 @@ class ReadyTable(Table):
     within: Duration = Field(30.0, gt=0, le=3600)
 
     @model_validator(mode="after")
-    def _one(self) -> ReadyTable:
+    def _one(self) -> Self:
         given = [name for name in ("http", "tcp", "log", "command") if getattr(self, name)]
         if len(given) > 1:
             raise ValueError(f"target.ready has {' and '.join(given)}; give one of http, tcp, log and command")
@@ -63,7 +61,7 @@ class ReadBackTable(Table):
     field: str = Field("", description="json: the field, with dots between its parts")
 
     @model_validator(mode="after")
-    def _one(self) -> ReadBackTable:
+    def _one(self) -> Self:
         ways = (("command", bool(self.command)), ("file", bool(self.file)), ("json", bool(self.json_)))
         given = [name for name, there in ways if there]
         if len(given) != 1:
@@ -93,7 +91,7 @@ class SettingTable(Table):
     raises: str = Field("", description="the limit or the cause that a larger value lifts, such as service.parallelism")
 
     @model_validator(mode="after")
-    def _fits(self) -> SettingTable:
+    def _fits(self) -> Self:
         ranged = self.low is not None and self.high is not None
         if bool(self.values) == ranged or (self.low is None) != (self.high is None):
             raise ValueError("a setting takes either `values` or both `from` and `to`")
@@ -163,7 +161,7 @@ class WithTable(ProcessKeys):
         return name
 
     @model_validator(mode="after")
-    def _one(self) -> WithTable:
+    def _one(self) -> Self:
         if bool(self.command) == self.is_running_service:
             raise ValueError(f"target.with {self.name!r} takes either `command` or one of pid, listen, unit, container")
         return self

@@ -1,7 +1,5 @@
 """What `[workload]` has only where a workload runs a program of the user's own."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, field_validator
