@@ -28,7 +28,7 @@ def render_capacity_page(found: Capacity, about: doc.About, went: RunQuality | N
 
 def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
     """A search. about: for a page, with its picture. went: how the run went."""
-    chart = charts.capacity_chart(found) if about is not None else None
+    chart = charts.chart_of(found) if about is not None else None
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from loadframe.diagnosis import conclusion
@@ -291,6 +292,34 @@ def within_levels(inv: Investigation, limit: Limit) -> bool:
 def label_of(inv: Investigation, round_: Round) -> str:
     """What the state of a round is called in the charts."""
     return next((each.label for each in series(inv) if each.round is round_ and each.curve is not None), "")
+
+
+def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
+    """The rows of its steps, by their levels."""
+    found: dict[float, list[Mapping[str, float]]] = {}
+    for row in round_.footprint:
+        if math.isfinite(row.get("level", math.nan)):
+            found.setdefault(row["level"], []).append(row)
+    return found
+
+
+def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
+    """The same of one metric, where it was measured."""
+    found = {
+        level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
+        for level, rows in by_level(round_).items()
+    }
+    return {level: values for level, values in found.items() if values}
+
+
+def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each metric over the rows that have it."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if math.isfinite(value):
+                values.setdefault(name, []).append(value)
+    return {name: fmean(known) for name, known in values.items()}
 
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:

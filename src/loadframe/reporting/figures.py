@@ -14,7 +14,7 @@ from typing import Any
 from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.formats.named_files import write_whole
-from loadframe.model import Capacity, Investigation, Ladder, Tuning
+from loadframe.model import Investigation, RunAnswer
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import charts, flame, flame_difference, profiles
 from loadframe.reporting.vega import render
@@ -27,13 +27,17 @@ CHARACTER_PX = 8.0
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
-def write_figures(found: Investigation | Ladder | Tuning | Capacity, folder: Path) -> tuple[Path, ...]:
+def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
     """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart; what is there already is
     replaced. RunError where the folder cannot be written."""
     try:
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
-        return tuple(_written(folder / name, data) for name, data in _files(found))
+        written = []
+        for name, data in _files(found):
+            write_whole(folder / name, data)
+            written.append(folder / name)
+        return tuple(written)
     except OSError as error:
         raise RunError(
             f"The figures cannot be written to {folder}: {error.strerror or error}.",
@@ -42,35 +46,21 @@ def write_figures(found: Investigation | Ladder | Tuning | Capacity, folder: Pat
         ) from error
 
 
-def _written(path: Path, data: bytes) -> Path:
-    write_whole(path, data)
-    return path
-
-
-def _charts(found: Investigation | Ladder | Tuning | Capacity) -> list[charts.Chart]:
-    match found:
-        case Investigation():
-            return list(charts.page_charts(found).values())
-        case Ladder():
-            drawn = charts.ladder_chart(found)
-        case Tuning():
-            drawn = charts.tuning_chart(found)
-        case Capacity():
-            drawn = charts.capacity_chart(found)
-    return [drawn] if drawn is not None else []
-
-
-def _files(found: Investigation | Ladder | Tuning | Capacity) -> Iterator[tuple[str, bytes]]:
+def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
     """Names and contents, one figure after the other."""
     import vl_convert
 
-    for chart in _charts(found):
+    if isinstance(found, Investigation):
+        drawn, flames = [*charts.page_charts(found).values()], _flames(found)
+    else:
+        drawn, flames = [chart for chart in [charts.chart_of(found)] if chart is not None], iter(())
+    for chart in drawn:
         name, spec = chart.name, titled(json.loads(chart.spec))
         yield f"{name}.svg", svg_of(chart).encode()
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
-    for name, svg in _flames(found) if isinstance(found, Investigation) else ():
+    for name, svg in flames:
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from loadframe.model import Investigation, Verdict
 from loadframe.reporting import change_words, facts, rounding, verdict_words, words
-from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Plot, Size
-from loadframe.reporting.vega import canvas as blank
+from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Canvas, Plot, Size
 
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
@@ -105,17 +104,17 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for each, (name, said) in zip(found, heads, strict=True):
         top = drawing.row(top, each, name, said)
     drawing.scale(top)
-    drawing.plot.told = alt(inv)
-    return drawing.plot
+    drawing.told = alt(inv)
+    return drawing
 
 
 def _reach(verdict: Verdict) -> tuple[float, float]:
     return max(verdict.low, verdict.ratio / FURTHEST), min(verdict.high, verdict.ratio * FURTHEST)
 
 
-class _Drawing:
+class _Drawing(Canvas):
     def __init__(self, size: Size, found: Sequence[Gain]) -> None:
-        self.plot, self._y = blank(size)
+        super().__init__(size)
         ends = [1.0]
         for each in found:
             ends += [*_reach(each.verdict), *(each.verdict.floor or ())]
@@ -130,22 +129,23 @@ class _Drawing:
     def row(self, top: float, each: Gain, name: Sequence[str], said: Sequence[str]) -> float:
         """One change; returns where the next one begins."""
         for number, line in enumerate(name):
-            self._write(0, top + LINE_PX * number, line, INK, fontWeight=600)
+            self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
         for number, line in enumerate(said, start=len(name)):
-            self._write(0, top + LINE_PX * number, line, QUIET)
+            self.label(0, top + LINE_PX * number, line, QUIET)
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if each.kept is False else INK if each.kept is None else AFTER
         if each.verdict.floor is not None:
             low, high = (self._at(end) for end in each.verdict.floor)
-            self._bar(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
-        self._line(self._at(1.0), self._at(1.0), top - 1, top + LANE_PX + 1, INK, strokeDash=[3, 3], strokeWidth=1)
+            self.box(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
+        one = self._at(1.0)
+        self.box(one, one, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1)
         low, high = (self._at(end) for end in _reach(each.verdict))
-        self._line(low, high, middle, middle, colour, strokeWidth=3)
+        self.box(low, high, middle, middle, colour, kind="rule", strokeWidth=3)
         for end, cut, arrow in ((low, each.verdict.low, "<"), (high, each.verdict.high, ">")):
             if cut not in _reach(each.verdict):
-                self._write(end, middle - 7, arrow, colour, align="center", fontWeight=700)
+                self.label(end, middle - 7, arrow, colour, align="center", fontWeight=700)
         dot = {"x": self._at(each.verdict.ratio), "y": middle}
-        self.plot.add("point", [dot], {"x": self.plot.x, "y": self._y}, color=colour, filled=True, size=90, opacity=1)
+        self.add("point", [dot], self.place, color=colour, filled=True, size=90, opacity=1)
         return top + LANE_PX + GAP_PX
 
     def scale(self, top: float) -> None:
@@ -155,23 +155,8 @@ class _Drawing:
             if self._low <= math.log(tick) <= self._high and self._at(tick) - previous >= 34:
                 shown.append(tick)
                 previous = self._at(tick)
-        self._line(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, strokeWidth=1)
+        self.box(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, kind="rule", strokeWidth=1)
         for tick in shown:
-            self._line(self._at(tick), self._at(tick), top, top + 4, QUIET, strokeWidth=1)
-            self._write(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
-        self._write(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)
-
-    def _bar(self, left: float, right: float, top: float, bottom: float, colour: str) -> None:
-        row = {"x": left, "x2": right, "y": top, "y2": bottom}
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
-        self.plot.add("rect", [row], encoding, color=colour)
-
-    def _line(self, left: float, right: float, top: float, bottom: float, colour: str, **look: object) -> None:
-        row = {"x": left, "x2": right, "y": top, "y2": bottom}
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
-        self.plot.add("rule", [row], encoding, color=colour, **look)
-
-    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
-        encoding = {"x": self.plot.x, "y": self._y, "text": {"field": "label", "type": "nominal"}}
-        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
-        self.plot.add("text", [{"x": x, "y": y, "label": label}], encoding, color=colour, **mark)
+            self.box(self._at(tick), self._at(tick), top, top + 4, QUIET, kind="rule", strokeWidth=1)
+            self.label(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
+        self.label(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)

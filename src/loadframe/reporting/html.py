@@ -198,9 +198,10 @@ class _Page:
 
     def _figure(self, figure: doc.Figure) -> Markup:
         chart = figure.chart
-        drawn = chart.svg
-        if chart.narrow_svg:
-            drawn = element("div", {"class": "wide"}, chart.svg) + element("div", {"class": "narrow"}, chart.narrow_svg)
+        drawn = chart.svgs[0]
+        if len(chart.svgs) > 1:
+            looks = zip(("wide", "narrow"), chart.svgs, strict=True)
+            drawn = Markup("").join(element("div", {"class": look}, svg) for look, svg in looks)
         spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
         return element(
             "figure",

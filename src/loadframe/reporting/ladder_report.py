@@ -38,7 +38,7 @@ def render_ladder_page(found: Ladder) -> str:
 
 def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
     """A ladder. drawn: with its picture, for a page."""
-    chart = charts.ladder_chart(found) if drawn else None
+    chart = charts.chart_of(found) if drawn else None
     about = doc.About(found.run, found.study, found.host)
     return doc.Document(
         kind="Ladder of gains",

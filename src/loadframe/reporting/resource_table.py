@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from loadframe.model import Investigation
 from loadframe.reporting import document as doc
@@ -79,9 +78,8 @@ def metrics() -> frozenset[str]:
 
 def level(inv: Investigation) -> float | None:
     """The highest level that every shown state was measured at; None for none."""
-    tables = [{row["level"] for row in each.round.footprint if "level" in row} for each in plots.measured_ends(inv)]
-    common = set.intersection(*tables) if tables else set()
-    return max(common, default=None)
+    levels = [set(facts.by_level(each.round)) for each in plots.measured_ends(inv)]
+    return max(set.intersection(*levels), default=None) if levels else None
 
 
 def heading(inv: Investigation) -> str:
@@ -99,21 +97,13 @@ def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
     at = level(inv)
     if at is None:
         return ()
-    states = [_means(each, at) for each in plots.measured_ends(inv)]
+    states = [facts.means(facts.by_level(each.round)[at]) for each in plots.measured_ends(inv)]
     rows: list[doc.Cells] = []
     for one in RESOURCES:
         quantities = ((one.use, one.high), (one.saturation, math.inf), (one.errors, math.inf))
         if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
             rows.append((one.name, *(_cell(names, states, high, to) for names, high in quantities)))
     return tuple(rows)
-
-
-def _means(each: facts.Series, at: float) -> Mapping[str, float]:
-    rows = [row for row in each.round.footprint if row.get("level") == at]
-    names = {name for row in rows for name, value in row.items() if math.isfinite(value)}
-    return {
-        name: fmean(row[name] for row in rows if name in row and math.isfinite(row[name])) for name in names & metrics()
-    }
 
 
 def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
@@ -124,13 +114,12 @@ def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple
 def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float, to: str) -> doc.Words:
     """The values in each state, and the metric in words; high where a value is worth a word."""
     for name in _first(names, states):
-        shown = [_shown(name, state[name]) if name in state else "not measured" for state in states]
+        shown = [
+            # seconds of waiting in each second are the threads that wait, on average
+            show_metric(name, state[name]).replace(" s/s", " threads") if name in state else "not measured"
+            for state in states
+        ]
         loud = name == names[0] and any(state.get(name, 0.0) >= high for state in states)
         what = words.sentence(finding_words.metric_words(name))[:-1]
         return doc.Span(" \u2192 ".join(shown), "high" if loud else "", to), doc.Span(what, "below")
     return doc.Span(NOT_COUNTED, "note")
-
-
-def _shown(name: str, value: float) -> str:
-    """Seconds of waiting in each second are the threads that wait, on average."""
-    return show_metric(name, value).replace(" s/s", " threads")

@@ -46,7 +46,7 @@ def render_tuning_page(found: Tuning) -> str:
 
 def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
     """A search. drawn: with its picture, for a page."""
-    chart = charts.tuning_chart(found) if drawn else None
+    chart = charts.chart_of(found) if drawn else None
     about = (
         doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
     )

@@ -263,13 +263,31 @@ class Plot:
         return places
 
 
-def canvas(size: Size) -> tuple[Plot, Channel]:
-    """A drawing without axes, whose marks lie at places in pixels from the top left, and its channel for the height."""
-    x, y = (
-        quantity(field, "", {"domain": [0, end], "nice": False, "zero": False, "reverse": field == "y"})
-        for field, end in (("x", size.width), ("y", size.height))
-    )
-    return Plot(size, {**x, "axis": None}), {**y, "axis": None}
+class Canvas(Plot):
+    """A drawing without axes, whose marks lie at places from the top left. across, down: the ends of both, in pixels
+    where they are left out."""
+
+    def __init__(
+        self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
+    ) -> None:
+        ends = {"x": across or (0, size.width), "y": down or (0, size.height)}
+        self.place: dict[str, Channel] = {
+            field: {"field": field, "type": "quantitative", "scale": {**FIXED, "domain": list(end)}, "axis": None}
+            for field, end in ends.items()
+        }
+        self.place["y"]["scale"]["reverse"] = True
+        super().__init__(size, self.place["x"])
+
+    def label(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
+        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
+        self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
+
+    def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
+        """From x to x2 and from y to y2; lines where `kind` is rule."""
+        self.add(kind, rows, {**self.place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}, color=colour, **look)
+
+    def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
+        self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
 
 
 def _second(point: tuple[float, float]) -> float:
@@ -277,6 +295,7 @@ def _second(point: tuple[float, float]) -> float:
 
 
 SI = "~s"
+FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
     "view": {"stroke": None},

@@ -4,12 +4,11 @@ the CPUs that the target may use as a line."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Mapping
 
 from loadframe.model import Investigation
 from loadframe.reporting import facts, plots, rounding, words
-from loadframe.reporting.vega import INK, Plot, Row, Size, ValueAxis
+from loadframe.reporting.vega import INK, Plot, Size, ValueAxis
 
 BANDS: Mapping[str, tuple[str, str]] = {
     "running": ("on a CPU", "#0072B2"),
@@ -111,13 +110,11 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
 
 def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
     """By level the mean number of threads in each class; levels without a census are left out."""
-    by_level: dict[float, list[Row]] = {}
-    for row in each.round.footprint if each.round is not None else ():
-        if all(math.isfinite(row.get(f"target.waits.{name}", math.nan)) for name in BANDS):
-            by_level.setdefault(row["level"], []).append(row)
+    means = {level: facts.means(rows) for level, rows in facts.by_level(each.round).items()}
     return {
-        level: {name: fmean(row[f"target.waits.{name}"] for row in rows) for name in BANDS}
-        for level, rows in by_level.items()
+        level: {name: found[f"target.waits.{name}"] for name in BANDS}
+        for level, found in means.items()
+        if all(f"target.waits.{name}" in found for name in BANDS)
     }
 
 
@@ -128,6 +125,6 @@ def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
 
 def _cpus(each: facts.Series) -> float | None:
     """The CPUs that the target may use."""
-    rows: Sequence[Row] = each.round.footprint if each.round is not None else ()
-    known = [row["target.cpu.limit"] for row in rows if math.isfinite(row.get("target.cpu.limit", math.nan))]
+    limits = (row.get("target.cpu.limit", math.nan) for row in each.round.footprint)
+    known = [limit for limit in limits if math.isfinite(limit)]
     return max(known, default=None)
