@@ -232,10 +232,10 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
-def listed(heading: str, items: Iterable[Words]) -> Section:
+def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
     """A section of items."""
     cells = tuple(items)
-    return Section(heading, "", (Items(cells),) if cells else ())
+    return Section(heading, anchor, (Items(cells),) if cells else ())
 
 
 # --- parts of every kind of report ------------------------------------------------------------------------------------

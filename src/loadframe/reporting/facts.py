@@ -1,12 +1,10 @@
-"""What the report is about, picked out of the record: which finding, which trial, which curve.
-
-Pure selection. No sentence and no picture is made here, so that text, page and charts tell of the same things.
-"""
+"""What the report is about, picked out of the record: which finding, which trial, which curve. No sentence and no
+picture is made here, so that text, page and charts tell of the same things."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
@@ -25,7 +23,6 @@ from loadframe.model import (
     Round,
     RuledOut,
     SettingValue,
-    StateSummary,
     Trial,
 )
 from loadframe.switches import spelled
@@ -79,36 +76,28 @@ def crowded(inv: Investigation) -> bool:
     return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
 
 
-def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
+def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
     """The main findings and those only suspected, each with what was ruled out beside it and not said before. What is
     suspected in one state is not ruled out by what another one shows: that is said with the suspicion."""
     shown = (*main_findings(inv), *suspected_findings(inv))
-    named = {finding.id for finding in shown}
-    said: set[RuledOut] = set()
-    pairs = []
+    named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
-        pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)))
+        yield finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)
         said.update(finding.ruled_out)
-    return pairs
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
     """The state that ruled a suspected finding out, in words, and why; the latest where several did, () where none."""
     if finding.status != "suspected":
         return ()
+    states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
     found = [
-        (_state(inv, round_), item.because)
+        (states.get(round_.number, f"in round {round_.number}"), item.because)
         for round_ in inv.rounds
         for item in (*round_.ruled_out, *(item for each in round_.findings for item in each.ruled_out))
         if item.id == finding.id and item.judged
     ]
     return tuple(found[-1:])
-
-
-def _state(inv: Investigation, round_: Round) -> str:
-    if round_ is inv.rounds[0]:
-        return "before any change"
-    return "in the last state" if round_ is inv.rounds[-1] else f"in round {round_.number}"
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
@@ -118,13 +107,6 @@ def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
     main = {finding.id for finding in main_findings(inv)}
     last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
-
-
-def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
-    """What was ruled out in the last state where no cause at all was named; a finding carries its own list."""
-    if not inv.rounds or main_findings(inv):
-        return ()
-    return inv.rounds[-1].ruled_out
 
 
 SILENT_MS, SILENT_TIMES = 200.0, 20.0
@@ -184,7 +166,8 @@ def series(inv: Investigation) -> tuple[Series, ...]:
             drawn.append(Series("between", _label(kept), round_.curve.points, round_.curve, round_))
         kept = _last_kept(round_)
     if kept is not None:
-        drawn.append(Series("between", _label(kept), _proof_points(kept), None, inv.rounds[-1]))
+        points = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in kept.levels)
+        drawn.append(Series("between", _label(kept), points, None, inv.rounds[-1]))
     if len(drawn) > 1:
         drawn[-1] = replace(drawn[-1], role="after", label="after")
     return tuple(drawn)
@@ -198,10 +181,6 @@ def _label(trial: Trial) -> str:
     """The shortest words for a remedy: the change that it is all about, which comes last in its chain."""
     needed = [change for change in trial.remedy.changes if change.needed]
     return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
-
-
-def _proof_points(trial: Trial) -> tuple[CurvePoint, ...]:
-    return tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in trial.levels)
 
 
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
@@ -225,15 +204,10 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
     """Whether the target uses something else than what the change asked for; more than that is no cut."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
-    granted, asked = _number(effective[change.setting]), _number(change.after)
-    return granted is None or asked is None or granted < asked
-
-
-def _number(value: SettingValue) -> float | None:
     try:
-        return float(value)
+        return float(effective[change.setting]) < float(change.after)
     except ValueError:
-        return None
+        return True
 
 
 def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
@@ -247,16 +221,6 @@ def gives_up(inv: Investigation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def ranked_limits(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """What runs out first comes first; limits whose use does not grow follow, the fullest first."""
-
-    def key(limit: Limit) -> tuple[float, float]:
-        load = limit.exhausted_at.load if limit.exhausted_at else math.inf
-        return load, -fullness(limit)
-
-    return tuple(sorted(limits, key=key))
-
-
 def fullness(limit: Limit) -> float:
     """Use as a share of the ceiling; 0 where there is no ceiling to speak of."""
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
@@ -264,29 +228,12 @@ def fullness(limit: Limit) -> float:
     return limit.use / limit.ceiling
 
 
-def bending_limit(inv: Investigation, state: StateSummary) -> str:
-    """The limit that explains a state's bend, as the ledger calls it; its id where that is not known, "" for none."""
-    return limit_of_bend(inv, state.bend)
-
-
-def curve_of(inv: Investigation, state: StateSummary) -> Curve | None:
-    """The curve of the state before, or of the one after."""
-    if not inv.rounds:
-        return None
-    return inv.rounds[-1 if state is inv.after else 0].curve
-
-
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
-    """The same of a bend."""
+    """The limit that explains a bend, as the ledger calls it; its id where that is not known, "" for none."""
     if bend is None:
         return ""
     titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
     return titles.get(bend.limit, bend.limit)
-
-
-def within_levels(inv: Investigation, limit: Limit) -> bool:
-    """Whether a limit runs out at a load that was tested."""
-    return limit.exhausted_at is not None and limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
 
 
 def label_of(inv: Investigation, round_: Round) -> str:
@@ -324,9 +271,4 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
     """The metrics that the steps of a round carry, without those that are zero in every step."""
-    seen: dict[str, bool] = {}
-    for row in rows:
-        for name, value in row.items():
-            if name not in FOOTPRINT_KEYS:
-                seen[name] = seen.get(name, False) or bool(value)
-    return tuple(sorted(name for name, says_something in seen.items() if says_something))
+    return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))

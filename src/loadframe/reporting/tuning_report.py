@@ -13,7 +13,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
-from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
+from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
 
@@ -120,17 +120,11 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     proof = found.proof
     if proof is None or not proof.levels:
         return
-    ratios = ", ".join(map(rounding.plain, proof.told.block_ratios))
-    in_blocks = f"Ratio in each block: {ratios}." if ratios else ""
     gain = words.sentence(verdict_words.gain_sentence(proof.told, found.axis_unit))
-    yield doc.Prose(" ".join(text for text in (gain, deciding_sentence(found), in_blocks) if text))
+    said = (gain, deciding_sentence(found), verdict_words.block_ratios(proof.told))
+    yield doc.Prose(" ".join(text for text in said if text))
     work = f"{found.study.work_unit}/s" if found.study else "per second"
-    heads = (words.capital(found.axis_unit), f"As given, {work}", f"With the best, {work}", "Ratio")
-    rows = (
-        doc.Row((rounding.exact(row.load), *map(rounding.plain, (row.before, row.after, row.ratio))))
-        for row in proof.levels
-    )
-    yield doc.Table(tuple(doc.Column(head, side=">") for head in heads), tuple(rows), "figures")
+    yield trials.levels(proof.levels, found.axis_unit, f"As given, {work}", f"With the best, {work}")
     decided = "; they decided that the settings are recommended" if found.end == "gained" else ""
     chose = (
         "These blocks were measured once the settings had been proved, and chose nothing."

@@ -147,6 +147,12 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
     return f"At equal loads{where}, block by block: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
+def block_ratios(verdict: Verdict) -> str:
+    """ "Ratio in each block: 3.9, 4.2."; "" where they are not known."""
+    ratios = ", ".join(map(rounding.plain, verdict.block_ratios))
+    return f"Ratio in each block: {ratios}." if ratios else ""
+
+
 def margin_sentence(margin: Margin) -> str:
     """What is known of the loss that was allowed."""
     return f"Worse by {rounding.percent(margin.allowed)} at most: {MARGINS[margin.answer]}."
