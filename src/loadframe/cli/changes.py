@@ -104,13 +104,11 @@ def _private(entries: list[ChangeRecord]) -> list[ChangeRecord]:
 
 
 def _whose(record: Record) -> str:
-    """The command that made the changes, in words."""
     state = f"which is running (pid {record.owner.pid})" if record.alive() else "which was killed"
     return f"{record.what}, {state}, {record.run}"
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:
-    """What stands of one command, for programs."""
     by = {"id": record.id, "run": record.run, "running": record.alive()}
     return [{**by, **shape(change)} for change in record.changes]
 
@@ -123,7 +121,6 @@ def _line(entry: ChangeRecord) -> str:
 
 
 def _reason(entry: ChangeRecord) -> str:
-    """Why it was changed, for people."""
     cause = f", against {entry.finding}" if entry.finding else ""
     against = f"{entry.remedy}{cause}" if entry.remedy else ""
     return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"

@@ -1,5 +1,4 @@
-"""Completion of verbs, options and names in bash, zsh and fish: --show-completion, --install-completion, and what the
-shell then asks with every press of the tab key."""
+"""Completion in bash, zsh and fish: --show-completion, --install-completion, and what the shell asks at the tab key."""
 
 from __future__ import annotations
 

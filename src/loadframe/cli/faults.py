@@ -1,5 +1,4 @@
-"""Unforeseen errors, in words: something that the machine has no more of, a fault of Loadframe's own, or one of a kind
-or workload that another distribution registers."""
+"""Unforeseen errors, in words: what the machine has no more of, a fault of ours, or of another distribution's."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new
 
 
 def in_words(error: Exception) -> UserError:
-    """The error itself where it says what to do; a MachineError where the machine has no more of something; else an
-    OutsideFault or a Fault, whose traceback is kept."""
+    """The error itself where it says what to do; a MachineError for what the machine has no more of; else a kept
+    fault."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))
@@ -61,7 +60,6 @@ def in_words(error: Exception) -> UserError:
 
 
 def _summary(error: Exception, package: str) -> str:
-    """The exception, and where in a package it was raised."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if package in frame.filename]
     place = f" ({Path(ours[-1].filename).name}, line {ours[-1].lineno})" if ours else ""
     return f"{type(error).__name__}: {error}{place}"

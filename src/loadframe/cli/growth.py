@@ -74,7 +74,6 @@ def growth(
 
 
 def _count(text: str, option: str) -> float:
-    """10M, 250k or 300000 as a number."""
     text = text.strip()
     times = TIMES.get(text[-1:], 1.0)
     value = finite(text.removesuffix(text[-1:]) if times > 1 else text)

@@ -93,7 +93,7 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """The command or the port, of a person. A usage error where there is none to ask; both are shown what listens
+    """The command or the port, of a person; a usage error where there is none to ask. Both are shown what listens
     here."""
     here = _listed([one.words for one in loadframe.services()])
     if not sys.stdin.isatty():
@@ -119,7 +119,6 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
 
 
 def _listed(services: Sequence[str]) -> list[str]:
-    """A line each, under a heading."""
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
     return ["On this machine these listen:", *lines] if lines else []
@@ -130,8 +129,7 @@ def _taken(path: Path) -> StudyError:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file that only its owner may read: it has words of a command. StudyError where there is one already, or it
-    cannot be written."""
+    """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
     try:
         descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

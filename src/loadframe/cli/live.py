@@ -38,8 +38,7 @@ def check(as_json: bool) -> None:
 
 
 class Drawing:
-    """Starts the view when the run folder is there. Lines are told to it by the run; once it has been left, they are
-    told as without it."""
+    """Starts the view when the run folder is there. Once it has been left, lines are told as without it."""
 
     def __init__(self, plain: Progress) -> None:
         self._plain = plain

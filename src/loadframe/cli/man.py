@@ -72,7 +72,6 @@ def _date() -> str:
 
 
 def _verbs(group: Any, above: str) -> Iterator[tuple[str, Any]]:
-    """Every verb and sub-verb, with all its words."""
     for name, verb in group.commands.items():
         if hasattr(verb, "commands"):
             yield from _verbs(verb, f"{above} {name}")
@@ -86,7 +85,6 @@ def _usage(verb: Any, name: str) -> str:
 
 
 def _options(verb: Any, name: str) -> Iterator[str]:
-    """What each argument and option of a verb is."""
     context = verb.make_context(name, [], resilient_parsing=True)
     for parameter in verb.get_params(context):
         if (record := parameter.get_help_record(context)) is not None:

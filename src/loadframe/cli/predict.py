@@ -115,7 +115,6 @@ def _verified(
 
 
 def _loads(text: str | None) -> list[float]:
-    """4,8,12 as numbers."""
     if text is None:
         return []
     try:

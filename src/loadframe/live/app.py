@@ -44,8 +44,7 @@ into reports, and it can ask nothing of anyone. Its links lead to the files of i
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:
-    """The page over these runs. hosts: the names under which it is reached, with the port. reads: how a run is
-    concluded."""
+    """The page over these runs. hosts: the names under which it is reached, with the port."""
     follower, measured, measuring = Follower(places, hub, reads), Metrics(places, reads.case), asyncio.Lock()
 
     @asynccontextmanager

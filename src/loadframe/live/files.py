@@ -31,8 +31,7 @@ PIECE_BYTES = 1 << 18
 
 
 def answer(places: Places, run: str, name: str) -> StreamingResponse:
-    """One of these files, as it is now; what a browser cannot show is to be saved. RunError for any other name, and
-    where the file is not there or cannot be read."""
+    """One of these files, as it is now; what a browser cannot show is to be saved. RunError for any other."""
     if name not in FILES:
         raise RunError(f"{name[:200]!a} is not a file that a report links to", remedy="Look into the run folder.")
     places.find(run)
@@ -49,7 +48,6 @@ def answer(places: Places, run: str, name: str) -> StreamingResponse:
 
 
 async def _pieces(descriptor: int, size: int) -> AsyncIterator[bytes]:
-    """The first bytes of a file: what is appended meanwhile is not part of the answer. Closes the descriptor."""
     try:
         sent = 0
         while sent < size:

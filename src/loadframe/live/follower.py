@@ -1,5 +1,4 @@
-"""The one reader of the runs: whatever has changed is read once and told to all viewers. While there is no viewer,
-nothing is read."""
+"""The one reader of the runs: what has changed is read once and told to all viewers; without one nothing is read."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Who is answered: whoever has the token, from a page of this server itself. Everything else is refused here.
-
-The token is no cookie: a browser would send a cookie to every port of this machine, also to those of other users. It
-comes in the fragment of the address, which is never sent, and the page's script sends it as a bearer token (RFC 6750).
-So no page of another origin can ask anything in the user's name; the checks of Host (against DNS rebinding), Origin and
-Sec-Fetch-Site stand in front of it all the same.
-"""
+"""Who is answered: whoever has the token, from a page of this server itself. It is no cookie, which a browser would
+send to every port of this machine: it comes in the fragment of the address, which is never sent, and the page's script
+sends it as a bearer token (RFC 6750). The checks of Host (against DNS rebinding), Origin and Sec-Fetch-Site stand in
+front of it all the same."""
 
 from __future__ import annotations
 

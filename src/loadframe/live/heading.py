@@ -31,16 +31,16 @@ LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answ
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How a run is concluded (experiments/reading.py). case: all that it says; answer: that alone, for a list of many
-    runs. Both raise UserError for a run of which nothing can be said."""
+    """How a run is concluded (experiments/reading.py): all that it says, or the answer alone. UserError where that is
+    nothing."""
 
     case: Callable[[RunFolder], CaseStudy]
     answer: Callable[[RunFolder], RunAnswer | None]
 
 
 class Heading:
-    """Of one run; the study and its limits are read once. reads: how a run that is not in progress is concluded; one
-    that is has what its loop has noted so far, and so have all without it."""
+    """Of one run. reads: how one that is not in progress is concluded; one that is has what its loop has noted so
+    far."""
 
     def __init__(self, run: RunFolder, reads: Reads | None = None) -> None:
         self._run = run
@@ -144,7 +144,6 @@ def _words(answer: RunAnswer | None) -> str:
 
 
 def _points(curve: Curve) -> list[list[float | None]]:
-    """Load, throughput, p95 in ms."""
     return [[point.load, point.throughput, point.latency_p95_ms] for point in curve.points]
 
 

@@ -55,7 +55,6 @@ class Listing:
         return run_id in known
 
     def _new(self, run_id: str) -> View | None:
-        """What is to be followed of a folder that was not known."""
         try:
             folder = self._places.folder(run_id)
             if is_watch(folder):

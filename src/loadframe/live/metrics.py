@@ -1,5 +1,5 @@
-"""/metrics: the newest runs and the watches as OpenMetrics text, for Prometheus. What a run says is computed again only
-once it has changed; of a watch only what was appended is read."""
+"""/metrics: the newest runs and the watches as OpenMetrics text; what a run says is computed again once it has
+changed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Which runs the page may show: those in the folders that were named, and nothing else. A run is reached by its name
-below a folder that is held by its descriptor; a name with a slash or a dot at its beginning, and a link, reach nothing.
-"""
+"""Which runs the page may show: those in the folders that were named, by their names below a folder that is held by its
+descriptor; a name with a slash or a dot at its beginning, and a link, reach nothing."""
 
 from __future__ import annotations
 

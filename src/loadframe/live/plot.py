@@ -61,7 +61,6 @@ def curve(lines: Points, width: int, height: int, *, axis: str) -> Text:
 
 
 def _across(level: float, levels: Sequence[float]) -> float:
-    """Where a level is between the first (0) and the last (1)."""
     low, high = levels[0], levels[-1]
     if low == high:
         return 0.5

@@ -1,8 +1,6 @@
-"""A run in a terminal while it is measured: python -m loadframe.live.terminal RUN OPEN READY.
-
-A process of its own, so that a fault of it cannot end what measures. OPEN and READY are descriptors of pipes. The
-measuring process holds the other end of OPEN: the view ends when that is closed, also by SIGKILL. A byte is written to
-READY once the view is there."""
+"""A run in a terminal while it is measured: python -m loadframe.live.terminal RUN OPEN READY. A process of its own, so
+that a fault of it cannot end what measures, which holds the other end of the pipe OPEN: the view ends when that is
+closed, also by SIGKILL. A byte is written to READY once the view is there."""
 
 from __future__ import annotations
 
@@ -112,7 +110,6 @@ class LiveView(App[None]):
 
 
 def _head(view: RunView) -> Text:
-    """The question, the step in progress, the states by their colours, and the recorder's cost."""
     heading, now = view.heading, view.now
     text = Text(words(heading["question"]), style="bold")
     if now is not None:

@@ -1,5 +1,4 @@
-"""What the page shows of one run. It is read on from where it was: the page of a run in progress and that of a finished
-one have each number from the same lines, by the same code."""
+"""What the page shows of one run, read on from where it was: in progress or finished, by the same code."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ class RunView:
 
     def refresh(self) -> Change:
         """Read what is new; what of the page has changed, {} for nothing. A file that cannot be read is told in
-        `error`, and what was read before it stays."""
+        `error`."""
         found: Change = {}
         for part in (self._new_heading, self._new_steps, self._new_lines):
             try:

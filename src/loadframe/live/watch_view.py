@@ -1,7 +1,5 @@
-"""What the page shows of a watch: its last day, minute by minute, what it expects, and its alarms.
-
-docs/watching.md says what a watch folder holds. A kind or a field that is not known, or has another form, is left out.
-The folder may be a stranger's: what is kept of it is bounded line by line, and what reading it takes by its Budget."""
+"""What the page shows of a watch (docs/watching.md): its last day, minute by minute, what it expects, and its alarms.
+What has another form is left out. The folder may be a stranger's: what is kept of it is bounded line by line."""
 
 from __future__ import annotations
 
@@ -149,7 +147,6 @@ class WatchView:
     # --- lines
 
     def _take(self, line: Mapping[str, Any]) -> set[str]:
-        """What of the page a line changes."""
         at_s = line["at_s"]
         match line["kind"]:
             case "head":
@@ -207,7 +204,6 @@ class WatchView:
         return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
 
     def _end_minute(self) -> None:
-        """What the minute in progress is so far."""
         if self._minute is not None:
             self.minutes[self._minute.number] = self._minute.told()
             if len(self.minutes) > 2 * MOST_MINUTES:
@@ -358,13 +354,11 @@ def _number(value: object) -> float | None:
 
 
 def _shares(value: object) -> dict[str, float]:
-    """The use of each limit, as a sample has it."""
     items = islice(value.items(), MOST_USES) if isinstance(value, dict) else ()
     return {str(name)[:LONGEST_WORD]: found for name, share in items if (found := _number(share)) is not None}
 
 
 def _numbers(value: object) -> dict[str, float | None] | None:
-    """A load or a moment with its interval."""
     if not isinstance(value, dict):
         return None
     return {name: _number(value[name]) for name in ("load", "value", "low", "high") if name in value}

@@ -42,9 +42,8 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: those that are proven to differ, each with its ratio at the highest load at
-    which it is proven, or else over all loads, and where the opposite is; then those that are not. Of many the fastest
-    leads, and the others are told shorter. Empty without alternatives."""
+    """The comparison in a sentence or two: those that are proven to differ, each with its ratio, then those that are
+    not. Of many the fastest leads, and the others are told shorter. Empty without alternatives."""
     target = inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
     if len(proven) > FULLY_TOLD:
@@ -90,8 +89,7 @@ def differ(one: Alternative) -> bool:
 
 
 def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
-    """Where an alternative parts from the target. Below the lowest level nothing was measured: where the interval has
-    that, they may have diverged before."""
+    """Where an alternative parts from the target; below the lowest level they may have done so before."""
     lowest = one.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"
@@ -99,7 +97,6 @@ def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
 
 
 def _causes(findings: Iterable[Finding]) -> dict[str, str]:
-    """Those that no trial has refuted, by id: in words, and how sure they are."""
     return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
 
 

@@ -36,8 +36,8 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do, and what that gives; a comparison with the study's alternatives comes first, but behind
-    what ended the run."""
+    """What limits, what to do, and what that gives; a comparison with alternatives is first, but behind what ended the
+    run."""
     found = [line for line in _lines(inv) if line]
     disturbed = facts.disturbed_steps(inv)
     if inv.gain is None and inv.stop is None and disturbed > inv.quality.steps / 2:
@@ -151,7 +151,6 @@ def _start(inv: Investigation, finding: Finding) -> str:
 
 
 def _busiest(inv: Investigation) -> str:
-    """Who has them, where that is mostly a program that works for the target."""
     most = [one for one in inv.quality.beside if one.cores >= one.of / 2]
     if not most:
         return ""
@@ -309,7 +308,6 @@ LONGEST_WORDS = 80
 
 
 def _held(inv: Investigation, stop: Stop) -> str:
-    """Whether the load at which the target fell was measured in the last state."""
     level = words.load(stop.level, words.axis_unit(inv))
     point = next((one for one in inv.rounds[-1].curve.points if one.load == stop.level), None)
     if point is None or stop.state:

@@ -1,7 +1,4 @@
-"""An investigation as a document: the answer, its proof, and every table and chart that they rest on.
-
-What is shown where is decided here; the sentences are those of *words.py and answers.py, the pictures charts.py's.
-"""
+"""An investigation as a document: what is shown where is decided here, the sentences are those of *words.py."""
 
 from __future__ import annotations
 
@@ -48,15 +45,14 @@ CURVES = ("The curve", "Before and after")
 
 
 def render_text(inv: Investigation, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """The investigation on a screen: the answer first, then what it rests on; details: all of it. width: columns at
-    which lines are broken."""
+    """The investigation on a screen of this many columns: the answer first, then what it rests on; details: all of
+    it."""
     more = "" if details else f"loadframe report {shlex.quote(inv.run)} --details; the page: {inv.report}"
     return terminal.render(of(inv), width, more)
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
-    complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
+    """Write the case study to `path`, whole or not at all. RunError where it cannot be written."""
     try:
         write_whole(path, render_page(inv).encode())
     except OSError as error:
@@ -293,24 +289,28 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
 
 def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Block]:
     for heading, judged in (("Ruled out", True), ("Not judged", False)):
+        by_name: dict[str, list[RuledOut]] = {}
+        for item in items:
+            if item.judged is judged:
+                by_name.setdefault(names.cause(inv, item.id), []).append(item)
         rows = tuple(
-            (doc.Span(item.name, title=item.id), " ".join(item.because))
-            for item in names.ruled_out(inv, items, judged=judged)
+            (
+                doc.Span(name, title=found[0].id),
+                " ".join(dict.fromkeys(words.sentence(item.because) for item in found)),
+            )
+            for name, found in by_name.items()
         )
         if rows:
             yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
 
 
 def _refuted(inv: Investigation) -> Iterator[doc.Block]:
-    rows = tuple(
-        (
-            doc.Span(names.cause(inv, finding.id), title=finding.id),
-            " ".join(words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1]),
-        )
-        for finding in facts.refuted_findings(inv)
-    )
+    rows: list[tuple[doc.Words, doc.Words]] = []
+    for finding in facts.refuted_findings(inv):
+        said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
+        rows.append((doc.Span(names.cause(inv, finding.id), title=finding.id), " ".join(said)))
     if rows:
-        yield doc.Facts(rows, "facts wide-facts")
+        yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
 # --- use, time, limits ------------------------------------------------------------------------------------------------

@@ -98,8 +98,7 @@ def parts_sentence(inv: Investigation) -> str:
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """The remedies that were shown and not tried, each once, with what became of them: those that a later round tried
-    after all are left out."""
+    """The remedies that were shown and not tried, each once, but for those that a later round tried after all."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
         each.remedy.id: replace(each, because=_because(inv, round_, each))

@@ -45,9 +45,9 @@ FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture. title: the fact it shows. alt: what it shows, in words, for those who do not see it. specs: of
-    Vega-Lite, one per size, the widest first. metric: the name of the one that it shows, where it is of one. svgs: the
-    same, rendered without the title, which the page sets in its own type."""
+    """One picture. title: the fact it shows. alt: the same for those who do not see it. specs: of Vega-Lite, one per
+    size, the widest first. metric: that it shows, where it is of one. svgs: rendered without the title, which the page
+    sets itself."""
 
     name: str
     title: str
@@ -68,8 +68,7 @@ class Chart:
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name: proof, alternatives, side-by-side-N, latency, percentiles,
-    blocks, evidence-N, stages, waits, limits, gains, footprint-N, ladder."""
+    """Every chart that the record has data for, by its name."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
@@ -133,7 +132,6 @@ def _footprint(inv: Investigation) -> Iterator[Chart]:
 
 
 def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
-    """The chart in all its sizes; nothing where it has no data."""
     plots_drawn = [drawn for size in sizes if (drawn := draw(size)) is not None]
     if plots_drawn:
         alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)

@@ -1,5 +1,4 @@
-"""A comparison as a document: the answer first, then the levels it is made of, how it was reached, and what may spoil
-it."""
+"""A comparison as a document: the answer, the levels it is made of, how it was reached, and what may spoil it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Verdicts for systems of continuous integration: a job summary and annotations for GitHub Actions, JUnit XML for the
-rest. What fails is what `compare` ends with exit code 3 for: a side that is proven to be worse by more than allowed.
-What cannot be told (exit code 4) is a warning, and skipped.
-"""
+rest. What is proven to be worse by more than allowed fails; what cannot be told is a warning, and skipped."""
 
 from __future__ import annotations
 
@@ -67,7 +65,6 @@ def _data(text: str) -> str:
 
 
 def _property(text: str) -> str:
-    """The value of one of its properties."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 

@@ -41,8 +41,8 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times in the place of
-    throughputs, which are their reciprocals."""
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times, the reciprocals of
+    throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]

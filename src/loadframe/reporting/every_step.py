@@ -35,13 +35,11 @@ def address(round_: Round, level: float | None = None) -> str:
 
 
 def _anchor(level: float) -> str:
-    """A level as part of an anchor's name."""
     return f"{level:g}".replace(".", "_").replace("+", "")
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    """Every step of each round: its number, level, block, throughput, p95 and p99.9 latency, errors, and every metric
-    that is not zero throughout."""
+    """Every step of each round, with every metric that is not zero throughout."""
     shown = [(one, str(one.number), _state_title(inv, one)) for one in inv.rounds]
     shown += [
         (one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
@@ -81,7 +79,6 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
 
 
 def _step_cell(name: str, row: Mapping[str, float]) -> str:
-    """A step's own number; empty where the row does not have it."""
     if not math.isfinite(row.get(name, math.nan)):
         return ""
     return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])

@@ -51,9 +51,9 @@ def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
 
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """What gave: the confirmed findings in the order in which they were confirmed, then those that a change helped
-    against, each id once; where none is, the best suspected one of the first round that has one; else nothing, as where
-    the drivers are what limits. That others took the CPU comes before all that is not confirmed."""
+    """What gave: the confirmed findings in their order, then those that a change helped against, each id once; else the
+    best suspected one of the first round that has one; none where the drivers limit. That others took the CPU comes
+    before all that is not confirmed."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
@@ -102,8 +102,7 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
     """Causes seen in the last state besides the main ones, and that no trial has settled there: what an earlier state
-    was suspected of and the last one no longer shows went with the changes, and what was refuted in an earlier state is
-    open again in another."""
+    was suspected of went with the changes, and what was refuted in one is open again in another."""
     main = {finding.id for finding in main_findings(inv)}
     last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
@@ -116,8 +115,8 @@ next on average: of ends at random one gap in half a billion is so long."""
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The longest time in which no request was done at a load, ms; stalled_ms: the longest in which no tick could be
-    recorded either, as the whole machine stood still."""
+    """The longest time without an answer at a load, ms; stalled_ms: the longest without a tick, as the whole machine
+    stood still."""
 
     load: float
     silence_ms: float
@@ -142,8 +141,8 @@ def disturbed_steps(inv: Investigation) -> int:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial showed not to be it, each id once, unless a change helped against them in another round, or a
-    later state shows them again."""
+    """Causes that a trial refuted, each id once, unless a change helped against them or a later state shows them
+    again."""
     shown = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
@@ -184,8 +183,8 @@ def _label(trial: Trial) -> str:
 
 
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
-    """What is different at the end: the kept and needed changes of all rounds, one line per setting, each from what was
-    found first."""
+    """What is different at the end: the kept and needed changes, one line per setting, each from what was found
+    first."""
     return conclusion.net_changes(kept_trials(inv))
 
 

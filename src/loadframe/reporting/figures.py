@@ -28,8 +28,8 @@ FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
 def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
-    """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart; what is there already is
-    replaced. RunError where the folder cannot be written."""
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart. RunError where they cannot be
+    written."""
     try:
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
@@ -47,7 +47,6 @@ def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
 
 
 def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
-    """Names and contents, one figure after the other."""
     import vl_convert
 
     if isinstance(found, Investigation):

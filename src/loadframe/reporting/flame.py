@@ -1,10 +1,6 @@
-"""Flame graphs as SVG inside the page: boxes with their names, a tooltip each, no second file.
-
-The width of a box is its share of the samples, its row the depth of the call; callers stand below what they called
-(Gregg, The Flame Graph, CACM 59(6), 2016). Two colourings are in the markup, chosen by the page: by the class of
-work, and by the change of CPU time per request against another profile, where that is beyond chance. Without a script
-everything can be read; with the page's few lines, a click on a box makes it as wide as the page.
-"""
+"""Flame graphs as SVG: the width of a box is its share of the samples, its row the depth of the call (Gregg, The Flame
+Graph, CACM 59(6), 2016). Two colourings, chosen by the page: by the class of work, and by the change of CPU time per
+request against another profile, where that is beyond chance."""
 
 from __future__ import annotations
 

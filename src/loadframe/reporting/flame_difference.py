@@ -1,9 +1,6 @@
-"""A flame graph of two profiles at once: where the CPU time went before and after the changes, as shares of it.
-
-A box is as wide as the mean of its two shares, so that what vanished with the changes is still to be seen (of a graph
-of one state alone it would be missing: Gregg, Differential Flame Graphs, 2014). Coloured where the share differs by
-more than chance gives once in a thousand times; red: a larger share after, blue: a smaller one.
-"""
+"""A flame graph of two profiles at once (Gregg, Differential Flame Graphs, 2014). A box is as wide as the mean of its
+two shares, so that what vanished is still seen; it has a colour where the share differs by more than chance gives once
+in a thousand times; red: a larger share after, blue: a smaller one."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ def render_forecast(
     width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give; or why that cannot be told. unit, work: what the axis
-    and throughput count."""
+    """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
     unit = unit or forecast.axis.replace("_", " ")
     sections = (
         doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
@@ -110,7 +109,6 @@ def _top(forecast: Forecast) -> float:
 
 
 def _is_limit(forecast: Forecast) -> bool:
-    """Whether a limit of the ledger gives first, not a resource."""
     return forecast.capacity is not None and forecast.capacity.limited_by in {one.id for one in forecast.exhaustion}
 
 

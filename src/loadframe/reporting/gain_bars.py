@@ -1,5 +1,4 @@
-"""Every change that was tried, beside the noise of its own blocks: the ratio with its interval, over a band of what
-equal states differed by (A/A)."""
+"""Every change that was tried: the ratio with its interval, over a band of what equal states differed by (A/A)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""A document as one HTML file that needs nothing else: no network, no second file, and no script but its own few lines,
-by which settings are copied, figures saved and boxes of a flame graph enlarged; without them everything can be read.
-
-User text (the question, names, paths) is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json. The
-page's Content-Security-Policy allows its own scripts and style, by their hashes, nothing else.
-"""
+"""A document as one HTML file that needs nothing else; without its few lines of script everything can be read. User
+text is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the
+page's own scripts and style, by their hashes, nothing else."""
 
 from __future__ import annotations
 
@@ -227,7 +224,6 @@ class _Page:
         )
 
     def _source(self, name: str, metric: str = "") -> Markup:
-        """Where a figure comes from, and how to draw it again."""
         source = sources.of(name, shlex.quote(self._about.run))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
         files = [element("a", {"href": file}, file) for file in source.files]

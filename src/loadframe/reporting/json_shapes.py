@@ -1,8 +1,5 @@
-"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away.
-
-A record's fields are its keys, and whatever differs from that is in SHAPES. What is not a number (a bend that was not
-found, an interval without data) is null: JSON knows no NaN.
-"""
+"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away. A record's fields
+are its keys, and whatever differs from that is in SHAPES. What is not a number is null."""
 
 from __future__ import annotations
 
@@ -156,7 +153,6 @@ def _change(change: Change) -> Json:
 
 
 def _quality(quality: RunQuality | None) -> Json:
-    """What a reader must know of a run's quality before using its numbers."""
     return {
         "flags": {} if quality is None else quality.flags,
         "blind": () if quality is None else quality.blind,

@@ -165,7 +165,6 @@ def proof(found: Ladder, total: Verdict) -> str:
 
 
 def _named(rung: Rung) -> str:
-    """ "wal (journal_mode from DELETE to WAL)": a change with what it sets."""
     changes = words.and_list([change_words.change(change) for change in rung.changes])
     return f"{rung.change} ({changes})" if changes else rung.change
 

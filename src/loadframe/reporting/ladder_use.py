@@ -34,8 +34,8 @@ def row(one: StateUse) -> Row:
 
 
 def sentences(found: Ladder) -> Iterator[str]:
-    """The busiest thread before and after: at the start, and at the top of what is kept. Where nothing is kept, over
-    the states that were tried."""
+    """The busiest thread at the start, and at the top of what is kept; where nothing is, over the states that were
+    tried."""
     each = states(found)
     first = next((one for one in each if not one.state), None)
     if first is None:
@@ -71,7 +71,6 @@ def _limit(one: StateUse) -> str:
 
 
 def _busy(one: StateUse) -> str:
-    """ "93 % busy, of that 12 % with programs outside the study" """
     share = rounding.percent(one.busy or 0.0)
     others = one.others or 0.0
     return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")

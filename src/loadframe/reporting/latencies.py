@@ -43,8 +43,8 @@ def _percentile(one_in: float) -> str:
 
 
 def title(inv: Investigation) -> str:
-    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after"; the highest percentile that all states have enough
-    requests for; empty without a state."""
+    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after": the highest percentile with enough requests in all
+    states."""
     drawn = _states(inv)
     if not drawn:
         return ""
@@ -57,9 +57,9 @@ def title(inv: Investigation) -> str:
 
 
 def slower(inv: Investigation) -> str:
-    """Where most requests are faster after the changes and the slowest are not: what the slowest take, in a sentence;
-    "" elsewhere. The last percentile that both states have requests beyond decides; the longest request alone does not,
-    as more requests have a longer one."""
+    """Where most requests are faster after the changes and the slowest are not: what the slowest take; "" elsewhere.
+    The last percentile that both states have requests beyond decides, not the longest request, which is longer among
+    more."""
     drawn = [one for _, _, one in _states(inv)]
     if len(drawn) < 2:
         return ""
@@ -108,7 +108,6 @@ def _cells(one: LatencyDistribution) -> list[str]:
 
 
 def _beyond(one: LatencyDistribution, name: str) -> int:
-    """How many requests lie beyond a percentile."""
     return one.requests // BEYOND[name]
 
 
@@ -119,7 +118,6 @@ def _quantities(one: LatencyDistribution) -> dict[str, float]:
 
 
 def _states(inv: Investigation) -> Sequence[tuple[str, str, LatencyDistribution]]:
-    """Name, colour and latencies of each state that has some."""
     return [
         (label, colour, one)
         for (label, colour), one in zip(STATES, inv.latencies, strict=False)

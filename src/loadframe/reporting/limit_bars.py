@@ -1,5 +1,4 @@
-"""How full each limit is over the load: a panel for each, with a bar for each level that fills up to its ceiling,
-before and after the changes."""
+"""How full each limit is over the load: a panel for each, with a bar for each level, before and after the changes."""
 
 from __future__ import annotations
 
@@ -103,7 +102,6 @@ def title(inv: Investigation) -> str:
 
 
 def _full_in_both(found: Sequence[Panel], unit: str) -> str:
-    """Where the limit that is full first is the same before and after; "" where it is not."""
     firsts = []
     for state in COLOURS:
         full = [(level, each.name) for each in found if state in each.shares and (level := each.full_from(state))]
@@ -182,7 +180,6 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
 
 
 def _said(each: Panel, width: float) -> list[tuple[str, str]]:
-    """Lines below a panel's title, each with its colour."""
     several = len(each.shares) > 1
     return [
         (line, COLOURS[state] if several else INK)
@@ -222,7 +219,6 @@ class _Drawing(Canvas):
         self._bars.setdefault((colour, opacity), []).append({**row, "y": top + BARS_PX - filled})
 
     def finished(self) -> Plot:
-        """With the bars, the room first."""
         for (colour, opacity), rows in self._bars.items():
             self.boxes(rows, colour, opacity=opacity)
         return self

@@ -44,8 +44,8 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each with what caps it, in order, as far as it was read; a chain that is the end of
-    another is not repeated."""
+    """The limits that others cap, each with what caps it, as far as it was read; none that is the end of another
+    chain."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
 
     def linked(name: str, order: tuple[str, ...]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
         within = (doc.Span("within the tested levels", "below"),) if tested else ()
         when = (words.load_interval(limit.exhausted_at, unit), *within)
     cells: doc.Cells = (
-        (doc.Span(names.limit(limit), "b", title=limit.id), doc.Span("".join(about), "below")),
+        (doc.Span(names.heading(limit.title or limit.id), "b", title=limit.id), doc.Span("".join(about), "below")),
         tuple(ceiling),
         (use, doc.Span(share, "note")) if share else use,
         words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
@@ -118,7 +118,6 @@ def _when_full(limit: Limit) -> str:
 
 
 def _amount(limit: Limit) -> str:
-    """Use of ceiling, in the limit's unit; a share of a whole is its use alone."""
     if limit.unit == "share":
         return show(limit.use, "share")
     asked = ""

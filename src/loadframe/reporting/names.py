@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 from loadframe.diagnosis import operational
 from loadframe.diagnosis.signatures import SIGNATURES
-from loadframe.model import Investigation, Limit, RuledOut
+from loadframe.model import Investigation, Limit
 from loadframe.reporting import words
 
 TITLES = {
@@ -15,32 +12,6 @@ TITLES = {
     operational.PARALLELISM: "a fixed number of requests is served at a time",
     operational.SERIAL: "one request is served at a time",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NotIt:
-    """A cause that was ruled out: its name, its id, and each reason once."""
-
-    name: str
-    id: str
-    because: tuple[str, ...]
-
-
-def ruled_out(inv: Investigation, items: Iterable[RuledOut], *, judged: bool = True) -> list[NotIt]:
-    """Each cause once, by its name. judged: those that are not it, or those of which that cannot be told."""
-    by_name: dict[str, list[RuledOut]] = {}
-    for item in items:
-        if item.judged is judged:
-            by_name.setdefault(cause(inv, item.id), []).append(item)
-    return [
-        NotIt(name, found[0].id, tuple(dict.fromkeys(words.sentence(item.because) for item in found)))
-        for name, found in by_name.items()
-    ]
-
-
-def limit(one: Limit) -> str:
-    """A limit as a heading."""
-    return heading(one.title or one.id)
 
 
 def chain(inv: Investigation, one: Limit) -> str:
@@ -55,8 +26,8 @@ def cause(inv: Investigation, id_: str) -> str:
 
 
 def inside(inv: Investigation, id_: str) -> str:
-    """The same inside a sentence: as a finding or a limit of this run is called, else as its signature is; an id that
-    has no title anywhere is spelled out."""
+    """The same inside a sentence: a finding's or limit's of this run, else its signature's; an id without one is
+    spelled out."""
     rounds = (*inv.rounds, *(one.round for one in inv.alternatives))
     titles = {limit.id: limit.title for one in rounds for limit in one.limits if limit.title}
     titles = {**TITLES, **titles, **{each.id: each.title for one in rounds for each in one.findings if each.title}}

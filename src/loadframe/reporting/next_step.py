@@ -55,8 +55,8 @@ ACTIONS = {
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit; where nothing is known of that, what to do next; and where the curve alone says
-    what limits, what would confirm it."""
+    """What to do about the next limit, else what to do next; where the curve alone says what limits, what would confirm
+    it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
@@ -122,7 +122,6 @@ def without_limit(inv: Investigation) -> NextStep:
 
 
 def _growth_next(growing: Finding) -> NextStep:
-    """What to do about a cost that grows: a restart was measured, or it was not."""
     still = "What load it takes can be measured once its cost stands still."
     if growing.status == "confirmed":
         return NextStep(f"Find what the service keeps until it is restarted. {still}")
@@ -163,8 +162,7 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    """Where a cause is suspected, is there from the lowest level on, and no remedy for it was tried: which ones could
-    be, and why they were not; None elsewhere."""
+    """Of a suspected cause that is there from the lowest level on: which remedies could be tried; None elsewhere."""
     found = facts.main_findings(inv)
     reached = found[0].reached_at if found else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
@@ -175,7 +173,6 @@ def _not_tried(inv: Investigation) -> NextStep | None:
 
 
 def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:
-    """Which remedies for it were not tried, and why; None where none is left."""
     could = [one for one in change_words.untried(inv) if finding.id in one.remedy.addresses]
     if not could:
         return None

@@ -163,7 +163,6 @@ def growing(one: GrowsByItself) -> str:
 
 
 def _about(at_s: float) -> str:
-    """A moment that was worked out, to the hour."""
     if at_s < SINCE_1970:
         return f"{rounding.plain(at_s / 3600)} h after the start"
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:00 UTC")
@@ -174,7 +173,6 @@ def _near_end(one: Apart) -> str:
 
 
 def _when(one: Apart) -> str:
-    """ "on 30 of 30 days, between 02:00 and 02:40 UTC"."""
     if one.spells == 1:
         since = moment(one.first_s)
         since = f"from {since} on" if one.first_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"

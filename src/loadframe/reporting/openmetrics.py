@@ -1,18 +1,16 @@
-"""Measurements as OpenMetrics text: of a run, of several, or of a watch. https://prometheus.io/docs/specs/om/.
-
-Every family is a gauge, so that readers of Prometheus' older text format (the textfile collector of node_exporter, the
-Pushgateway) accept the same text. Names and help are in FAMILIES and nowhere else; units are the last part of a name.
-"""
+"""Measurements as OpenMetrics text (https://prometheus.io/docs/specs/om/). Every family is a gauge, so that readers of
+Prometheus' older text format (node_exporter's textfile collector, the Pushgateway) accept the same text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from loadframe.formats.said import words
-from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval, Round, Verdict
+from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval
 from loadframe.version import __version__
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -73,9 +71,8 @@ class Sample:
 
 
 def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -> str:
-    """The exposition of these samples, ended by "# EOF". Values that are not numbers are left out; of two samples with
-    one name and the same labels the first is kept, because a reader refuses the second. KeyError for a family that is
-    not declared."""
+    """The exposition of these samples, ended by "# EOF". What is no number is left out; of two samples with one name
+    and labels the first is kept, as a reader refuses the second. KeyError for a family that is not declared."""
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:
@@ -98,12 +95,20 @@ def samples_of(run: CaseStudy) -> Iterator[Sample]:
     yield from _of_run(run, own)
     for name, state in run.states.items():
         yield Sample("treatment_info", 1.0, {**own, "treatment": name, "title": state.title})
-    for name, state in run.states.items():
         yield from _of_curve(state.curve, {**own, "treatment": name})
-    for one in run.rounds:
-        yield from _of_round(one, {**own, "treatment": one.treatment, "round": str(one.number)})
-    if run.gain is not None:
-        yield from _of_gain(run.gain, own)
+    for round_ in run.rounds:
+        of = {**own, "treatment": round_.treatment, "round": str(round_.number)}
+        for limit in round_.limits:
+            yield from _of_limit(limit, {**of, "limit": limit.id, "layer": limit.layer, "unit": limit.unit})
+        for finding in round_.findings:
+            cause = {"finding": finding.id, "status": finding.status, "title": finding.title}
+            yield Sample("finding_info", 1.0, {**of, **cause})
+    if (gain := run.gain) is not None:
+        at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
+        about = {**own, **at, "decision": gain.decision}
+        yield Sample("gain_ratio", gain.ratio, about)
+        yield Sample("gain_low_ratio", gain.low, about)
+        yield Sample("gain_high_ratio", gain.high, about)
 
 
 def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
@@ -118,8 +123,8 @@ def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
         "loadframe_version": __version__,
     }
     yield Sample("run_info", 1.0, {**own, **about})
-    if (began := _epoch_s(run.started_at)) is not None:
-        yield Sample("run_started_timestamp_seconds", began, own)
+    with suppress(ValueError, OverflowError):
+        yield Sample("run_started_timestamp_seconds", datetime.fromisoformat(run.started_at).timestamp(), own)
     yield Sample("run_ended", float(run.ended), own)
     yield Sample("steps", float(quality.steps), own)
     for flag, count in quality.flags.items():
@@ -147,14 +152,6 @@ def _of_curve(curve: Curve, own: Mapping[str, str]) -> Iterator[Sample]:
         yield Sample("capacity_load", curve.capacity.load, own)
 
 
-def _of_round(one: Round, own: Mapping[str, str]) -> Iterator[Sample]:
-    for limit in one.limits:
-        yield from _of_limit(limit, {**own, "limit": limit.id, "layer": limit.layer, "unit": limit.unit})
-    for finding in one.findings:
-        about = {"finding": finding.id, "status": finding.status, "title": finding.title}
-        yield Sample("finding_info", 1.0, {**own, **about})
-
-
 def _of_limit(limit: Limit, own: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("limit_ceiling", limit.ceiling, own)
     yield Sample("limit_use", limit.use, own)
@@ -168,14 +165,6 @@ def _interval(family: str, found: LoadInterval | None, own: Mapping[str, str]) -
         yield Sample(family, found.load, own)
         yield Sample(f"{family}_low", found.low, own)
         yield Sample(f"{family}_high", found.high, own)
-
-
-def _of_gain(gain: LoadGain | Verdict, own: Mapping[str, str]) -> Iterator[Sample]:
-    at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
-    about = {**own, **at, "decision": gain.decision}
-    yield Sample("gain_ratio", gain.ratio, about)
-    yield Sample("gain_low_ratio", gain.low, about)
-    yield Sample("gain_high_ratio", gain.high, about)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
@@ -201,10 +190,3 @@ def _number(value: float) -> str:
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def _epoch_s(moment: str) -> float | None:
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -1,7 +1,5 @@
-"""What a watch has seen last, as OpenMetrics text: its load, throughput, response, limits, model and alarms.
-
-From the lines of its day files (docs/watching.md); of each kind the latest counts. Like a run's, all are gauges.
-"""
+"""What a watch has seen last, as OpenMetrics text, from its day files (docs/watching.md): of each kind the latest
+counts."""
 
 from __future__ import annotations
 
@@ -54,16 +52,11 @@ written, as a watch has some tens."""
 
 
 def of_watch(lines: Iterable[Line], name: str) -> str:
-    """The exposition of a watch from its lines, in the order in which they were written. name: of its folder."""
-    return openmetrics.text(samples_of_watch(lines, name), FAMILIES)
-
-
-def samples_of_watch(lines: Iterable[Line], name: str) -> Iterator[Sample]:
-    """Everything that a watch exports. What is missing in a line, or is no number, is left out."""
+    """The exposition of a watch from its lines, in their order. name: of its folder. What is no number is left out."""
     seen = Seen()
     for line in lines:
         seen.take(line)
-    return seen.samples(name)
+    return openmetrics.text(seen.samples(name), FAMILIES)
 
 
 class Seen:
@@ -91,9 +84,11 @@ class Seen:
         head, target = last.get("head"), last.get("target")
         if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
             last["target"] = head  # at the beginning of a day it says who is there
+        if "target" in last:
+            yield Sample("watch_target_present", float(bool(last["target"].data.get("pids"))), own)
         for kind, tell in TOLD.items():
             if kind in last:
-                yield from tell(last[kind], own)
+                yield from tell(last[kind].data, own)
         yield from self._read.told(own)
         for kind, (count, last_s) in self._alarms.items():
             yield Sample("watch_alarms", float(count), {**own, "alarm": kind})
@@ -135,42 +130,38 @@ class _Read:
                 self._last[key] = self._at_s, value
 
 
-def _head(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+def _head(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
     about = {"subject": "subject", "load": "load_metric", "host": "host", "version": "loadframe_version"}
-    yield Sample("watch_info", 1.0, {**own, **{label: str(line.data.get(key) or "") for key, label in about.items()}})
+    yield Sample("watch_info", 1.0, {**own, **{label: str(data.get(key) or "") for key, label in about.items()}})
 
 
-def _unit(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
-    yield from _number("watch_response_seconds", line.data.get("response_s"), own)
-    yield Sample("watch_unit_failed", float(bool(line.data.get("error"))), own)
+def _unit(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    yield from _number("watch_response_seconds", data.get("response_s"), own)
+    yield Sample("watch_unit_failed", float(bool(data.get("error"))), own)
 
 
-def _target(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
-    yield Sample("watch_target_present", float(bool(line.data.get("pids"))), own)
-
-
-def _model(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
-    for limit in _rows(line.data.get("limits")):
+def _model(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    for limit in _rows(data.get("limits")):
         mine = {**own, "limit": str(limit.get("id", ""))}
         yield from _number("watch_limit_reached_load", _table(limit.get("at_load")).get("load"), mine)
         yield from _number("watch_limit_reached_timestamp_seconds", _table(limit.get("at_s")).get("value"), mine)
-    yield from _number("watch_bend_load", _table(line.data.get("bend")).get("load"), own)
-    for leak in _rows(line.data.get("leaks")):
+    yield from _number("watch_bend_load", _table(data.get("bend")).get("load"), own)
+    for leak in _rows(data.get("leaks")):
         ends_s = _table(leak.get("ends_s")).get("value")
         yield from _number("watch_leak_ends_timestamp_seconds", ends_s, {**own, "metric": str(leak.get("metric", ""))})
 
 
-def _cost(line: Line, own: Mapping[str, str]) -> Iterator[Sample]:
+def _cost(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
     cpu_s, children_s, elapsed_s = (
-        float(value) if _is_number(value := line.data.get(name)) else 0.0
+        float(value) if _is_number(value := data.get(name)) else 0.0
         for name in ("cpu_s", "children_cpu_s", "elapsed_s")
     )
     if elapsed_s > 0:
         yield Sample("watch_cost_cpu_cores", (cpu_s + children_s) / elapsed_s, own)
-    yield from _number("watch_cost_memory_bytes", line.data.get("rss_bytes"), own)
+    yield from _number("watch_cost_memory_bytes", data.get("rss_bytes"), own)
 
 
-TOLD = {"head": _head, "target": _target, "unit": _unit, "model": _model, "cost": _cost}
+TOLD = {"head": _head, "unit": _unit, "model": _model, "cost": _cost}
 
 
 def _number(family: str, value: Any, labels: Mapping[str, str]) -> Iterator[Sample]:

@@ -156,8 +156,7 @@ def missing_sentences(inv: Investigation) -> tuple[str, ...]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """The lines for a screen: the state as given past the bend, its CPU time or else its threads, and what is missing.
-    The page has all of them."""
+    """For a screen: the state as given past the bend, its CPU time or else its threads, and what is missing."""
     cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
     states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
     lines = (cpu or states)[:1]

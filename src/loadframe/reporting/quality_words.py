@@ -11,8 +11,7 @@ from loadframe.units import show
 
 
 def sentences(quality: RunQuality) -> list[str]:
-    """Run quality: changes not reverted, steps, counters that did not work, flags in plain words, what the recorder
-    cost."""
+    """Changes not reverted, steps, counters that did not work, flags in plain words, what the recorder cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
     told = [
         *not_reverted_sentences(quality.not_reverted),

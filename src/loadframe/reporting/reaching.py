@@ -27,8 +27,8 @@ def bend(one: Round) -> LoadInterval | None:
 
 
 def height(found: Reach, unit: str) -> str:
-    """Of the peak: "1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers after)";
-    "no proven difference of the peaks, 1.02 times (95 % interval 0.97 to 1.07; ...)"."""
+    """Of the peak: "1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers
+    after)"."""
     told = f"({verdict_words.interval(found)}; {_peaks(found, unit)})"
     if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
         return f"{verdict_words.NO_DIFFERENCE} of the peaks, {verdict_words.ratio(found)} times {told}"

@@ -1,5 +1,4 @@
-"""The resources of the target and of the machine by use, saturation and errors, before and after the changes: the
-table of the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013)."""
+"""The table of the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013), before and after."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from loadframe.units import show_metric
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A row of the table. use, saturation, errors: metrics, of each the first that was measured is shown; () where
-    nothing that Loadframe reads counts it. high: the use, by the first of them, from which on it is worth a word."""
+    """A row. use, saturation, errors: metrics, of each the first that was measured is shown; () where nothing counts
+    it. high: the use, by the first of them, from which on it is worth a word."""
 
     name: str
     use: tuple[str, ...]
@@ -107,7 +106,6 @@ def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
 
 
 def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
-    """The first that any state measured, or none."""
     return tuple(name for name in names if any(name in state for state in states))[:1]
 
 

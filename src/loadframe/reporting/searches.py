@@ -58,15 +58,13 @@ def note(found: Tuning) -> str:
 
 
 def _range(found: Tuning) -> tuple[float, float]:
-    """The lowest and the highest ratio that are shown; an interval may have no end."""
     proved = (found.told.low, found.told.ratio, found.told.high) if found.told else ()
     known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
 
 def trials(found: Tuning, size: Size) -> Plot | None:
-    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof with its
-    interval. None without a trial."""
+    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof."""
     if not found.trials:
         return None
     verdict, last = found.told, found.trials[-1].number
@@ -120,8 +118,7 @@ STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1
 
 
 def even_steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two, as one step alone says
-    nothing of a logarithmic axis."""
+    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found = [
         [step for power in powers for digit in digits if low <= (step := digit * 10.0**power) <= high]

@@ -1,7 +1,5 @@
-"""Where each figure comes from: the files of the run folder with its raw data, and the commands that make it again.
-
-Links are relative to the page, which lies in the run folder; docs/run-folder.md says what is in each file.
-"""
+"""Where each figure comes from: the files of the run folder (docs/run-folder.md), and the command that draws it
+again."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ TO = "figures"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """files: of the run folder, those that a browser shows; folders: of many files. command: draws the figure again, to
-    `drawn`."""
+    """files: of the run folder; folders: of many files. command: draws the figure again, to `drawn`."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]

@@ -1,5 +1,4 @@
-"""The stages of a pipeline over the load: for each stage and level a bar of what its workers did (at work, blocked,
-idle), with the queue before it; the same as text and as a table."""
+"""The stages of a pipeline: for each stage and level a bar of what its workers did, with the queue before it."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ def table(inv: Investigation) -> list[dict[str, object]]:
 
 
 def enough(inv: Investigation) -> LoadInterval | None:
-    """Of a load that is a number of those who do the work, the level that is enough in the first state; None of other
-    loads, and where that was not seen."""
+    """The level that is enough in the first state, of a load that counts those who do the work."""
     return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
 
 
@@ -124,9 +122,8 @@ def more(inv: Investigation) -> More | None:
 
 
 def helping(inv: Investigation) -> str:
-    """ "More threads stopped helping at 2 threads (1 to 3), where ...": the level that is enough in the first state, of
-    a pipeline whose load is a number of those who do the work, and what more of them give; "" for others, and where
-    that was not seen."""
+    """ "More threads stopped helping at 2 threads (1 to 3), where ...": of a pipeline whose load counts who does the
+    work."""
     curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
     if curve is None or inv.study.axis not in HELPERS:
         return ""
@@ -143,8 +140,7 @@ def helping(inv: Investigation) -> str:
 
 
 def _gives(found: More | None, unit: str) -> str:
-    """ " 4 threads, the best of the others, give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is
-    proven."""
+    """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is proven."""
     if found is None:
         return ""
     decision = decide(found.low, found.high)
@@ -194,16 +190,13 @@ class _Drawing(Canvas):
         self._wide, self._columns = size.width >= TERSE_BELOW, columns
 
     def head(self, column: int, label: str) -> None:
-        """The level over its column."""
         self._write(column + GAP + BAR / 2, -0.22, label, INK, align="center")
 
     def name(self, row: int, name: str) -> None:
-        """A stage before its row."""
         short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
         self._write(self._left, row + 0.5, short, INK, fontWeight=600)
 
     def cell(self, column: int, row: int, cell: Cell) -> None:
-        """The bar of a stage at a level, and the queue before it."""
         left, top, bottom = column + GAP, row + 0.14, row + 0.7
         at = left
         parts = ((cell.busy, BUSY, "white"), (cell.blocked, BLOCKED, "white"), (cell.idle, IDLE, INK))
@@ -232,7 +225,6 @@ class _Drawing(Canvas):
             self._write(left, bottom + 0.14, waiting, QUIET, fontSize=10)
 
     def legend(self, unit: str) -> None:
-        """What the colours are, and what the columns."""
         at = self._left
         step = (self._columns - self._left) / (6.4 if self._wide else 2.05)
         for number, (label, colour) in enumerate(LEGEND):
@@ -252,7 +244,6 @@ class _Drawing(Canvas):
 
 
 def _levels(each: facts.Series) -> dict[float, dict[str, Cell]]:
-    """By level the stages, in their order, with the means of the steps there."""
     found: dict[float, dict[str, Cell]] = {}
     for level, rows in facts.by_level(each.round).items():
         means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
@@ -266,7 +257,6 @@ def _levels(each: facts.Series) -> dict[float, dict[str, Cell]]:
 
 
 def _some(levels: Sequence[float], most: int) -> list[float]:
-    """As many of them, from the lowest to the highest."""
     if len(levels) <= most:
         return list(levels)
     return [levels[round(number * (len(levels) - 1) / (most - 1))] for number in range(most)]

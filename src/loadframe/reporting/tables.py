@@ -136,8 +136,8 @@ def _ends(found: LoadInterval | None) -> tuple[float | None, ...]:
 
 
 def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
-    """Comma-separated text in UTF-8 (RFC 4180), one header; the tables have equal columns. What is not known is an
-    empty cell. A text that a spreadsheet would take for a formula has an apostrophe before it; numbers are as ever."""
+    """Text in UTF-8 (RFC 4180), one header; the tables have equal columns. What is not known is an empty cell; a text
+    that a spreadsheet would take for a formula has an apostrophe before it."""
     data = io.BytesIO()
     for number, table in enumerate(tables):
         plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)

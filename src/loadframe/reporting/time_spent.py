@@ -87,7 +87,6 @@ SAME = ("same", verdict_words.NO_DIFFERENCE)
 
 
 def _choice(inv: Investigation, one: Profile, number: int) -> Markup:
-    """What the colours are, and a choice between two where there are two."""
     classes = _legend("class", *((f"k-{share.id}", share.title) for share in one.classes))
     if not one.against:
         return classes

@@ -249,8 +249,7 @@ def answer(found: Tuning) -> str:
 
 
 def deciding_sentence(found: Tuning) -> str:
-    """Whence the number of a proved gain is: "The gain is from fresh blocks; the deciding blocks gave 2.9 times (95 %
-    interval 2.1 to 4)."; "" where nothing is proved."""
+    """Where the reported gain comes from; "" where nothing is proved."""
     if found.end != "gained" or found.proof is None:
         return ""
     if found.proof.fresh is None:
@@ -259,7 +258,6 @@ def deciding_sentence(found: Tuning) -> str:
 
 
 def _before_it(found: Tuning) -> str:
-    """Of a gain: how many were held against the start before."""
     count = len(found.failed_proofs)
     if count == 0:
         return ""
@@ -275,7 +273,6 @@ def _after_it(found: Tuning) -> str:
 
 
 def _blocks(found: Tuning) -> str:
-    """Of which blocks what is told of the best settings is."""
     return "in fresh blocks" if found.proof and found.proof.fresh else "in the proof"
 
 
@@ -291,7 +288,6 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
 
 
 def _proof_fate(proof: TuningProof) -> str:
-    """What came of a proof that failed, in words."""
     sentence = verdict_words.gain_sentence(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision == "worse":
         return f"{verdict_words.TAKEN_BACK}: {sentence}"
@@ -304,7 +300,6 @@ def changed(found: Tuning) -> list[TunedSetting]:
 
 
 def _changes(found: Tuning) -> list[Change]:
-    """The same as changes."""
     return [Change("server", each.name, each.before, each.after) for each in changed(found)]
 
 
@@ -319,7 +314,6 @@ def worth(each: TunedSetting) -> str:
 
 
 def _next_step(found: Tuning) -> str:
-    """What to do with the result."""
     match found.end:
         case "stopped":
             return "Go on from its trials: the command is below, at Reproduce."
@@ -334,7 +328,6 @@ def _next_step(found: Tuning) -> str:
 
 
 def _prices(found: Tuning) -> list[str]:
-    """What is given up with the best settings."""
     return [
         f"{each.name} = {facts.shown(each.after)} gives up durability ({each.gives_up})."
         for each in changed(found)

@@ -1,8 +1,5 @@
-"""The grammar that all charts share: axes, marks, labels, look; and the rendering to SVG without browser and network.
-
-Charts are specifications of Vega-Lite, https://vega.github.io/vega-lite/docs/spec.html. Colours are Okabe and Ito's,
-which people with any colour vision tell apart: vermilion before, blue after.
-"""
+"""The grammar that all charts share, as specifications of Vega-Lite (https://vega.github.io/vega-lite/docs/spec.html),
+and their rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
 
 from __future__ import annotations
 
@@ -120,8 +117,8 @@ def text(field: str = "label") -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between two ends; the powers of ten alone where these would be too many; none where they would
-    be fewer than two."""
+    """1, 2, 5, 10, ... between two ends; the powers of ten where these are too many; none where they would be fewer
+    than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
@@ -198,8 +195,7 @@ class Plot:
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
     def described(self) -> str:
-        """What the picture shows, for those who do not see it: of each line where it begins, its extremes and where it
-        ends; from the data."""
+        """What the picture shows, in words: of each line where it begins, its extremes and where it ends."""
         if self.told or not self._lines:
             return self.told
         told = [f"{self._name_of(colour, points)}{self._course(points)}." for colour, points in self._lines if points]
@@ -251,8 +247,7 @@ class Plot:
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """The same rising heights, each moved up as far as it touches the one below; down again where they would reach
-        beyond the top."""
+        """The same rising heights, each moved up as far as it touches the one below; down again at the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -264,8 +259,8 @@ class Plot:
 
 
 class Canvas(Plot):
-    """A drawing without axes, whose marks lie at places from the top left. across, down: the ends of both, in pixels
-    where they are left out."""
+    """A drawing without axes. across, down: the ends of its places, in pixels from the top left where they are left
+    out."""
 
     def __init__(
         self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
@@ -351,8 +346,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """A specification as an SVG element for a page that holds several: described by `alt`, and with ids of its own. The
-    engine escapes what the specification's texts say."""
+    """A specification as an SVG element with ids of its own, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

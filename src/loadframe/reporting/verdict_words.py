@@ -1,5 +1,4 @@
-"""Decisions and statuses in words: gains, comparisons, ladders, causes. A ratio carries the digits that its interval
-supports."""
+"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
 
 from __future__ import annotations
 
@@ -73,8 +72,8 @@ def status(finding: Finding) -> str:
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"; with a unit also the levels it holds for:
-    "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
+    """ "4.1 times the throughput at 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the levels with a
+    unit."""
     if not verdict.judged:
         return verdict.method
     levels = verdict_levels(verdict, unit) if unit else ""
@@ -118,8 +117,7 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(variant: Variant, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the one that the answer is about,
-    and the highest."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the answer's, and the highest."""
     shown = variant.by_load
     if len(shown) > MOST_LOADS:
         shown = tuple(dict.fromkeys((shown[0], variant.gain, shown[-1])))
@@ -139,7 +137,7 @@ def noise_sentence(verdict: Verdict) -> str:
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
     """ "At equal loads (2 and 4 workers), block by block: 32 times, 95 % interval 27 to 37. Equal states differed by
-    0.903 to 1.11 times in the same blocks."."""
+    ..."."""
     levels = verdict_levels(verdict, unit).removeprefix("at ")
     where = f" ({levels})" if levels else ""
     no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
@@ -159,8 +157,7 @@ def margin_sentence(margin: Margin) -> str:
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    """ "Two sessions of this machine differ by up to 5 % (a prior: no equal sessions are known); the values by
-    themselves give 0.78 to 0.82 times."."""
+    """What two sessions of this machine differ by, and what the values say by themselves."""
     share = rounding.percent(sessions.share)
     source = (
         f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
@@ -219,8 +216,7 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 
 def fresh_words(decided: Verdict) -> str:
-    """What the blocks said that decided, where fresh ones followed: "from fresh blocks; the deciding blocks gave 2.9
-    times (95 % interval 2.1 to 4)"."""
+    """ "from fresh blocks; the deciding blocks gave 2.9 times (95 % interval 2.1 to 4)"."""
     return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval(decided)})"
 
 

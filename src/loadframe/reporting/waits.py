@@ -1,5 +1,5 @@
-"""What the threads of the target do over the load: a band for each wait class, as many threads high as were in it, and
-the CPUs that the target may use as a line."""
+"""What the threads of the target do over the load: a band for each wait class, and the CPUs that it may use as a
+line."""
 
 from __future__ import annotations
 
@@ -109,7 +109,6 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
 
 
 def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
-    """By level the mean number of threads in each class; levels without a census are left out."""
     means = {level: facts.means(rows) for level, rows in facts.by_level(each.round).items()}
     return {
         level: {name: found[f"target.waits.{name}"] for name in BANDS}
@@ -124,7 +123,6 @@ def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
 
 
 def _cpus(each: facts.Series) -> float | None:
-    """The CPUs that the target may use."""
     limits = (row.get("target.cpu.limit", math.nan) for row in each.round.footprint)
     known = [limit for limit in limits if math.isfinite(limit)]
     return max(known, default=None)

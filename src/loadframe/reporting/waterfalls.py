@@ -40,8 +40,8 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
 
 
 def waterfall(found: Ladder, size: Size) -> Plot | None:
-    """Every change that was measured, on top of the kept ones before it; a change that was reverted is quiet, and the
-    next one begins where it began. Thin lines: 95 % intervals. None for none."""
+    """Every change that was measured, on top of the kept ones before it; after one that was reverted the next begins
+    where it began. Thin lines: 95 % intervals."""
     rows: list[Row] = []
     reached = 1.0
     for rung in found.rungs:
