@@ -103,7 +103,7 @@ def test_a_report_needs_the_ticket_of_its_run_and_is_of_no_origin(served: Served
 
 def test_a_watch_is_given_no_address_of_a_report(tmp_path: Path) -> None:
     (tmp_path / "farm").mkdir()
-    head = {"kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm", "load": "jobs"}
+    head = {"n": 1, "up_s": 0.0, "kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm"}
     (tmp_path / "farm" / "2027-01-15.jsonl").write_text(json.dumps(head) + "\n", encoding="utf-8")
     with serving(tmp_path) as served:
         found = json.loads(served.get("/api/runs/0/farm").body)

@@ -3,11 +3,10 @@ changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from loadframe.errors import UserError
+from loadframe.formats.watch_days import WatchLine
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView, is_watch
 from loadframe.model import CaseStudy
@@ -69,13 +68,6 @@ class Metrics:
             return state, None
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    kind: str
-    at_s: float
-    data: Mapping[str, Any]
-
-
 class WatchMetrics(WatchView):
     """Reads on where it was at each call. Not for several threads at once."""
 
@@ -88,7 +80,6 @@ class WatchMetrics(WatchView):
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 
-    def _take(self, line: Mapping[str, Any]) -> set[str]:
-        kind, data = line["kind"], {name: value for name, value in line.items() if name not in ("kind", "at_s")}
-        self._seen.take(_Line(kind, line["at_s"], data))
+    def _take(self, line: WatchLine) -> set[str]:
+        self._seen.take(line)
         return set()

@@ -4,22 +4,11 @@ counts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeGuard
+from typing import Any, TypeGuard
 
+from loadframe.formats.watch_days import WatchLine
 from loadframe.reporting import openmetrics
 from loadframe.reporting.openmetrics import RATE, Family, Sample
-
-
-class Line(Protocol):
-    """A line of a day file. at_s: wall clock; data: the fields of its kind."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def at_s(self) -> float: ...
-    @property
-    def data(self) -> Mapping[str, Any]: ...
-
 
 FAMILIES: Mapping[str, Family] = {
     "watch_info": Family("A watch: what is watched, and the metric that is its load. Always 1."),
@@ -51,7 +40,7 @@ MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
 written, as a watch has some tens."""
 
 
-def of_watch(lines: Iterable[Line], name: str) -> str:
+def of_watch(lines: Iterable[WatchLine], name: str) -> str:
     """The exposition of a watch from its lines, in their order. name: of its folder. What is no number is left out."""
     seen = Seen()
     for line in lines:
@@ -63,11 +52,11 @@ class Seen:
     """What the lines of a watch have told until now."""
 
     def __init__(self) -> None:
-        self._last: dict[str, Line] = {}
+        self._last: dict[str, WatchLine] = {}
         self._read = _Read()
         self._alarms: dict[str, tuple[int, float]] = {}
 
-    def take(self, line: Line) -> None:
+    def take(self, line: WatchLine) -> None:
         """The next line."""
         if line.kind == "sample":
             self._read.take(line)
@@ -103,7 +92,7 @@ class _Read:
         self._pruned_s = -HOLDS_S
         self._last: dict[tuple[str, str, str], tuple[float, float]] = {}
 
-    def take(self, line: Line) -> None:
+    def take(self, line: WatchLine) -> None:
         at_s = self._at_s = line.at_s
         if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
             self._pruned_s = at_s
