@@ -20,7 +20,7 @@ import loadframe
 from loadframe.errors import MissingTool
 from loadframe.model import Investigation, Ladder
 from loadframe.reporting import answers, charts, facts, ladder_report, words
-from loadframe.reporting.figures import svg_of
+from loadframe.reporting.charts import svg_of
 from loadframe.reporting.next_step import next_step
 from loadframe.study import Study
 

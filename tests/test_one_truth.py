@@ -19,9 +19,8 @@ import pytest
 import loadframe
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.experiments.reading import answer_of
-from loadframe.live.heading import Reads
-from loadframe.live.listing import row
-from loadframe.live.view import RunView
+from loadframe.live.follower import row
+from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
     Curve,

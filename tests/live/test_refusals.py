@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.live.files import FILES
-from loadframe.reporting import sources
+from loadframe.live.places import FILES
+from loadframe.reporting import html
 
 from .conftest import Served, serving
 
@@ -149,7 +149,7 @@ def test_a_file_of_a_report_needs_its_ticket_and_is_no_link(served: Served, tmp_
 
 
 def test_every_file_that_a_report_names_can_be_answered() -> None:
-    linked = {name for names in sources.FILES.values() for name in names if "." in name}
+    linked = {name for names in html.FILES.values() for name in names if "." in name}
     for module in resources.files("loadframe.reporting").iterdir():
         if module.name.endswith(".py"):
             linked |= set(re.findall(r'\bto="(\w[\w/-]*\.\w+)"', module.read_text()))

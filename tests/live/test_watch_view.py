@@ -14,9 +14,8 @@ import pytest
 import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.live.follower import MOST_FOLLOWED, Follower
+from loadframe.live.follower import MOST_FOLLOWED, Follower, Listing
 from loadframe.live.hub import Hub
-from loadframe.live.listing import Listing
 from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView

@@ -14,8 +14,8 @@ from loadframe.model import Investigation, Stack
 from loadframe.reporting import flame as drawing
 from loadframe.reporting import profiles
 from loadframe.reporting.case_study import render_page, render_text
+from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 
 
 @pytest.fixture(autouse=True)

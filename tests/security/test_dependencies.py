@@ -76,7 +76,7 @@ class Own(User):
 TERMINAL = """
 import os, pty, sys, threading
 from pathlib import Path
-from loadframe.cli.live import Drawing
+from loadframe.cli.progress import Drawing
 
 class Plain:
     def __getattr__(self, name):

@@ -12,9 +12,8 @@ import typer
 import loadframe
 from loadframe.changes import elsewhere
 from loadframe.cli import faults, terminal
-from loadframe.cli.live import check as check_live
-from loadframe.cli.live import drawn
-from loadframe.cli.progress import shown
+from loadframe.cli.progress import check as check_live
+from loadframe.cli.progress import drawn, shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted, UsageError
 from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning

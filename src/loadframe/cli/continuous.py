@@ -12,7 +12,7 @@ from loadframe.cli.terminal import answer, say
 from loadframe.errors import OutputError
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.model import Comparison
-from loadframe.reporting import continuous
+from loadframe.reporting import comparison_report
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable in which GitHub Actions names the file of a step's summary."""
@@ -37,14 +37,14 @@ class Continuous:
         """Write what was asked for. OutputError where it cannot be written."""
         if self.junit is not None:
             try:
-                write_whole(self.junit, continuous.junit_xml(found))
+                write_whole(self.junit, comparison_report.junit_xml(found))
             except OSError as error:
                 raise _unwritten(self.junit, error) from error
         if self.summary is not None:
-            for line in continuous.github_annotations(found):
+            for line in comparison_report.github_annotations(found):
                 say(line)
             try:
-                append_to(self.summary, continuous.github_summary(found).encode())
+                append_to(self.summary, comparison_report.github_summary(found).encode())
             except OSError as error:
                 raise _unwritten(self.summary, error) from error
 

@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, measured, tell
 from loadframe.cli.fleet import OverFleet, bench_of
-from loadframe.cli.live import Live
+from loadframe.cli.progress import Live
 
 
 def investigate(

@@ -10,7 +10,7 @@ import typer
 import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, measured
 from loadframe.cli.fleet import OverFleet, bench_of
-from loadframe.cli.live import Live
+from loadframe.cli.progress import Live
 from loadframe.cli.terminal import answer, emit
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json

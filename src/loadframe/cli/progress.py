@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
+from loadframe.errors import MissingTool, UsageError
+from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
 
@@ -69,3 +79,87 @@ def bars_on(console: Console) -> Bars:
         TextColumn("{task.fields[last]}", style="dim", markup=False),
         console=console,
     )
+
+
+Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
+BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
+BROWSER = "`loadframe serve` shows it in a browser."
+
+
+def check(as_json: bool) -> None:
+    """OutputError where nothing can be drawn, MissingTool where Textual is not installed."""
+    if as_json:
+        raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
+    if importlib.util.find_spec("textual") is None:
+        raise MissingTool(
+            "--live needs the Python package textual, which is not installed",
+            remedy=f"pip install 'loadframe[live]'. Without it, leave out --live. {BROWSER}",
+        )
+
+
+class Drawing:
+    """Starts the view when the run folder is there. Once it has been left, lines are told as without it."""
+
+    def __init__(self, plain: Progress) -> None:
+        self._plain = plain
+        self._process: subprocess.Popen[bytes] | None = None
+        self._hold = -1
+
+    def follow(self, run: Path) -> None:
+        """Returns once the view is there: what it costs to start is not spent while the first step is measured."""
+        theirs, self._hold = os.pipe()
+        told, ready = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                python("loadframe.live.terminal", str(run.absolute()), str(theirs), str(ready)),
+                pass_fds=(theirs, ready),
+                cwd=NO_FOLDER,
+                env=own_environment(),
+            )
+        finally:
+            os.close(theirs)
+            os.close(ready)
+        try:
+            select.select([told], [], [], BEGINS_WITHIN_S)
+        finally:
+            os.close(told)
+
+    def _left(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def phase(self, words: str, steps: int) -> None:
+        if self._left():
+            self._plain.phase(words, steps)
+
+    def step(self, words: str) -> None:
+        if self._left():
+            self._plain.step(words)
+
+    def say(self, words: str) -> None:
+        if self._left():
+            self._plain.say(words)
+
+    def close(self) -> None:
+        """End the view. Idempotent."""
+        if self._hold >= 0:
+            os.close(self._hold)
+            self._hold = -1
+        if self._process is not None:
+            try:
+                self._process.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+@contextmanager
+def drawn() -> Iterator[Progress]:
+    """A Progress that draws the run it is told of, until this is left."""
+    with shown(quiet=True) as plain:
+        drawing = Drawing(plain)
+        try:
+            yield drawing
+        finally:
+            drawing.close()

@@ -12,7 +12,7 @@ from loadframe.cli.common import Json, Sets, command
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError
 from loadframe.experiments import watch as watching
-from loadframe.reporting.watch_import_report import import_json, render_import
+from loadframe.reporting.observed_report import import_json, render_import
 from loadframe.study.quantities import duration_s, show_size, size_bytes
 
 SHORTEST_S = 1.0

@@ -21,11 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
-from loadframe.live.app import application
-from loadframe.live.guard import HAS_KEY, Secrets
-from loadframe.live.heading import Reads
+from loadframe.live.app import HAS_KEY, Secrets, application
 from loadframe.live.hub import MOST_SUBSCRIBERS, Hub
 from loadframe.live.places import Places
+from loadframe.live.view import Reads
 
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64

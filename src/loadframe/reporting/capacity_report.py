@@ -10,7 +10,7 @@ from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
 from loadframe.reporting import charts, html, rounding, terminal, words
 from loadframe.reporting import document as doc
-from loadframe.reporting.capacity_picture import unit
+from loadframe.reporting.searches import unit
 from loadframe.reporting.verdict_words import CLASSES, DECISIONS
 
 LEAST = 0.001

@@ -14,18 +14,14 @@ from loadframe.reporting import (
     alternatives,
     answers,
     charts,
-    compared_answers,
     curve_report,
-    every_step,
     facts,
     finding_words,
     forecasts,
     html,
     latencies,
     limits_report,
-    names,
     quality_words,
-    reaching,
     resource_table,
     rounding,
     stages,
@@ -98,7 +94,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.Section(
                 "The ladder of gains", "ladder", (*trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),)),)
             ),
-            doc.Section(beside, "answers", tuple(map(doc.Prose, compared_answers.sentences(inv.answers)))),
+            doc.Section(beside, "answers", tuple(map(doc.Prose, verdict_words.answers_sentences(inv.answers)))),
             doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
             doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
             doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
@@ -107,7 +103,7 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.quality(inv.quality, warnings),
             doc.Section("Settings to copy", "settings", (*trials.settings(inv),), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
-            doc.Section("Every step", "data", (*every_step.blocks(inv),), "Every step", "page"),
+            doc.Section("Every step", "data", (*curve_report.blocks(inv),), "Every step", "page"),
         ),
         about=doc.About(inv.run, inv.study, inv.host),
         figures=(*_figures(charts_, first, "proof", "gains"),),
@@ -125,7 +121,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     """The most important first: a screen shows as many as it has room for."""
-    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), reaching.of(inv), inv.variants[-1:]
+    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for one in best if inv.gain and not facts.crowded(inv) else ():
         if one.gain.low > 1:
@@ -138,7 +134,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             name = f"{verdict_words.variant_name(one)}, at each load"
             yield doc.Aside(name, (verdict_words.by_load(one, unit),))
     if reach:
-        told = (reaching.height(reach, unit), reaching.knee(reach, unit))
+        told = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
         yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
     copied = [one for one in inv.variants if one.to_copy]
     heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
@@ -166,7 +162,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         if state is not None:
             limit = facts.limit_of_bend(inv, state.bend)
             text = words.state_sentence(state, unit, work, limit, shown[0].curve)
-            yield doc.Aside(label, (doc.Span(text, to=every_step.address(shown[0], state.peak.load)),), label.lower())
+            yield doc.Aside(label, (doc.Span(text, to=curve_report.address(shown[0], state.peak.load)),), label.lower())
     foretold = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
     yield doc.Aside("Forecast", tuple(foretold), only="screen")
     yield doc.Aside("Quality", tuple(map(words.sentence, quality_words.sentences(inv.quality)[:3])), only="screen")
@@ -256,7 +252,7 @@ def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
         pictures = (doc.Group(evidence, "pair"),) if evidence else ()
         evidence = ()
-        heading = (f"{names.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
+        heading = (f"{finding_words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
 
 
@@ -267,12 +263,12 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
     yield from pictures
     rows: list[doc.Cells] = []
     for piece in finding.evidence:
-        steps = every_step.address(round_)
+        steps = curve_report.address(round_)
         window = finding_words.evidence_window(piece, unit) or ("all steps" if steps else "")
         source = (doc.Span(piece.source, "below"),) if piece.source else ()
         rows.append(
             (
-                names.heading(finding_words.metric_words(piece.metric)),
+                finding_words.heading(finding_words.metric_words(piece.metric)),
                 doc.Span(show_metric(piece.metric, piece.value), "b", title=piece.metric),
                 finding_words.evidence_threshold(piece),
                 (doc.Span(window, to=steps), *source),
@@ -292,7 +288,7 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
         by_name: dict[str, list[RuledOut]] = {}
         for item in items:
             if item.judged is judged:
-                by_name.setdefault(names.cause(inv, item.id), []).append(item)
+                by_name.setdefault(finding_words.cause(inv, item.id), []).append(item)
         rows = tuple(
             (
                 doc.Span(name, title=found[0].id),
@@ -308,7 +304,7 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
     rows: list[tuple[doc.Words, doc.Words]] = []
     for finding in facts.refuted_findings(inv):
         said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
-        rows.append((doc.Span(names.cause(inv, finding.id), title=finding.id), " ".join(said)))
+        rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
     if rows:
         yield doc.Facts(tuple(rows), "facts wide-facts")
 
@@ -323,7 +319,7 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
     level = resource_table.level(inv)
-    to = every_step.address(inv.rounds[0], level) if level is not None else ""
+    to = curve_report.address(inv.rounds[0], level) if level is not None else ""
     if rows := resource_table.table(inv, to):
         table = doc.Table(("Resource", *resource_table.COLUMNS), rows, "stack resources")
         note = doc.Prose(resource_table.heading(inv), "note")

@@ -1,34 +1,45 @@
-"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty."""
+"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty. As
+files: SVG and PNG of each, and its Vega-Lite specification."""
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
-from loadframe.model import Capacity, Investigation, Ladder, Tuning
+from loadframe.formats.named_files import write_whole
+from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning
+from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import (
-    capacity_picture,
     facts,
     finding_words,
+    flame,
     gain_bars,
     latencies,
     limit_bars,
     plots,
+    profiles,
     quality_words,
     searches,
     stages,
     vega,
     waits,
-    waterfalls,
     words,
 )
-from loadframe.reporting.vega import Plot, Size
+from loadframe.reporting.vega import Plot, Size, render
+from loadframe.system.files import Folder, Whose
 
 Draw = Callable[[Size], Plot | None]
 
@@ -117,7 +128,7 @@ def _charts(inv: Investigation) -> Iterator[Chart]:
     if gain_bars.gains(inv):
         yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
     yield from _footprint(inv)
-    yield from _chart("ladder", "What each change adds", "", partial(waterfalls.ladder, inv), HALF, NARROW)
+    yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
 
 
 def _footprint(inv: Investigation) -> Iterator[Chart]:
@@ -143,11 +154,84 @@ def chart_of(found: Ladder | Tuning | Capacity) -> Chart | None:
     match found:
         case Ladder():
             note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-            drawn = _chart("waterfall", "What each change gives", note, partial(waterfalls.waterfall, found), *BOTH)
+            drawn = _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, found), *BOTH)
         case Tuning():
             title, note = searches.title(found), searches.note(found)
             drawn = _chart("trials", title, note, partial(searches.trials, found), *BOTH)
         case Capacity():
-            title, note = capacity_picture.title(found), capacity_picture.note(found)
-            drawn = _chart("capacity", title, note, partial(capacity_picture.chart, found), *BOTH)
+            title, note = searches.capacity_title(found), searches.capacity_note(found)
+            drawn = _chart("capacity", title, note, partial(searches.capacity, found), *BOTH)
     return next((replace(chart, svgs=tuple(vega.render(*job) for job in chart.jobs())) for chart in drawn), None)
+
+
+SCALE = 2.0
+"""Pixels of a PNG per CSS pixel."""
+CHARACTER_PX = 8.0
+"""Of a title's 15-pixel type."""
+FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
+
+
+def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart. RunError where they cannot be
+    written."""
+    try:
+        if not folder.is_dir():
+            Folder(folder, Whose.NAMED).make()
+        written = []
+        for name, data in _files(found):
+            write_whole(folder / name, data)
+            written.append(folder / name)
+        return tuple(written)
+    except OSError as error:
+        raise RunError(
+            f"The figures cannot be written to {folder}: {error.strerror or error}.",
+            remedy="Free some disk space or choose another place, then run "
+            f"`loadframe report {shlex.quote(found.run)} --figures FOLDER` again.",
+        ) from error
+
+
+def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
+    import vl_convert
+
+    if isinstance(found, Investigation):
+        drawn, flames = [*page_charts(found).values()], _flames(found)
+    else:
+        drawn, flames = [chart for chart in [chart_of(found)] if chart is not None], iter(())
+    for chart in drawn:
+        name, spec = chart.name, titled(json.loads(chart.spec))
+        yield f"{name}.svg", svg_of(chart).encode()
+        with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+        yield f"{name}.json", write_json(spec).encode()
+    for name, svg in flames:
+        with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.svg", svg.encode()
+            yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+
+
+def svg_of(chart: Chart) -> str:
+    """A chart as a file that stands alone: titled, and in words for those who do not see it."""
+    return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
+
+
+def titled(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification with paper behind it, and its title in lines no longer than it is wide."""
+    lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
+    return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
+
+
+def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
+    if (found := flame.pair_of(inv)) is not None:
+        yield "flame-difference", _alone(flame.difference_svg(inv, found))
+    for number, one in enumerate(profiles.with_flame(inv), start=1):
+        label = f"Flame graph of the {one.component}, {profiles.where(inv, one)}"
+        yield f"flame-{number}", _alone(flame.svg(one, label=label))
+
+
+def _alone(svg: str) -> str:
+    """With the colours that it has from the page's style sheet."""
+    css = resources.files("loadframe.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    rules = "\n".join(FLAME_RULES.findall(css)).replace("var(--ink)", "#1f2933")
+    head = '<svg xmlns="http://www.w3.org/2000/svg" '
+    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
+    return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)

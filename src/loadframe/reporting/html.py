@@ -5,7 +5,8 @@ page's own scripts and style, by their hashes, nothing else."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from itertools import groupby
 
@@ -13,9 +14,45 @@ from markupsafe import Markup
 
 from loadframe.model import Change, ChangeRecord
 from loadframe.reporting import document as doc
-from loadframe.reporting import facts, sources, words
+from loadframe.reporting import facts, words
 from loadframe.reporting.markup import element, joined, policy
 from loadframe.version import __version__
+
+STEPS = "steps.jsonl"
+FILES: Mapping[str, tuple[str, ...]] = {
+    "percentiles": (STEPS, "latency"),
+    "forecast": ("forecast.json", STEPS),
+    "ladder": ("verdicts.json", STEPS),
+    "gains": ("verdicts.json", STEPS),
+    "limits": (STEPS, "limits.parquet"),
+    "waterfall": ("ladder.json", STEPS),
+    "trials": ("trials.jsonl", STEPS),
+    "flame": ("profiles/steps.jsonl", "profiles"),
+}
+"""Beginning of a figure's name -> files of the run folder; figures that are not named are drawn from the steps."""
+TO = "figures"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """files: of the run folder; folders: of many files. command: draws the figure again, to `drawn`."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    command: str
+    drawn: str
+
+
+def source_of(figure: str, run: str) -> Source:
+    """The source of a figure. run: the path of the run, as a shell takes it."""
+    found = next((files for start, files in FILES.items() if figure.startswith(start)), (STEPS,))
+    return Source(
+        tuple(name for name in found if "." in name),
+        tuple(name for name in found if "." not in name),
+        f"loadframe report {run} --figures {TO}",
+        f"{TO}/{figure}.svg",
+    )
+
 
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
 """The scripts of the pages by the ids of their elements."""
@@ -224,18 +261,20 @@ class _Page:
         )
 
     def _source(self, name: str, metric: str = "") -> Markup:
-        source = sources.of(name, shlex.quote(self._about.run))
+        source = source_of(name, shlex.quote(self._about.run))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
         files = [element("a", {"href": file}, file) for file in source.files]
         files += [element("code", {}, f"{folder}/") for folder in source.folders]
-        of = joined("; metric ", element("code", {}, metric)) if metric else ""
+        which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
         again = joined("Draw it again: ", element("code", {}, source.command))
         return element(
             "details",
             {"class": "source"},
             element("summary", {}, "Data, picture, command"),
-            element("p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", of, ". ", saved),
+            element(
+                "p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", which, ". ", saved
+            ),
             element("p", {}, again, " (", element("code", {}, source.drawn), ")."),
         )
 

@@ -36,7 +36,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import answers, ladder_report, limits_report, reaching, stages, tuning_report
+from loadframe.reporting import answers, ladder_report, limits_report, stages, tuning_report, verdict_words
 
 Json = dict[str, Any]
 
@@ -100,7 +100,7 @@ def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
-        "reach": reaching.of(inv),
+        "reach": verdict_words.reach_of(inv),
         "stages": stages.table(inv),
         "enough": stages.enough(inv),
         "more": stages.more(inv),

@@ -9,8 +9,8 @@ from functools import reduce
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Investigation, LedgerNow, Limit
 from loadframe.progress import counted
+from loadframe.reporting import curve_report, facts, finding_words, rounding, terminal, words
 from loadframe.reporting import document as doc
-from loadframe.reporting import every_step, facts, names, rounding, terminal, words
 from loadframe.units import show, show_metric
 
 
@@ -68,7 +68,7 @@ def of_run(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = words.axis_unit(inv), names.chain(inv, limit)
+    unit, chain = words.axis_unit(inv), finding_words.chain(inv, limit)
     about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
     ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
     if limit.configured is not None and limit.configured != limit.effective:
@@ -76,14 +76,17 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
         ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
     full = facts.fullness(limit)
     share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
-    use = doc.Span(words.limit_number(limit.use, limit), to=every_step.address(inv.rounds[-1]))
+    use = doc.Span(words.limit_number(limit.use, limit), to=curve_report.address(inv.rounds[-1]))
     when: doc.Words = doc.Span("does not grow with load", "note")
     if limit.exhausted_at:
         tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
         within = (doc.Span("within the tested levels", "below"),) if tested else ()
         when = (words.load_interval(limit.exhausted_at, unit), *within)
     cells: doc.Cells = (
-        (doc.Span(names.heading(limit.title or limit.id), "b", title=limit.id), doc.Span("".join(about), "below")),
+        (
+            doc.Span(finding_words.heading(limit.title or limit.id), "b", title=limit.id),
+            doc.Span("".join(about), "below"),
+        ),
         tuple(ceiling),
         (use, doc.Span(share, "note")) if share else use,
         words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from loadframe.model import Investigation, Profile, ProfileKind
 from loadframe.reporting import document as doc
-from loadframe.reporting import flame, flame_difference, profiles, verdict_words, words
+from loadframe.reporting import flame, profiles, verdict_words, words
 from loadframe.reporting.markup import element, joined
 
 TABLES: Mapping[ProfileKind, str] = {
@@ -56,15 +56,15 @@ def _tables(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
-    difference = flame_difference.of(inv)
+    difference = flame.pair_of(inv)
     if difference is not None:
         before, after = map(profiles.quality_sentence, (difference.before, difference.after))
         quality = words.sentence(f"{before} before; {after} after")
         drawn = doc.Drawing(
             "flame-difference",
-            words.sentence(flame_difference.sentence(inv, difference)),
+            words.sentence(flame.difference_sentence(inv, difference)),
             _legend("", ("up3", "a larger share after"), ("down3", "a smaller share after"), SAME),
-            flame_difference.svg(inv, difference),
+            flame.difference_svg(inv, difference),
             f"{SHARES} {quality}",
             "flame-difference",
         )

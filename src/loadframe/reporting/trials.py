@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from loadframe.model import Change, Investigation, LevelRatio, Trial
-from loadframe.reporting import change_words, every_step, facts, names, rounding, verdict_words, words
+from loadframe.reporting import change_words, curve_report, facts, finding_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 
 
@@ -13,7 +13,7 @@ def tried(inv: Investigation) -> Iterator[doc.Block]:
     """The changes that were tried, each with its proof."""
     for trial in (trial for round_ in inv.rounds for trial in round_.tried):
         kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
-        yield doc.Group((*_trial(inv, trial),), "trial", (f"{names.heading(trial.remedy.title)} ", kept))
+        yield doc.Group((*_trial(inv, trial),), "trial", (f"{finding_words.heading(trial.remedy.title)} ", kept))
 
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
@@ -38,7 +38,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     if trial.told.method:
         method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
         of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
-        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, every_step.FILE, "."), "note")
+        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, curve_report.FILE, "."), "note")
     if trial.remedy.source:
         yield doc.Prose(f"Source of the remedy: {words.strip(trial.remedy.source)}.", "note")
 
@@ -83,7 +83,7 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
         yield from drawn
         rows = (
             (
-                names.remedy(inv, step.change),
+                finding_words.remedy(inv, step.change),
                 f"{verdict_words.ratio(step)} times",
                 verdict_words.ratio_interval(step),
                 rounding.percent(step.share),
@@ -104,7 +104,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
         changes = doc.code_list([change_words.change(change) for change in one.remedy.changes])
         told = (f"not tried: {one.because}", *change_words.price_sentences(one.remedy.price))
         dot = ". " if changes else ""
-        rows.append((names.heading(one.remedy.title), (*changes, dot, " ".join(map(words.sentence, told)))))
+        rows.append((finding_words.heading(one.remedy.title), (*changes, dot, " ".join(map(words.sentence, told)))))
     if rows:
         yield doc.Facts(tuple(rows), "facts wide-facts")
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import (
     WORK,
     Answer,
+    AnswerCompared,
+    AnswersCompared,
     Comparison,
     Decision,
     Finding,
     FindingStatus,
+    Investigation,
     LadderStep,
     LevelRatio,
     LoadGain,
+    LoadInterval,
     Margin,
     More,
     Needed,
+    Round,
     Sessions,
     Variant,
     Verdict,
@@ -262,3 +270,77 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
     if len(levels) > 3:
         return f"at {rounding.exact(levels[0])} to {last}"
     return f"at {words.and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
+
+
+def answers_sentences(compared: Sequence[AnswersCompared]) -> list[str]:
+    """One for each thing that was asked about."""
+    return [answers_sentence(one) for one in compared]
+
+
+def answers_sentence(compared: AnswersCompared) -> str:
+    """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; what differs; why it was
+    not compared."""
+    if compared.equal is None:
+        return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
+    if compared.equal:
+        told = ", ".join(f"{one.answer} {one.target:,}" for one in compared.answers)
+        return f"The same as {compared.beside}, of {compared.of}: {told}."
+    told = "; ".join(_difference(one, compared.beside) for one in compared.answers if not one.equal)
+    return f"Other answers than {compared.beside}, of {compared.of}: {told}."
+
+
+def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
+    """Of those that are not the same, or were not compared."""
+    return [answers_sentence(one) for one in compared if not one.equal]
+
+
+def _difference(one: AnswerCompared, beside: str) -> str:
+    some = f" ({one.differences[0]})" if one.differences else ""
+    return f"{one.answer}: the target says {one.target:,}, {beside} {one.other:,}{some}"
+
+
+def reach_of(inv: Investigation) -> Reach | None:
+    """From the first curve to the last one; None where nothing was gained, or the last state was not measured."""
+    if inv.gain is None or len(inv.rounds) < 2:
+        return None
+    first, last = inv.rounds[0], inv.rounds[-1]
+    found = divergence.reach(first.curve, last.curve)
+    return None if found is None else replace(found, knee=(bend_place(first), bend_place(last)))
+
+
+def bend_place(one: Round) -> LoadInterval | None:
+    """Where a state bends: at the load of the limit that explains it, where one does."""
+    explained = bend_of(one)
+    return one.curve.knee if explained is None else explained.load
+
+
+def height_words(found: Reach, unit: str) -> str:
+    """Of the peak: "1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers
+    after)"."""
+    told = f"({interval(found)}; {_peaks(found, unit)})"
+    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
+        return f"{NO_DIFFERENCE} of the peaks, {ratio(found)} times {told}"
+    return f"{led_ratio(found)} times as high {told}"
+
+
+def _peaks(found: Reach, unit: str) -> str:
+    before, after = (f"{rounding.plain(end.throughput)}/s" for end in (found.before, found.after))
+    if found.before.load == found.after.load:
+        return f"{before} before, {after} after, at {words.load(found.after.load, unit)}"
+    at = [words.load(end.load, unit) for end in (found.before, found.after)]
+    return f"{before} at {at[0]} before, {after} at {at[1]} after"
+
+
+def knee_words(found: Reach, unit: str) -> str:
+    """Where the curve bends before and after; "" where it does neither."""
+    before, after = found.knee
+    if before is None and after is None:
+        return ""
+    if after is None:
+        return f"it bends nowhere within the tested levels; before, at {_place(before, unit)}"
+    instead = f" instead of at {_place(before, unit)}" if before is not None else ""
+    return f"it bends at {_place(after, unit)}{instead}"
+
+
+def _place(place: LoadInterval | None, unit: str) -> str:
+    return words.about_load(place, unit) if place is not None else ""

@@ -1,16 +1,85 @@
-"""The tables of a run for spreadsheets, data frames and databases."""
+"""A run for other tools: the Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/), the
+profiles for speedscope (https://www.speedscope.app), tables for spreadsheets, data frames and databases."""
 
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars
 
-from loadframe.model import CaseStudy, Limit, LoadInterval, Round, Step
+from loadframe.formats.said import words
+from loadframe.model import CaseStudy, CurvePoint, Limit, LoadInterval, Round, Stack, Step
+from loadframe.version import __version__
+
+LONGEST_NAME = 1024
+"""Characters of a benchmark's name."""
+THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
+"""The measures. The first is one that Bencher has (operations per second); its own `latency` counts nanoseconds."""
+
+
+def bencher_json(run: CaseStudy) -> dict[str, Any]:
+    """One benchmark per state and load: its throughput with the 95 % interval, and the p95 latency in ms."""
+    axis = run.study.axis
+    found: dict[str, Any] = {}
+    for treatment, state in run.states.items():
+        for point in state.curve.points:
+            name = words(f"{run.study.name}/{treatment}/{axis}={point.load:.15g}", LONGEST_NAME)
+            found[name] = _measures(point)
+    return found
+
+
+def _measures(point: CurvePoint) -> dict[str, dict[str, float]]:
+    ends = {"lower_value": point.throughput_low, "upper_value": point.throughput_high}
+    known = {name: value for name, value in ends.items() if math.isfinite(value)}
+    measures = {THROUGHPUT: {"value": point.throughput, **known}}
+    if point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms):
+        measures[LATENCY] = {"value": point.latency_p95_ms}
+    return measures
+
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TitledStacks:
+    """One profile to look at. weight: what one sample stands for: CPU-seconds, or threads on average."""
+
+    title: str
+    stacks: Sequence[Stack]
+    weight: float
+    seconds: bool
+
+
+def speedscope_json(name: str, profiles: Sequence[TitledStacks]) -> dict[str, Any]:
+    """All profiles of a run as one document; equal frames are written once."""
+    frames: dict[str, int] = {}
+    return {
+        "$schema": SCHEMA,
+        "name": name,
+        "exporter": f"loadframe {__version__}",
+        "activeProfileIndex": 0,
+        "profiles": [_sampled(profile, frames) for profile in profiles],
+        "shared": {"frames": [{"name": frame} for frame in frames]},
+    }
+
+
+def _sampled(profile: TitledStacks, frames: dict[str, int]) -> dict[str, Any]:
+    weights = [stack.count * profile.weight for stack in profile.stacks]
+    return {
+        "type": "sampled",
+        "name": profile.title,
+        "unit": "seconds" if profile.seconds else "none",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in profile.stacks],
+        "weights": weights,
+    }
+
 
 FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """What a spreadsheet may evaluate (OWASP, "CSV Injection"), but for numbers."""
