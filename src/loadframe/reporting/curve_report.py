@@ -121,7 +121,8 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
-    heights = [_height(point, response) for point in points]
+    measured = [point.throughput if math.isfinite(point.throughput) else 0.0 for point in points]
+    heights = [1 / height if response and height else height for height in measured]
     top = max(heights, default=0.0) or 1.0
     rows = tuple(
         (
@@ -135,12 +136,6 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
     p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
     return doc.Section("Every level", "levels", (doc.Table(heads, rows),) if rows else ())
-
-
-def _height(point: CurvePoint, response: bool) -> float:
-    if not math.isfinite(point.throughput):
-        return 0.0
-    return 1 / point.throughput if response else point.throughput
 
 
 def _value(point: CurvePoint, work: str, response: bool) -> str:
@@ -162,11 +157,12 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
         (
             doc.Span(rounding.exact(point.load), to=address(round_, point.load)),
             rounding.plain(point.throughput),
-            _between(point),
+            f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else "",
             words.milliseconds(point.latency_p95_ms),
             str(point.steps or ""),
         )
         for point in curve.points
+        for low, high in [(point.throughput_low, point.throughput_high)]
     )
     heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
     told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
@@ -180,8 +176,3 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
         "open" if first else "",
         summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
     )
-
-
-def _between(point: CurvePoint) -> str:
-    low, high = point.throughput_low, point.throughput_high
-    return f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else ""

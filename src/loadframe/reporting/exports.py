@@ -13,7 +13,7 @@ from typing import Any
 import polars
 
 from loadframe.formats.said import words
-from loadframe.model import CaseStudy, CurvePoint, Limit, LoadInterval, Round, Stack, Step
+from loadframe.model import CaseStudy, Stack
 from loadframe.version import __version__
 
 LONGEST_NAME = 1024
@@ -29,17 +29,12 @@ def bencher_json(run: CaseStudy) -> dict[str, Any]:
     for treatment, state in run.states.items():
         for point in state.curve.points:
             name = words(f"{run.study.name}/{treatment}/{axis}={point.load:.15g}", LONGEST_NAME)
-            found[name] = _measures(point)
+            ends = {"lower_value": point.throughput_low, "upper_value": point.throughput_high}
+            known = {end: value for end, value in ends.items() if math.isfinite(value)}
+            found[name] = {THROUGHPUT: {"value": point.throughput, **known}}
+            if point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms):
+                found[name][LATENCY] = {"value": point.latency_p95_ms}
     return found
-
-
-def _measures(point: CurvePoint) -> dict[str, dict[str, float]]:
-    ends = {"lower_value": point.throughput_low, "upper_value": point.throughput_high}
-    known = {name: value for name, value in ends.items() if math.isfinite(value)}
-    measures = {THROUGHPUT: {"value": point.throughput, **known}}
-    if point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms):
-        measures[LATENCY] = {"value": point.latency_p95_ms}
-    return measures
 
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -96,6 +91,7 @@ CURVE: Columns = {
     "steps": polars.Int64,
     "settled": polars.Boolean,
 }
+QUANTITIES = ("mean", "p50", "p95", "p99", "p999", "max")
 STEP: Columns = {
     "step": polars.Int64,
     "treatment": polars.String,
@@ -108,13 +104,13 @@ STEP: Columns = {
     "requests": polars.Int64,
     "errors": polars.Int64,
     "throughput": polars.Float64,
-    **{f"latency_{name}_ms": polars.Float64 for name in ("mean", "p50", "p95", "p99", "p999", "max")},
+    **{f"latency_{name}_ms": polars.Float64 for name in QUANTITIES},
     "waiting_share": polars.Float64,
     "closed_loop": polars.Boolean,
     "think_s": polars.Float64,
     "flags": polars.String,
 }
-"""The columns of every step; one for each metric follows, under its name."""
+"""The columns of every step, fields of it or worked out; one for each metric follows, under its name."""
 LIMIT: Columns = {
     "round": polars.Int64,
     "treatment": polars.String,
@@ -148,60 +144,26 @@ def curve_table(run: CaseStudy) -> polars.DataFrame:
 def steps_table(run: CaseStudy) -> polars.DataFrame:
     """One row per step that is a measurement, with every metric of it. Times are CLOCK_MONOTONIC seconds."""
     metrics = sorted({name for step in run.steps for name in step.metrics} - set(STEP))
-    rows = [(*_step(step), *(step.metrics.get(name) for name in metrics)) for step in run.steps]
+    rows = []
+    for step in run.steps:
+        latency = step.latency if step.latency_known else None
+        own = {f"latency_{name}_ms": getattr(latency, f"{name}_ms", None) for name in QUANTITIES}
+        own |= {"step": step.number, "flags": " ".join(step.flags)}
+        cells = (own[name] if name in own else getattr(step, name) for name in STEP)
+        rows.append((*cells, *(step.metrics.get(name) for name in metrics)))
     return polars.DataFrame(rows, schema={**STEP, **dict.fromkeys(metrics, polars.Float64)}, orient="row")
-
-
-def _step(step: Step) -> tuple[Any, ...]:
-    latency = step.latency if step.latency_known else None
-    quantiles = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
-    return (
-        step.number,
-        step.treatment,
-        step.level,
-        step.round,
-        step.block,
-        step.purpose,
-        step.window_start_s,
-        step.window_end_s,
-        step.requests,
-        step.errors,
-        step.throughput,
-        *(None if latency is None else getattr(latency, name) for name in quantiles),
-        step.waiting_share,
-        step.closed_loop,
-        step.think_s,
-        " ".join(step.flags),
-    )
 
 
 def limits_table(run: CaseStudy) -> polars.DataFrame:
     """One row per round and limit; ceiling and use in the limit's own unit, loads in the unit of the axis."""
-    rows = [_limit(one, limit) for one in run.rounds for limit in one.limits]
+    rows = []
+    for round_, limit in ((one, limit) for one in run.rounds for limit in one.limits):
+        at = limit.exhausted_at
+        load, low, high = (None, None, None) if at is None else (at.load, at.low, at.high)
+        own = {"round": round_.number, "treatment": round_.treatment, "limit": limit.id}
+        own |= {"exhausted_at": load, "exhausted_at_low": low, "exhausted_at_high": high}
+        rows.append(tuple(own[name] if name in own else getattr(limit, name) for name in LIMIT))
     return polars.DataFrame(rows, schema=dict(LIMIT), orient="row")
-
-
-def _limit(one: Round, limit: Limit) -> tuple[Any, ...]:
-    return (
-        one.number,
-        one.treatment,
-        limit.id,
-        limit.title,
-        limit.layer,
-        limit.unit,
-        limit.ceiling,
-        limit.configured,
-        limit.effective,
-        limit.use,
-        limit.status,
-        limit.loud,
-        *_ends(limit.exhausted_at),
-        limit.source,
-    )
-
-
-def _ends(found: LoadInterval | None) -> tuple[float | None, ...]:
-    return (None, None, None) if found is None else (found.load, found.low, found.high)
 
 
 def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:

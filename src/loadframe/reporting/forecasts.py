@@ -16,7 +16,6 @@ from loadframe.model import (
     GrowthScored,
     MemoryEnd,
     Reached,
-    ResourceForecast,
     Scored,
 )
 from loadframe.progress import counted
@@ -36,9 +35,15 @@ def render_forecast(
 ) -> str:
     """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
     unit = unit or forecast.axis.replace("_", " ")
+    reached = [
+        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
+        for limit in forecast.exhaustion
+        if limit.exhausted_at is not None
+    ]
+    more = len(reached) - MOST_LIMITS
     sections = (
         doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
-        doc.listed("Limits", _limits(forecast, unit)),
+        doc.listed("Limits", (*reached[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else []))),
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", () if calibration is None else (_calibration(calibration),)),
     )
@@ -82,17 +87,17 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     if rows:
         yield doc.Table(heads, tuple(rows))
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
-    saturates = tuple(
-        (
-            doc.Span(one.resource, "code"),
-            f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}",
-            f"{rounding.plain(1000 * one.demand_s)} ms",
-            _where(one, unit, _top(forecast)),
-        )
-        for one in forecast.saturation
-    )
+    saturates: list[doc.Cells] = []
+    for one in forecast.saturation:
+        used = f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}"
+        where = "not visible"
+        if one.at_load is not None:
+            at, between = _interval(one.at_load, _top(forecast))
+            where = f"{at} {unit} ({between})"
+        demand = f"{rounding.plain(1000 * one.demand_s)} ms"
+        saturates.append((doc.Span(one.resource, "code"), used, demand, where))
     if saturates:
-        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), saturates)
+        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), tuple(saturates))
 
 
 def _scored(one: Scored | None) -> tuple[str, str, str]:
@@ -110,10 +115,11 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     value, between = _interval(capacity.load, _top(forecast))
     narrow = capacity.load.low == capacity.load.high
     load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
+    is_limit = capacity.limited_by in {one.id for one in forecast.exhaustion}
+    throughput, ends = _interval(capacity.throughput, forecast.at_least)
     return (
-        f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; that allows "
-        f"{_throughput(capacity.throughput, work, forecast.at_least)}. "
-        f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
+        f"{capacity.limited_by} {'runs out' if is_limit else 'saturates'} first, at {load}; that allows "
+        f"{throughput} {work}/s ({ends}). Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
 
 
@@ -121,19 +127,10 @@ def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
 
 
-def _is_limit(forecast: Forecast) -> bool:
-    return forecast.capacity is not None and forecast.capacity.limited_by in {one.id for one in forecast.exhaustion}
-
-
 def _measured(loads: Sequence[float], unit: str) -> str:
     if len(loads) <= 4:
         return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
     return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
-
-
-def _throughput(estimate: Estimate, work: str, seen: float = 0.0) -> str:
-    value, between = _interval(estimate, seen)
-    return f"{value} {work}/s ({between})"
 
 
 def _latency(estimate: Estimate) -> str:
@@ -163,23 +160,6 @@ def _no_less(text: str, value: float, seen: float) -> str:
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     return rounding.exact(value) if value.is_integer() else rounding.plain(value)
-
-
-def _where(one: ResourceForecast, unit: str, seen: float) -> str:
-    if one.at_load is None:
-        return "not visible"
-    value, between = _interval(one.at_load, seen)
-    return f"{value} {unit} ({between})"
-
-
-def _limits(forecast: Forecast, unit: str) -> list[str]:
-    found = [
-        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
-        for limit in forecast.exhaustion
-        if limit.exhausted_at is not None
-    ]
-    more = len(found) - MOST_LIMITS
-    return [*found[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else [])]
 
 
 def _calibration(found: Calibration) -> str:

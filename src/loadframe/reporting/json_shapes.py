@@ -55,22 +55,17 @@ def learned_json(learned: Learned) -> Json:
     1 / response time. Without throughput and response there are no points."""
     empty = {each.name: None for each in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
-    return _object({**shape, "observed": _observed(learned)})
-
-
-def _observed(learned: Learned) -> Json:
-    return {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
+    observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
+    return _object({**shape, "observed": observed})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     """A single comparison is loadframe.verdict/1 with what it is about; several are loadframe.comparison/1."""
-    shapes = [_comparison(each) for each in comparisons]
+    shapes = []
+    for comparison in comparisons:
+        about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
+        shapes.append(_object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels}))
     return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
-
-
-def _comparison(comparison: Comparison) -> Json:
-    about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
-    return _object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels})
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
@@ -184,10 +179,6 @@ def tuning_json(found: Tuning) -> Json:
     )
 
 
-def _proof(proof: TuningProof) -> Json:
-    return {**_fields(proof), "objective": _objective(proof.objective)}
-
-
 def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
     """latency_p95_ms, loss_ratio: what is asked. met: in the proof, at all levels. met, after: null without a proof."""
     if kept is None:
@@ -226,33 +217,24 @@ def _curve(curve: Curve) -> Json:
     return {"schema": "loadframe.curve/1", **_fields(curve)}
 
 
-def _cliff(cliff: Cliff) -> Json:
-    return {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept}
-
-
 def _scalability(usl: Scalability) -> Json:
     intervals = {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval}
     shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
     return {**shape, "intervals": intervals, "peak_load": usl.peak_load}
 
 
-def _profile(profile: Profile) -> Json:
-    """Without the boxes of the flame graph: the run folder has the stacks themselves."""
-    return _fields(profile, "flame")
-
-
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
     AnswerCompared: lambda one: {**_fields(one), "equal": one.equal},
     AnswersCompared: lambda one: {**_fields(one), "equal": one.equal, "missing": one.missing or None},
-    Cliff: _cliff,
+    Cliff: lambda one: {"from": one.from_load, "to": one.to_load, "throughput_kept": one.throughput_kept},
     Control: _bare_verdict,
     Curve: _curve,
     Forecast: forecast_json,
-    Profile: _profile,
+    Profile: lambda one: _fields(one, "flame"),  # the run folder has the stacks themselves
     Quantity: _bare_verdict,
     Rung: _rung,
     Scalability: _scalability,
-    TuningProof: _proof,
+    TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
     Verdict: _verdict,
 }
 """Records whose keys are not just their fields."""

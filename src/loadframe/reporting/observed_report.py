@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -22,16 +22,12 @@ from loadframe.reporting.words import load, load_interval
 
 SINCE_1970 = 1e8
 """Times from here on are seconds since 1970; smaller ones count from the start."""
-
 LEAST_IDLE = 0.01
 """A use without load that is worth a word."""
-
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
-
 AS_USUAL = 1.1
 """Times the usual response time: less than this is as usual."""
-
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
@@ -58,7 +54,9 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 
 def answer(learned: Learned, unit: str) -> str:
     """Where it bends, or that the load never came near; and which resource would be full first."""
-    first, curve, top = _first_full(learned.demands), learned.curve, words.load(learned.highest_load, unit)
+    known = [one for one in learned.demands if one.full_at is not None]
+    first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
+    curve, top = learned.curve, words.load(learned.highest_load, unit)
     said = []
     if curve is not None and curve.gradual is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}.")
@@ -78,27 +76,18 @@ def answer(learned: Learned, unit: str) -> str:
     said += [f"{_near_end(one)}, apart from the load." for one in learned.apart]
     said += [f"{one.resource} grows with time, and is {rounding.percent(one.use)} used." for one in learned.growing]
     if first is not None and first.full_at is not None:
-        said.append(_full(first, first.full_at, unit))
-        said += _flattening(learned.demands, first)
+        at, used = _interval(first.full_at, unit), f"{rounding.percent(first.highest_use)} used"
+        would = f"would be full first: {used} at {words.load(first.highest_load, unit)}, 100 % at {at}"
+        said.append(f"{first.resource} {f'is full from {at} on' if first.highest_use >= SEEN_FULL else would}.")
+        # What is used more than the first that is told may be full before it.
+        higher = [one.resource for one in learned.demands if one.flattens and one.highest_use > first.highest_use]
+        said += [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
     elif learned.demands:
         most = max(learned.demands, key=lambda one: one.highest_use)
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
         how = f"; its use {FLATTENS}" if most.flattens else ""
         said.append(f"No resource is seen to run out; {use} at {words.load(most.highest_load, unit)}{how}.")
     return " ".join(said)
-
-
-def _flattening(demands: Sequence[ObservedDemand], first: ObservedDemand) -> list[str]:
-    """What is used more than the first that is told, and may be full before it."""
-    higher = [one.resource for one in demands if one.flattens and one.highest_use > first.highest_use]
-    return [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
-
-
-def _full(one: ObservedDemand, at: LoadInterval, unit: str) -> str:
-    if one.highest_use >= SEEN_FULL:
-        return f"{one.resource} is full from {_interval(at, unit)} on."
-    use = f"{rounding.percent(one.highest_use)} used at {words.load(one.highest_load, unit)}"
-    return f"{one.resource} would be full first: {use}, 100 % at {_interval(at, unit)}."
 
 
 def resource(one: ObservedDemand, unit: str) -> str:
@@ -235,11 +224,8 @@ def absent(missing: MissingRows) -> list[str]:
     else:
         together = f"one pause of {together}, {since}"
     pace = rounding.seconds(missing.usual_s)
-    return [f"{_rows_are(missing.rows)} missing, as they come every {pace}: {together}."]
-
-
-def _rows_are(count: int) -> str:
-    return "One row is" if count == 1 else f"{count:,} rows are"
+    rows = "One row is" if missing.rows == 1 else f"{missing.rows:,} rows are"
+    return [f"{rows} missing, as they come every {pace}: {together}."]
 
 
 def moment(at_s: float) -> str:
@@ -247,11 +233,6 @@ def moment(at_s: float) -> str:
     if at_s < SINCE_1970:
         return f"After {rounding.seconds(at_s)}"
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _first_full(demands: Sequence[ObservedDemand]) -> ObservedDemand | None:
-    known = [one for one in demands if one.full_at is not None]
-    return min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
 
 
 def _interval(found: LoadInterval, unit: str) -> str:
@@ -282,10 +263,7 @@ def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     elif found.has_response:
         answer.append(f"No load is seen from which on the response takes {_LONGER}")
     full = {limit["id"]: limit for limit in found.model["limits"]}
-    limits = [
-        f"{_title(found, name)}: full at {_range(limit['at_load'], unit)}{_watch_import_report_when(found, limit)}"
-        for name, limit in full.items()
-    ]
+    limits = [f"{_title(found, name)}: {_reached(found, limit, unit)}" for name, limit in full.items()]
     others = sorted(found.highest_use.keys() - full.keys())
     limits += [f"{_title(found, name)}: nothing shows at which load it would be full" for name in others]
     on = f"{said.words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
@@ -301,20 +279,18 @@ def _title(found: ImportedWatch, name: str) -> str:
     return f"{said.words(found.titles.get(name, name), 100)}, {found.highest_use.get(name, 0):.0%} at the most"
 
 
-def _range(at: Mapping[str, float], unit: str) -> str:
+def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
+    """At which load a limit is full, and when the load gets there."""
+    at, at_s = limit["at_load"], limit["at_s"]
+    full = f"full at {load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
     if at["low"] == at["high"]:  # it was full at the lowest load already
-        return f"{load(at['load'], unit)} or less"
-    return load_interval(LoadInterval(at["load"], at["low"], at["high"]), unit)
-
-
-def _watch_import_report_when(found: ImportedWatch, limit: Mapping[str, Any]) -> str:
-    at_s = limit["at_s"]
+        full = f"full at {load(at['load'], unit)} or less"
     if at_s is not None:
         value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
-        return f"; the load gets there at about {value} ({low} to {high})"
-    if found.highest_load is not None and found.highest_load >= limit["at_load"]["load"]:
-        return "; the load was there already"
-    return "; no proof that the load is on its way there"
+        return f"{full}; the load gets there at about {value} ({low} to {high})"
+    if found.highest_load is not None and found.highest_load >= at["load"]:
+        return f"{full}; the load was there already"
+    return f"{full}; no proof that the load is on its way there"
 
 
 def _moment(at_s: float | None) -> str:

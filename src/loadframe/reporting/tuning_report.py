@@ -24,8 +24,7 @@ REASONS: Mapping[TrialReason, str] = {
     "search": "highest expected gain",
     "again": "repeated to be sure",
 }
-
-
+MISSED = "the objective is missed"
 VALUES = "The value of each setting"
 WORTH_NOTE = (
     "Throughput with a value against that with the value before, all others as after; 95 % intervals. An estimate from "
@@ -57,7 +56,7 @@ def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
         sections=(
             doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
             doc.Section("The proof", "proof", tuple(_proof(found)), "The proof"),
-            doc.Section("Other proofs, which failed", "other-proofs", tuple(_other_proofs(found))),
+            doc.Section("Other proofs, which failed", "other-proofs", _failed(found)),
             doc.Section("The objective", "objective", tuple(_objective(found))),
             doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(found)), VALUES),
             doc.Section("Every trial, the best first", "trials", tuple(_trials(found)), "Every trial"),
@@ -134,17 +133,18 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     yield doc.Prose(f"Method: {words.strip(proof.told.method)}. {chose}", "note")
 
 
-def _other_proofs(found: Tuning) -> Iterator[doc.Block]:
-    proofs = other_proofs(found)
-    if proofs:
-        yield doc.Items(tuple(_failed(proof) for proof in proofs))
-        yield doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
-
-
-def _failed(proof: TuningProof) -> doc.Words:
-    changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
-    expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
-    return doc.Span(changes, "code"), f": {_proof_fate(proof)}. {expected}"
+def _failed(found: Tuning) -> tuple[doc.Block, ...]:
+    items: list[doc.Words] = []
+    for proof in other_proofs(found):
+        changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
+        expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
+        sentence = verdict_words.gain_sentence(proof.told)
+        if proof.verdict.decision == "better":
+            taken_back = proof.told.decision == "worse"
+            sentence = f"{verdict_words.TAKEN_BACK}: {sentence}" if taken_back else f"{sentence}, but {MISSED}"
+        items.append((doc.Span(changes, "code"), f": {sentence}. {expected}"))
+    note = doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
+    return (doc.Items(tuple(items)), note) if items else ()
 
 
 def _objective(found: Tuning) -> Iterator[doc.Block]:
@@ -234,7 +234,10 @@ def answer(found: Tuning) -> str:
         kept = "" if found.objective is None else ", and the objective is met"
         gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
         proved = "" if proof.told.decision == "better" else "A gain was proved; in fresh blocks "
-        return f"{proved}{gain}{kept}. Found in {varied}{_before_it(found)}."
+        count = len(found.failed_proofs)
+        proofs = f" in {count} proofs" if count > 1 else " in its proof"
+        failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
+        return f"{proved}{gain}{kept}. Found in {varied}{failed}."
     ratio = verdict_words.ratio(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
@@ -257,15 +260,6 @@ def deciding_sentence(found: Tuning) -> str:
     return words.sentence(f"the gain is {verdict_words.fresh_words(found.proof.verdict)}")
 
 
-def _before_it(found: Tuning) -> str:
-    count = len(found.failed_proofs)
-    if count == 0:
-        return ""
-    return "; settings with a higher expected gain did not hold" + (
-        f" in {count} proofs" if count > 1 else " in its proof"
-    )
-
-
 def _after_it(found: Tuning) -> str:
     """Of no gain: how many more were held against the start."""
     count = len(other_proofs(found))
@@ -285,13 +279,6 @@ def _side(side: ObjectiveSide) -> str:
 def other_proofs(found: Tuning) -> list[TuningProof]:
     """Those that failed, but for one that the answer is about."""
     return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
-
-
-def _proof_fate(proof: TuningProof) -> str:
-    sentence = verdict_words.gain_sentence(proof.told)
-    if proof.verdict.decision == "better" and proof.told.decision == "worse":
-        return f"{verdict_words.TAKEN_BACK}: {sentence}"
-    return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
 
 
 def changed(found: Tuning) -> list[TunedSetting]:
@@ -337,8 +324,5 @@ def _prices(found: Tuning) -> list[str]:
 
 def fate(trial: TuningTrial) -> str:
     """What became of a trial, in words; "" of one that was measured whole."""
-    if trial.failed:
-        return f"failed: {trial.failed}"
-    if trial.missed:
-        return f"missed the objective {trial.missed}"
-    return "ended early" if trial.ended_early else ""
+    missed = f"missed the objective {trial.missed}" if trial.missed else "ended early" if trial.ended_early else ""
+    return f"failed: {trial.failed}" if trial.failed else missed
