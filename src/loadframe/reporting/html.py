@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from itertools import groupby
 
@@ -33,31 +32,8 @@ FILES: Mapping[str, tuple[str, ...]] = {
 TO = "figures"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """files: of the run folder; folders: of many files. command: draws the figure again, to `drawn`."""
-
-    files: tuple[str, ...]
-    folders: tuple[str, ...]
-    command: str
-    drawn: str
-
-
-def source_of(figure: str, run: str) -> Source:
-    """The source of a figure. run: the path of the run, as a shell takes it."""
-    found = next((files for start, files in FILES.items() if figure.startswith(start)), (STEPS,))
-    return Source(
-        tuple(name for name in found if "." in name),
-        tuple(name for name in found if "." not in name),
-        f"loadframe report {run} --figures {TO}",
-        f"{TO}/{figure}.svg",
-    )
-
-
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
 """The scripts of the pages by the ids of their elements."""
-
-
 HEADINGS = {"": "h3", "small": "h4"}
 
 
@@ -261,13 +237,14 @@ class _Page:
         )
 
     def _source(self, name: str, metric: str = "") -> Markup:
-        source = source_of(name, shlex.quote(self._about.run))
+        found = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
-        files = [element("a", {"href": file}, file) for file in source.files]
-        files += [element("code", {}, f"{folder}/") for folder in source.folders]
+        files = [element("a", {"href": file}, file) for file in found if "." in file]
+        files += [element("code", {}, f"{folder}/") for folder in found if "." not in folder]
         which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
-        again = joined("Draw it again: ", element("code", {}, source.command))
+        command = f"loadframe report {shlex.quote(self._about.run)} --figures {TO}"
+        again = joined("Draw it again: ", element("code", {}, command))
         return element(
             "details",
             {"class": "source"},
@@ -275,7 +252,7 @@ class _Page:
             element(
                 "p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", which, ". ", saved
             ),
-            element("p", {}, again, " (", element("code", {}, source.drawn), ")."),
+            element("p", {}, again, " (", element("code", {}, f"{TO}/{name}.svg"), ")."),
         )
 
 

@@ -29,17 +29,13 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
     values = [point.latency_ms for _, _, one in drawn for point in one.points]
     most = max(point.one_in for _, _, one in drawn for point in one.points)
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    plot = Plot(size, PercentileAxis(most).channel(), axis, _percentile)
+    plot = Plot(size, PercentileAxis(most).channel(), axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, one in drawn:
         rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in one.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
         plot.draw("point", rows[-1:], colour, filled=True, size=38, opacity=1)
         plot.end(label, colour, rows[-1])
     return plot
-
-
-def _percentile(one_in: float) -> str:
-    return f"p{100 - 100 / one_in:.6g}"
 
 
 def title(inv: Investigation) -> str:
@@ -96,15 +92,14 @@ def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """A line for each state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
     names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
-    return [(name, _cells(one)) for name, (_, _, one) in zip(names, drawn, strict=False)]
-
-
-def _cells(one: LatencyDistribution) -> list[str]:
-    told = [
-        words.milliseconds(value).replace(" ", UNBROKEN) if name not in BEYOND or _beyond(one, name) >= 1 else ""
-        for name, value in _quantities(one).items()
-    ]
-    return [rounding.exact(one.requests), *told]
+    found = []
+    for name, (_, _, one) in zip(names, drawn, strict=False):
+        times = [
+            words.milliseconds(value).replace(" ", UNBROKEN) if of not in BEYOND or _beyond(one, of) >= 1 else ""
+            for of, value in _quantities(one).items()
+        ]
+        found.append((name, [rounding.exact(one.requests), *times]))
+    return found
 
 
 def _beyond(one: LatencyDistribution, name: str) -> int:

@@ -91,7 +91,7 @@ def without_limit(inv: Investigation) -> NextStep:
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
             return NextStep(f"Test higher loads: add levels{highest}.")
-        case "limit-not-seen" if _begins_flat(inv):
+        case "limit-not-seen" if inv.rounds[-1].curve.points[0].load > 1 and is_flat(inv.rounds[-1].curve):
             lowest = words.load(inv.rounds[-1].curve.points[0].load, words.axis_unit(inv))
             return NextStep(
                 "Measure from a load of 1.",
@@ -179,12 +179,6 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
     titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
     was = "was" if len(could) == 1 else "were"
     return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
-
-
-def _begins_flat(inv: Investigation) -> bool:
-    """Whether the lowest level of the last state is above 1 and has all the throughput that there is."""
-    curve = inv.rounds[-1].curve
-    return curve.points[0].load > 1 and is_flat(curve)
 
 
 def _first_id(inv: Investigation) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from loadframe.model import ClassShare, Investigation, Profile, ProfileKind
 from loadframe.progress import counted
@@ -22,14 +21,6 @@ SMALL = 0.02
 """Classes below this share are not worth a word in a sentence; the table has them all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One class over several profiles: None where it does not occur."""
-
-    title: str
-    shares: tuple[ClassShare | None, ...]
-
-
 def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
     """The profiles of one kind and component, in the order in which they were taken."""
     return tuple(one for one in inv.profiles if (one.kind, one.component) == (kind, component))
@@ -44,8 +35,8 @@ def where(inv: Investigation, profile: Profile) -> str:
     return f"{PLACES[profile.place]}, at {level}{after}"
 
 
-def rows(profiles: Sequence[Profile]) -> tuple[Row, ...]:
-    """Every class that occurs, the largest anywhere first."""
+def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
+    """The title of every class that occurs, the largest anywhere first, and its share in each profile."""
     by_class = [{one.id: one for one in profile.classes} for profile in profiles]
     largest: dict[str, ClassShare] = {}
     for found in by_class:
@@ -53,7 +44,7 @@ def rows(profiles: Sequence[Profile]) -> tuple[Row, ...]:
             if class_id not in largest or one.share > largest[class_id].share:
                 largest[class_id] = one
     ranked = sorted(largest.values(), key=lambda one: -one.share)
-    return tuple(Row(one.title, tuple(found.get(one.id) for found in by_class)) for one in ranked)
+    return [(one.title, [found.get(one.id) for found in by_class]) for one in ranked]
 
 
 def share(one: ClassShare | None) -> str:

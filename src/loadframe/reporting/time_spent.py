@@ -43,14 +43,12 @@ def _tables(inv: Investigation) -> Iterator[doc.Block]:
         shown = profiles.of_kind(inv, kind)
         heads = (doc.Column(""), *doc.numbers(*(profiles.where(inv, one) for one in shown)))
         rows: list[doc.Cells] = []
-        for row in profiles.rows(shown):
+        for name, shares in profiles.rows(shown):
             if kind == "threads":
-                rows.append((row.title, *map(profiles.threads, row.shares)))
+                rows.append((name, *map(profiles.threads, shares)))
                 continue
-            costs = ((profiles.share(share), profiles.demand(share)) for share in row.shares)
-            rows.append(
-                (row.title, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs))
-            )
+            costs = ((profiles.share(share), profiles.demand(share)) for share in shares)
+            rows.append((name, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs)))
         if shown:
             yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
 

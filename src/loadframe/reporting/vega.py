@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from markupsafe import Markup
@@ -198,19 +199,18 @@ class Plot:
         """What the picture shows, in words: of each line where it begins, its extremes and where it ends."""
         if self.told or not self._lines:
             return self.told
-        told = [f"{self._name_of(colour, points)}{self._course(points)}." for colour, points in self._lines if points]
+        told = []
+        for colour, points in ((colour, points) for colour, points in self._lines if points):
+            name = next((name for point in points if (name := self._names.get((colour, point)))), "")
+            told.append(f"{f'{name}: ' if name and len(self._lines) > 1 else ''}{self._course(points)}.")
         x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
         return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
-
-    def _name_of(self, colour: str, points: list[tuple[float, float]]) -> str:
-        name = next((name for point in points if (name := self._names.get((colour, point)))), "")
-        return f"{name}: " if name and len(self._lines) > 1 else ""
 
     def _course(self, points: list[tuple[float, float]]) -> str:
         """ "2,050 at 5, at most 2,060 at 10, 718 at 320"."""
         ordered = sorted(points)
         ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
-        by_value = {"at most": max(ordered, key=_second), "at least": min(ordered, key=_second)}
+        by_value = {"at most": max(ordered, key=itemgetter(1)), "at least": min(ordered, key=itemgetter(1))}
         inner = [
             f"{word} {self._point(found)}"
             for word, found in by_value.items()
@@ -283,10 +283,6 @@ class Canvas(Plot):
 
     def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
         self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
-
-
-def _second(point: tuple[float, float]) -> float:
-    return point[1]
 
 
 SI = "~s"

@@ -13,7 +13,6 @@ from loadframe.diagnosis.windows import bend_of
 from loadframe.model import (
     WORK,
     Answer,
-    AnswerCompared,
     AnswersCompared,
     Comparison,
     Decision,
@@ -285,18 +284,18 @@ def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal:
         told = ", ".join(f"{one.answer} {one.target:,}" for one in compared.answers)
         return f"The same as {compared.beside}, of {compared.of}: {told}."
-    told = "; ".join(_difference(one, compared.beside) for one in compared.answers if not one.equal)
+    told = "; ".join(
+        f"{one.answer}: the target says {one.target:,}, {compared.beside} {one.other:,}"
+        + (f" ({one.differences[0]})" if one.differences else "")
+        for one in compared.answers
+        if not one.equal
+    )
     return f"Other answers than {compared.beside}, of {compared.of}: {told}."
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
     """Of those that are not the same, or were not compared."""
     return [answers_sentence(one) for one in compared if not one.equal]
-
-
-def _difference(one: AnswerCompared, beside: str) -> str:
-    some = f" ({one.differences[0]})" if one.differences else ""
-    return f"{one.answer}: the target says {one.target:,}, {beside} {one.other:,}{some}"
 
 
 def reach_of(inv: Investigation) -> Reach | None:
@@ -334,13 +333,7 @@ def _peaks(found: Reach, unit: str) -> str:
 def knee_words(found: Reach, unit: str) -> str:
     """Where the curve bends before and after; "" where it does neither."""
     before, after = found.knee
-    if before is None and after is None:
-        return ""
+    first = "" if before is None else words.about_load(before, unit)
     if after is None:
-        return f"it bends nowhere within the tested levels; before, at {_place(before, unit)}"
-    instead = f" instead of at {_place(before, unit)}" if before is not None else ""
-    return f"it bends at {_place(after, unit)}{instead}"
-
-
-def _place(place: LoadInterval | None, unit: str) -> str:
-    return words.about_load(place, unit) if place is not None else ""
+        return first and f"it bends nowhere within the tested levels; before, at {first}"
+    return f"it bends at {words.about_load(after, unit)}{f' instead of at {first}' if first else ''}"
