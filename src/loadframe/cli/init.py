@@ -21,7 +21,6 @@ SHORT = (
     "load.levels=[1]", "measure.window=500ms", "measure.blocks.min=2", "measure.blocks.max=2", "measure.budget=5s",
     "measure.profile=off",
 )  # fmt: skip
-"""The steps by which a new study is checked: one client."""
 MOST_LISTED = 12
 """Of the services that listen here, where none is named."""
 

@@ -143,7 +143,7 @@ REPORT_POLICY = (
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 """A report may come from a stranger: it is shown as of no origin, it runs only the scripts that Loadframe itself puts
-into reports, and it can ask nothing of anyone. Its links lead to the files of its own run (files.py)."""
+into reports, and it can ask nothing of anyone. Its links lead to the files of its own run (places.py)."""
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:

@@ -37,7 +37,6 @@ from loadframe.units import show
 
 Read = TypeVar("Read")
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
-"""What the list of runs has of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +210,6 @@ DOCUMENTS = (
 """What the heading is read from, besides study.json."""
 PIECE_BYTES = 1 << 20
 MOST_STEPS, MOST_LINES = 5000, 1000
-"""Kept for the page: the last ones of a run that has more."""
 SMALLEST_SHARE = 0.005
 """A limit of which less is in use is not worth a bar."""
 

@@ -215,8 +215,7 @@ def _settings(changes: tuple[ChangeRecord, ...]) -> str:
 
 
 SMALL = 1.2
-"""An interval within this factor of 1, either way, says that there is no gain to speak of; a wider one that includes 1
-says nothing. Our choice."""
+"""An interval within this factor of 1, either way, says that there is no gain to speak of, our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:

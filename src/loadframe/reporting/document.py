@@ -15,8 +15,7 @@ from loadframe.reporting.charts import Chart
 from loadframe.units import show
 
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, which has no room for raw data, or on the screen that is the
-short form of a text: it has no sections."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen, its short form without sections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from loadframe.model import CaseStudy, Stack
 from loadframe.version import __version__
 
 LONGEST_NAME = 1024
-"""Characters of a benchmark's name."""
 THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
 """The measures. The first is one that Bencher has (operations per second); its own `latency` counts nanoseconds."""
 

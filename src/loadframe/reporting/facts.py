@@ -28,7 +28,6 @@ from loadframe.model import (
 from loadframe.switches import spelled
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
-"""What a row of Round.footprint says of its step, besides its metrics."""
 
 Role = Literal["before", "between", "after"]
 

@@ -80,7 +80,6 @@ NARROWEST = 0.0025
 POINTS = (0.02, 0.1)
 """Differences below the first are the palest shade, from the second on the strongest."""
 FIRST = 3
-"""The number of functions that are named below the graph."""
 
 
 @dataclass(slots=True)

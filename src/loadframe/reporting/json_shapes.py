@@ -237,7 +237,6 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
     TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
     Verdict: _verdict,
 }
-"""Records whose keys are not just their fields."""
 
 
 def _fields(record: Any, *without: str) -> Json:

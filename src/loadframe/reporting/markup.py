@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 
 Attribute = str | int | float
 VOID = frozenset({"meta", "input"})
-"""Elements that have no end."""
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:

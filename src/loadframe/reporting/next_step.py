@@ -51,7 +51,6 @@ ACTIONS = {
     "network.local_ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
     "net.ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
 }
-"""What moves a limit or a cause, by its id."""
 
 
 def next_step(inv: Investigation) -> NextStep:

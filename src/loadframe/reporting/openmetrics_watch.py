@@ -33,11 +33,9 @@ FAMILIES: Mapping[str, Family] = {
 KNOWN = ("head", "unit", "target", "model", "cost")
 """The kinds of which the latest line counts."""
 HOLDS_S = 300.0
-"""What a sample does not have, as it is read more rarely, is what one before it had: for as long as Prometheus takes a
-series to hold that it does not find (its lookback delta)."""
+"""What a sample lacks is what one before it had, for as long as Prometheus holds a series (its lookback delta)."""
 MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
-"""Metrics of a watch that are kept, kinds of alarms, and letters of their names: of a file that another program has
-written, as a watch has some tens."""
+"""Metrics that are kept, kinds of alarms, letters of their names: another program may have written the file."""
 
 
 def of_watch(lines: Iterable[WatchLine], name: str) -> str:

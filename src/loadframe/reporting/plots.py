@@ -19,7 +19,6 @@ Row = dict[str, Any]
 
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
-"""Who is painted over whom."""
 TERSE_BELOW = 320
 """Pictures narrower than this many pixels have room for short labels only."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
@@ -34,8 +33,7 @@ SCALES: Mapping[str, tuple[float, str]] = {
 """Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of alternatives, in their order: Okabe and Ito's, as BEFORE is, the colour of what they are held against. Where there
-are more, the same again, in dashes."""
+"""Of alternatives, in their order: Okabe and Ito's; where there are more, the same again, in dashes."""
 BOX_WIDTH = 12
 
 

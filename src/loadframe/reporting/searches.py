@@ -16,7 +16,6 @@ KINDS = {
     "missed the objective": (BEFORE, "diamond"),
     "failed": (INK, "cross"),
 }
-"""How a trial is drawn: its colour and its shape."""
 DEEPEST = 20.0
 """Of the best ratio; what is further below that and the start, and what failed, stands at the bottom."""
 

@@ -10,7 +10,6 @@ from loadframe.reporting import document as doc
 
 WIDTH = 100
 SCREEN = 25
-"""Lines of a short form."""
 
 
 def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
