@@ -10,9 +10,8 @@ from loadframe.formats.watch_days import WatchLine
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView, is_watch
 from loadframe.model import CaseStudy
-from loadframe.reporting import openmetrics, openmetrics_watch
-from loadframe.reporting.openmetrics import Sample
-from loadframe.reporting.openmetrics_watch import Seen
+from loadframe.reporting import openmetrics
+from loadframe.reporting.openmetrics import Sample, Seen
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder
 
@@ -41,7 +40,7 @@ class Metrics:
             one for _, found in self._known.values() if found is not None for one in openmetrics.samples_of(found)
         )
         of_watches = (one for watch in list(self._watches.values())[:MOST_WATCHES] for one in watch.samples())
-        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics_watch.FAMILIES})
+        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics.WATCH_FAMILIES})
 
     def _watch(self, run_id: str) -> WatchMetrics | None:
         known = self._watches.get(run_id)

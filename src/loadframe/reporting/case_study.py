@@ -22,7 +22,6 @@ from loadframe.reporting import (
     latencies,
     limits_report,
     quality_words,
-    resource_table,
     rounding,
     stages,
     terminal,
@@ -318,11 +317,11 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
-    level = resource_table.level(inv)
+    level = time_spent.level(inv)
     to = curve_report.address(inv.rounds[0], level) if level is not None else ""
-    if rows := resource_table.table(inv, to):
-        table = doc.Table(("Resource", *resource_table.COLUMNS), rows, "stack resources")
-        note = doc.Prose(resource_table.heading(inv), "note")
+    if rows := time_spent.table(inv, to):
+        table = doc.Table(("Resource", *time_spent.COLUMNS), rows, "stack resources")
+        note = doc.Prose(time_spent.heading(inv), "note")
         yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
     if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
         yield doc.Group(pair, "pair")

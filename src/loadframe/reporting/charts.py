@@ -30,7 +30,6 @@ from loadframe.reporting import (
     latencies,
     limit_bars,
     plots,
-    profiles,
     quality_words,
     searches,
     stages,
@@ -223,8 +222,8 @@ def titled(spec: dict[str, Any]) -> dict[str, Any]:
 def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
     if (found := flame.pair_of(inv)) is not None:
         yield "flame-difference", _alone(flame.difference_svg(inv, found))
-    for number, one in enumerate(profiles.with_flame(inv), start=1):
-        label = f"Flame graph of the {one.component}, {profiles.where(inv, one)}"
+    for number, one in enumerate(flame.with_flame(inv), start=1):
+        label = f"Flame graph of the {one.component}, {flame.where(inv, one)}"
         yield f"flame-{number}", _alone(flame.svg(one, label=label))
 
 
