@@ -47,7 +47,7 @@ def values(chart: charts.Chart) -> list[float]:
 
 def test_every_class_of_the_census_has_a_band_of_its_own() -> None:
     assert set(waits.BANDS) == set(CLASSES)
-    assert len({colour for _, colour in waits.BANDS.values()}) == len(CLASSES)
+    assert len({colour for _, colour, _ in waits.BANDS.values()}) == len(CLASSES)
 
 
 def test_the_bands_add_up_to_the_threads(waiting: Callable[[Classes], Investigation]) -> None:
