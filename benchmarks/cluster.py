@@ -24,7 +24,7 @@ from loadframe.errors import UserError
 from loadframe.kinds.ndb.nodes import LOADED
 from loadframe.kinds.ndb.sql_node import PACKAGE
 from loadframe.model import Ladder, Rung, Step, Verdict
-from loadframe.reporting import ladder_use
+from loadframe.reporting import ladder_report
 
 CASE = "cluster-ladder"
 SCRIPTS = ("oltp_read_write", "oltp_read_only", "oltp_point_select")
@@ -89,7 +89,7 @@ def print_ladder(script: str, found: Ladder) -> None:
         middle = statistics.median(step.throughput for step in of)
         flagged = sum(bool(step.flags) for step in of)
         print(f"  {titles[name]}: {middle:.0f}/s in {len(of)} steps, {flagged} flagged; {use(of)}")
-    for sentence in ladder_use.sentences(found):
+    for sentence in ladder_report.sentences(found):
         print(sentence)
 
 

@@ -28,7 +28,7 @@ from loadframe.indexing import trees
 from loadframe.indexing.config import RESULT, STATISTICS
 from loadframe.indexing.keeping import INJECTED, Keeping
 from loadframe.indexing.store import connect
-from loadframe.reporting.growth_report import following_sentences
+from loadframe.reporting.forecasts import following_sentences
 from tree_churn import changing, permit
 from whole_tree import everything
 

@@ -20,7 +20,7 @@ import loadframe
 from loadframe.errors import MissingTool
 from loadframe.model import Investigation, Ladder
 from loadframe.reporting import answers, charts, facts, ladder_report, words
-from loadframe.reporting.figures import svg_of
+from loadframe.reporting.charts import svg_of
 from loadframe.reporting.next_step import next_step
 from loadframe.study import Study
 
@@ -74,7 +74,7 @@ def told(entry: Entry) -> str:
     """One entry of the page."""
     found, picture = entry.found, f"images/gallery/{entry.case}-{entry.study}.svg"
     if isinstance(found, Ladder):
-        answer, chart, after = ladder_report.answer(found), charts.ladder_chart(found), ""
+        answer, chart, after = ladder_report.answer(found), charts.chart_of(found), ""
     else:
         answer, chart = answers.answer(found), charts.page_charts(found).get("proof")
         given_up = words.sentence("; ".join(facts.gives_up(found)))

@@ -19,9 +19,8 @@ import pytest
 import loadframe
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.experiments.reading import answer_of
-from loadframe.live.heading import Reads
-from loadframe.live.listing import row
-from loadframe.live.view import RunView
+from loadframe.live.follower import row
+from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
     Curve,
@@ -404,7 +403,7 @@ def test_no_one_else_reads_what_a_run_has_concluded() -> None:
     """Else a verb would show what an earlier version had written down. Of a run in progress the live page shows what
     the loop has noted."""
     source = Path(loadframe.__file__).parent
-    allowed = {"reading.py", "writing.py", "answer_writing.py", "heading.py"}
+    allowed = {"reading.py", "writing.py", "answer_writing.py", "view.py"}
     read = re.compile(r"\.(investigation|ladder|tuning|capacity|rounds)\(\)")
     found = {path.name for path in source.rglob("*.py") if read.search(path.read_text())}
     assert found <= allowed

@@ -83,11 +83,10 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
     from loadframe.reporting.capacity_report import render_capacity
     from loadframe.reporting.case_study import render_text, write_page
+    from loadframe.reporting.charts import write_figures
     from loadframe.reporting.comparison_report import render_comparison
     from loadframe.reporting.curve_report import render_curve
-    from loadframe.reporting.figures import write_figures
-    from loadframe.reporting.forecasts import render_forecast
-    from loadframe.reporting.growth_report import render_following, render_growth
+    from loadframe.reporting.forecasts import render_following, render_forecast, render_growth
     from loadframe.reporting.json_shapes import (
         capacity_json,
         comparison_json,

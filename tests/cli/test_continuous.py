@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from loadframe.cli.main import app
 from loadframe.model import Answer, Comparison, Margin, Verdict
-from loadframe.reporting.continuous import NOT_XML, github_annotations, github_summary, junit_xml
+from loadframe.reporting.comparison_report import NOT_XML, github_annotations, github_summary, junit_xml
 
 VERDICT = Verdict(0.8, 0.7, 0.9, "worse", 5, "median ratio of 5 blocks")
 COMPARED = Comparison("as given", "wal", verdict=VERDICT, notes=("measured on a busy machine",))

@@ -23,8 +23,7 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 from loadframe.cli.main import program
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import LoadInterval
-from loadframe.reporting.openmetrics import PREFIX, samples_of
-from loadframe.reporting.openmetrics_watch import samples_of_watch
+from loadframe.reporting.openmetrics import PREFIX, Seen, samples_of
 from watched_lines import SEEN, Line
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +74,10 @@ def test_every_query_asks_for_metrics_and_labels_that_are_exported(document: dic
     run = conclude(open_run(ROOT / "tests/data/runs/investigation"))
     knee = LoadInterval(3.0, 2.0, 4.0)
     bent = {name: replace(state, curve=replace(state.curve, knee=knee)) for name, state in run.states.items()}
-    for sample in (*samples_of(replace(run, states=bent)), *samples_of_watch([*SEEN, LAST], "shop")):
+    watched = Seen()
+    for line in (*SEEN, LAST):
+        watched.take(line)
+    for sample in (*samples_of(replace(run, states=bent)), *watched.samples("shop")):
         labels.setdefault(PREFIX + sample.family, set()).update(sample.labels)
     queries = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
     queries += [var["query"]["query"] for var in document["templating"]["list"] if var["type"] == "query"]

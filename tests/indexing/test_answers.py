@@ -18,7 +18,8 @@ from loadframe.indexing.following import Following
 from loadframe.indexing.readers import Records
 from loadframe.indexing.store import Store
 from loadframe.model import AnswersCompared
-from loadframe.reporting.compared_answers import sentence, warnings
+from loadframe.reporting.verdict_words import answers_sentence as sentence
+from loadframe.reporting.verdict_words import answers_warnings as warnings
 from loadframe.workloads import metadata_answers
 from whole_tree import everything
 

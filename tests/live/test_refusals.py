@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.live.files import FILES
-from loadframe.reporting import sources
+from loadframe.live.places import FILES
+from loadframe.reporting import html
 
 from .conftest import Served, serving
 
@@ -103,7 +103,7 @@ def test_a_report_needs_the_ticket_of_its_run_and_is_of_no_origin(served: Served
 
 def test_a_watch_is_given_no_address_of_a_report(tmp_path: Path) -> None:
     (tmp_path / "farm").mkdir()
-    head = {"kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm", "load": "jobs"}
+    head = {"n": 1, "up_s": 0.0, "kind": "head", "at_s": 1.8e9, "schema": "loadframe.watch/1", "subject": "the farm"}
     (tmp_path / "farm" / "2027-01-15.jsonl").write_text(json.dumps(head) + "\n", encoding="utf-8")
     with serving(tmp_path) as served:
         found = json.loads(served.get("/api/runs/0/farm").body)
@@ -149,7 +149,7 @@ def test_a_file_of_a_report_needs_its_ticket_and_is_no_link(served: Served, tmp_
 
 
 def test_every_file_that_a_report_names_can_be_answered() -> None:
-    linked = {name for names in sources.FILES.values() for name in names if "." in name}
+    linked = {name for names in html.FILES.values() for name in names if "." in name}
     for module in resources.files("loadframe.reporting").iterdir():
         if module.name.endswith(".py"):
             linked |= set(re.findall(r'\bto="(\w[\w/-]*\.\w+)"', module.read_text()))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from loadframe.live.files import FILES
+from loadframe.live.places import FILES
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial
 from loadframe.reporting.capacity_report import render_capacity_page
 from loadframe.reporting.case_study import render_page

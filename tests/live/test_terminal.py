@@ -22,8 +22,7 @@ from rich.text import Text
 from textual.widgets import RichLog, Static
 
 from loadframe.host.environment import python
-from loadframe.live.plot import bars, curve
-from loadframe.live.terminal import READY, LiveView
+from loadframe.live.terminal import READY, LiveView, bars, curve
 from loadframe.live.view import MOST_LINES, RunView
 from loadframe.model import Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment

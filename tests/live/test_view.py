@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from loadframe.experiments.reading import answer_of, conclude
-from loadframe.live.heading import Heading, Reads
-from loadframe.live.listing import Listing
+from loadframe.live.follower import Listing
 from loadframe.live.places import Places
-from loadframe.live.plot import points_of
-from loadframe.live.view import RunView
+from loadframe.live.terminal import points_of
+from loadframe.live.view import Heading, Reads, RunView
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.runs.progress_log import PROGRESS, Told

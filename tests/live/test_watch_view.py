@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
@@ -13,9 +14,8 @@ import pytest
 import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.live.follower import MOST_FOLLOWED, Follower
+from loadframe.live.follower import MOST_FOLLOWED, Follower, Listing
 from loadframe.live.hub import Hub
-from loadframe.live.listing import Listing
 from loadframe.live.metrics import Metrics
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView
@@ -30,9 +30,17 @@ def sample(minute: float, load: float, **others: Any) -> dict[str, Any]:
     return {"kind": "sample", "at_s": BEGAN_S + 60 * minute, "load": load, "use": {"table_cache": load / 80}, **others}
 
 
+NUMBERS, LATER = itertools.count(1), 10**6
+
+
+def written(line: dict[str, Any]) -> str:
+    """A line as a watch writes it, with the next number where it has none."""
+    return json.dumps({"n": next(NUMBERS), "up_s": 0.0, **line}) + "\n"
+
+
 def add(folder: Path, *lines: dict[str, Any], day: str = TODAY) -> None:
     with (folder / day).open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+        file.writelines(written(line) for line in lines)
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ def test_read_at_once_it_is_what_was_told_bit_by_bit(view: WatchView) -> None:
 
 
 def test_yesterday_is_read_from_its_compacted_day(view: WatchView) -> None:
-    lines = "".join(json.dumps(sample(minute, 5)) + "\n" for minute in range(-30, -20)).encode()
+    lines = "".join(written(sample(minute, 5)) for minute in range(-30, -20)).encode()
     frames = zstandard.compress(lines[:200]) + zstandard.compress(lines[200:])
     (folder_of(view) / "2027-01-14.jsonl.zst").write_bytes(frames)
     add(folder_of(view), sample(0, 8))
@@ -104,10 +112,10 @@ def compact(folder: Path, day: str) -> None:
 def test_what_came_while_nothing_was_read_is_told_though_its_day_was_compacted(view: WatchView, days: int) -> None:
     """While the page has no viewer nothing is read: the alarm of last night is what they want to see."""
     view.refresh()
-    add(folder_of(view), {**alarm_at(600), "n": 7})
+    add(folder_of(view), {**alarm_at(600), "n": LATER + 7})
     compact(folder_of(view), TODAY)
     for day in range(1, days + 1):
-        add(folder_of(view), {**sample(1440 * day, 3), "n": 10 + day}, day=f"2027-01-{15 + day}.jsonl")
+        add(folder_of(view), {**sample(1440 * day, 3), "n": LATER + 10 + day}, day=f"2027-01-{15 + day}.jsonl")
     view.refresh()
     assert [one["at_s"] for one in view.alarms] == [BEGAN_S + 600]
     assert view.refresh() == {}
@@ -119,15 +127,17 @@ def alarm_at(after_s: float) -> dict[str, Any]:
 
 def test_a_day_that_goes_on_after_it_was_compacted_is_read_on(view: WatchView) -> None:
     """A clock that was set back leads into a day that had ended."""
-    add(folder_of(view), {**alarm_at(1), "n": 1})
+    add(folder_of(view), {**alarm_at(1), "n": LATER + 1})
     view.refresh()
     compact(folder_of(view), TODAY)
     view.refresh()
     for n in (2, 3):
-        add(folder_of(view), {**alarm_at(n), "n": n})
+        add(folder_of(view), {**alarm_at(n), "n": LATER + n})
         view.refresh()
     compact(folder_of(view), TODAY)
-    add(folder_of(view), {**alarm_at(3), "n": 3}, {**alarm_at(4), "n": 4})  # killed before the day was removed
+    add(
+        folder_of(view), {**alarm_at(3), "n": LATER + 3}, {**alarm_at(4), "n": LATER + 4}
+    )  # killed before the day was removed
     view.refresh()
     assert [one["at_s"] - BEGAN_S for one in view.alarms] == [1, 2, 3, 4]
 
@@ -144,7 +154,7 @@ def test_a_clock_that_was_far_ahead_does_not_stop_the_page(view: WatchView) -> N
 def test_an_alarm_of_a_week_ago_and_the_first_day_are_still_told(view: WatchView) -> None:
     week_s = 7 * 86400
     first = [{**HEAD, "at_s": BEGAN_S - week_s}, {"kind": "alarm", "at_s": BEGAN_S - week_s + 5, "title": "Full soon"}]
-    text = "".join(json.dumps(line) + "\n" for line in (*first, sample(-10080, 5))).encode()
+    text = "".join(map(written, (*first, sample(-10080, 5)))).encode()
     (folder_of(view) / "2027-01-08.jsonl.zst").write_bytes(zstandard.compress(text))
     for day in range(9, 15):
         (folder_of(view) / f"2027-01-{day:02d}.jsonl.zst").write_bytes(zstandard.compress(b""))
@@ -195,7 +205,7 @@ def test_limits_and_load_have_names_before_the_ledger_is_read(view: WatchView) -
 def test_a_watch_of_a_few_minutes_is_shown_by_its_samples(view: WatchView) -> None:
     add(folder_of(view), sample(0, 4), sample(0.5, 8))
     assert [one["load"] for one in view.refresh()["recent"]] == [4, 8]
-    assert [one["use"] for one in view.recent] == [{"table_cache": 0.05}, {"table_cache": 0.1}]
+    assert [one["use"] for one in view.whole()["recent"]] == [{"table_cache": 0.05}, {"table_cache": 0.1}]
     add(folder_of(view), *(sample(minute, 8) for minute in range(1, 12)))
     told = view.refresh()
     assert told["recent"] == []
@@ -208,20 +218,20 @@ def test_a_watch_of_a_few_minutes_is_shown_by_its_samples(view: WatchView) -> No
         "{}",
         "[]",
         '{"kind": 1, "at_s": 1}',
-        '{"kind": "sample", "at_s": "x"}',
-        '{"kind": "sample", "at_s": 1, "use": [1], "load": "many"}',
-        '{"kind": "ledger", "at_s": 1, "limits": {"id": 1}}',
-        '{"kind": "model", "at_s": 1, "limits": [1, {"id": 2, "use": "x"}]}',
-        '{"kind": "head", "at_s": 1e300}',
-        '{"kind": "cost", "at_s": 1, "cpu_s": [1]}',
-        '{"kind": "of-tomorrow", "at_s": 1}',
+        '{"n": 900000, "up_s": 0, "kind": "sample", "at_s": "x"}',
+        '{"n": 900000, "up_s": 0, "kind": "sample", "at_s": 1, "use": [1], "load": "many"}',
+        '{"n": 900000, "up_s": 0, "kind": "ledger", "at_s": 1, "limits": {"id": 1}}',
+        '{"n": 900000, "up_s": 0, "kind": "model", "at_s": 1, "limits": [1, {"id": 2, "use": "x"}]}',
+        '{"n": 900000, "up_s": 0, "kind": "head", "schema": "loadframe.watch/1", "at_s": 1e300}',
+        '{"n": 900000, "up_s": 0, "kind": "cost", "at_s": 1, "cpu_s": [1]}',
+        '{"n": 900000, "up_s": 0, "kind": "of-tomorrow", "at_s": 1}',
         "\x00\xff",
     ],
 )
 def test_lines_that_are_not_known_are_left_out(view: WatchView, line: str) -> None:
     with (folder_of(view) / TODAY).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    add(folder_of(view), sample(5, 7))
+    add(folder_of(view), sample(5, 7, n=LATER))
     view.refresh()
     assert view.error == ""
     assert view.whole()["minutes"][-1]["load"] == 7
@@ -229,7 +239,7 @@ def test_lines_that_are_not_known_are_left_out(view: WatchView, line: str) -> No
 
 def test_a_torn_line_waits_for_its_end(view: WatchView) -> None:
     view.refresh()
-    text = json.dumps(sample(0, 8)) + "\n"
+    text = written(sample(0, 8))
     with (folder_of(view) / TODAY).open("a", encoding="utf-8") as file:
         file.write(text[:20])
         file.flush()

@@ -17,7 +17,7 @@ def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> No
     names = {"proof", "latency", "blocks", "evidence-1", "evidence-2", "footprint-1", "footprint-2", "limits", "gains"}
     assert drawn.keys() == names
     for chart in drawn.values():
-        for svg in filter(None, (chart.svg, chart.narrow_svg)):
+        for svg in chart.svgs:
             assert ElementTree.fromstring(svg).tag.endswith("svg")
             assert "NaN" not in svg
 
@@ -71,7 +71,7 @@ def test_the_title_says_one_shape_once(farm: Investigation) -> None:
 def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation) -> None:
     css = (Path(charts.__file__).parent / "page.css").read_text()
     dark = css[css.index("prefers-color-scheme: dark") :]
-    svg = "".join(chart.svg for chart in charts.page_charts(farm).values())
+    svg = "".join(chart.svgs[0] for chart in charts.page_charts(farm).values())
     painted = {*re.findall(r'(?:fill|stroke)="#(\w+)"', svg)}
     assert {"D55E00", "0072B2", "E4E7EB"} <= painted
     assert all(f'="#{colour}"' in dark for colour in painted)
@@ -83,14 +83,14 @@ def test_a_long_name_at_the_end_of_a_line_has_room_in_any_font(queue: Investigat
 
 
 def test_before_and_after_have_colours_of_their_own_and_are_named(farm: Investigation) -> None:
-    svg = charts.page_charts(farm)["proof"].svg
+    svg = charts.page_charts(farm)["proof"].svgs[0]
     assert vega.BEFORE in svg and vega.AFTER in svg
     assert ">before<" in svg and ">after<" in svg and "active jobs" in svg
 
 
 def test_a_state_between_is_drawn_and_named_by_its_change(queue: Investigation) -> None:
     assert [each.label for each in facts.series(queue)] == ["before", "journal_mode = WAL", "after"]
-    assert "journal_mode = WAL" in charts.page_charts(queue)["proof"].svg
+    assert "journal_mode = WAL" in charts.page_charts(queue)["proof"].svgs[0]
     assert charts.page_charts(queue).keys() >= {"ladder"}
 
 

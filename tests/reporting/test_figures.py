@@ -10,7 +10,7 @@ import pytest
 from loadframe.errors import RunError
 from loadframe.model import Investigation
 from loadframe.reporting import charts
-from loadframe.reporting.figures import titled, write_figures
+from loadframe.reporting.charts import titled, write_figures
 
 from .test_ladder_report import FOUND as LADDER
 

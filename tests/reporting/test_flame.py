@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from loadframe.model import Investigation, Stack
+from loadframe.reporting import flame
 from loadframe.reporting import flame as drawing
-from loadframe.reporting import profiles
 from loadframe.reporting.case_study import render_page, render_text
+from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.reporting.json_shapes import investigation_json
-from loadframe.reporting.speedscope import TitledStacks, speedscope_json
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_page_text_and_json_tell_the_same_shares(profiled: Investigation) -> Non
     files = next(one for one in past.classes if one.id == "files")
     assert files.share == pytest.approx(290 / 660)
     for shown in (page, text):
-        assert f"file system and page cache {profiles.share(files)}" in shown
+        assert f"file system and page cache {flame.share(files)}" in shown
         assert "past the bend, at 40 active jobs" in shown.lower()
         assert "9.67 times in file system and page cache" in shown
         assert "kernel.perf_event_paranoid=1 (it is 2)" in shown

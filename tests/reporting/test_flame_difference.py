@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from loadframe.model import Investigation
-from loadframe.reporting import flame, flame_difference
+from loadframe.reporting import flame
 from loadframe.reporting.case_study import render_page
-from loadframe.reporting.flame_difference import Difference, Node
+from loadframe.reporting.flame import Difference, Node
 
 
 @pytest.fixture(autouse=True)
@@ -22,19 +22,19 @@ def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pair(compared: Investigation) -> Difference:
-    found = flame_difference.of(compared)
+    found = flame.pair_of(compared)
     assert found is not None
     return found
 
 
 def test_both_states_are_needed(profiled: Investigation, farm: Investigation) -> None:
-    assert flame_difference.of(profiled) is None, "its last state was not sampled"
-    assert flame_difference.of(farm) is None
+    assert flame.pair_of(profiled) is None, "its last state was not sampled"
+    assert flame.pair_of(farm) is None
     assert "flame-difference" not in render_page(profiled)
 
 
 def test_a_box_has_its_share_of_both_states(pair: Difference) -> None:
-    command = flame_difference.merged(pair).below["mariadbd"].below["do_command"]
+    command = flame.merged(pair).below["mariadbd"].below["do_command"]
     parse, opening = command.below["MYSQLparse"], command.below["open_table"]
     assert (parse.before, parse.after) == pytest.approx((310 / 660, 500 / 555))
     assert (opening.before, opening.after) == pytest.approx((290 / 660, 0.0))
@@ -42,7 +42,7 @@ def test_a_box_has_its_share_of_both_states(pair: Difference) -> None:
 
 
 def test_boxes_lie_within_those_that_called_them(compared: Investigation, pair: Difference) -> None:
-    root = ElementTree.fromstring(flame_difference.svg(compared, pair))
+    root = ElementTree.fromstring(flame.difference_svg(compared, pair))
     boxes = list(root.iter("rect"))
     spans = {(float(r.get("x", "")), float(r.get("width", "")), float(r.get("y", ""))) for r in boxes}
     for left, width, y in spans:
@@ -54,15 +54,15 @@ def test_boxes_lie_within_those_that_called_them(compared: Investigation, pair: 
 
 
 def test_only_what_is_beyond_chance_is_painted(pair: Difference) -> None:
-    assert flame_difference.shade(Node("f", 0.44, 0.0), pair) == "down3"
-    assert flame_difference.shade(Node("f", 0.47, 0.90), pair) == "up3"
-    assert flame_difference.shade(Node("f", 0.10, 0.13), pair) == "", "30 samples of 660 are chance"
+    assert flame.difference_shade(Node("f", 0.44, 0.0), pair) == "down3"
+    assert flame.difference_shade(Node("f", 0.47, 0.90), pair) == "up3"
+    assert flame.difference_shade(Node("f", 0.10, 0.13), pair) == "", "30 samples of 660 are chance"
     many = replace(pair, before=replace(pair.before, samples=10**6), after=replace(pair.after, samples=10**6))
-    assert flame_difference.shade(Node("f", 0.100, 0.103), many) == "up1"
+    assert flame.difference_shade(Node("f", 0.100, 0.103), many) == "up1"
 
 
 def test_the_sentence_names_what_changed_most(compared: Investigation, pair: Difference) -> None:
-    said = flame_difference.sentence(compared, pair)
+    said = flame.difference_sentence(compared, pair)
     assert said.startswith("The target's CPU time at 40 active jobs, before against after the changes")
     assert "path_openat 44 % before, less than 0.25 % after" in said
     assert "MYSQLparse 47 % before, 90 % after" in said
@@ -72,5 +72,5 @@ def test_the_sentence_names_what_changed_most(compared: Investigation, pair: Dif
 
 def test_equal_states_differ_nowhere(compared: Investigation, pair: Difference) -> None:
     same = replace(pair, after=pair.before)
-    assert flame_difference.changed(same) == []
-    assert "no share differs beyond chance" in flame_difference.sentence(compared, same).lower()
+    assert flame.changed(same) == []
+    assert "no share differs beyond chance" in flame.difference_sentence(compared, same).lower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadframe.analysis.following import by_rates, followed
-from loadframe.reporting.growth_report import render_following
+from loadframe.reporting.forecasts import render_following
 from loadframe.reporting.json_shapes import following_json
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.reporting.openmetrics_watch import FAMILIES, of_watch
+from loadframe.reporting.openmetrics import WATCH_FAMILIES as FAMILIES
+from loadframe.reporting.openmetrics import of_watch
 from watched_lines import SEEN, Line
 
 

@@ -54,7 +54,7 @@ def test_each_stage_has_a_bar_at_each_level_that_adds_up_to_its_workers(
     assert chart.title == "At 320 active jobs, the workers of DB_APPLY are at work for 97 % of the time"
     labels = [str(row["label"]) for row in rows(chart) if "label" in row]
     assert labels.count("97 %") == labels.count("10 waiting") == 6, "a column for each of six levels"
-    for svg in (chart.svg, chart.narrow_svg):
+    for svg in chart.svgs:
         assert ElementTree.fromstring(svg).tag.endswith("svg")
         assert "GET_INFO_FS" in svg
         assert "ACKNOWLEDGE_AL…" in svg
@@ -63,7 +63,7 @@ def test_each_stage_has_a_bar_at_each_level_that_adds_up_to_its_workers(
 def test_a_stage_that_tells_no_time_has_its_number_and_no_bar(piped: Callable[[Told], Investigation]) -> None:
     inv = piped({"GET_FID": {"order": 0, "busy": 2.5, "waiting": 40}})
     chart = charts.page_charts(inv)["stages"]
-    assert "2.5 at work" in chart.svg
+    assert "2.5 at work" in chart.svgs[0]
     assert chart.title == "At 320 active jobs, the stages of the pipeline and their queues"
 
 

@@ -47,7 +47,7 @@ def values(chart: charts.Chart) -> list[float]:
 
 def test_every_class_of_the_census_has_a_band_of_its_own() -> None:
     assert set(waits.BANDS) == set(CLASSES)
-    assert len({colour for _, colour in waits.BANDS.values()}) == len(CLASSES)
+    assert len({colour for _, colour, _ in waits.BANDS.values()}) == len(CLASSES)
 
 
 def test_the_bands_add_up_to_the_threads(waiting: Callable[[Classes], Investigation]) -> None:
@@ -60,10 +60,10 @@ def test_the_bands_add_up_to_the_threads(waiting: Callable[[Classes], Investigat
         chart.title
         == "At 320 active jobs, of 8.4 threads of the target 4 wait for a peer and 3 are at a lock or in an idle pool"
     )
-    for svg in (chart.svg, chart.narrow_svg):
+    for svg in chart.svgs:
         assert ElementTree.fromstring(svg).tag.endswith("svg")
         assert "a peer" in svg
-    assert "2 CPUs" in chart.svg
+    assert "2 CPUs" in chart.svgs[0]
 
 
 def test_hundreds_of_idle_threads_are_told_and_not_drawn(waiting: Callable[[Classes], Investigation]) -> None:

@@ -35,7 +35,7 @@ from loadframe.model import (
     UntriedRemedy,
     Verdict,
 )
-from loadframe.reporting import answers, facts, finding_words, reaching, rounding, verdict_words, words
+from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
 from loadframe.reporting.case_study import render_page, render_text
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
@@ -349,8 +349,8 @@ def test_a_load_is_said_in_the_users_units(interval: LoadInterval, said: str) ->
 
 
 def test_a_server_that_names_itself_is_not_named_twice(farm: Investigation) -> None:
-    assert words.target(farm) == "mariadb 10.11.14"
-    assert words.target(replace(farm, study=replace(farm.study, target_version="MariaDB 10.11"))) == "MariaDB 10.11"
+    assert words.target_name(farm.study) == "mariadb 10.11.14"
+    assert words.target_name(replace(farm.study, target_version="MariaDB 10.11")) == "MariaDB 10.11"
 
 
 def test_one_is_singular() -> None:
@@ -553,7 +553,7 @@ def test_a_gain_whose_interval_is_too_wide_leads_with_its_lower_end(queue: Inves
     assert verdict_words.gain_sentence(replace(vague, ratio=2.0, low=1.9, high=2.1)).startswith("2.0 times")
     unproved = replace(vague, low=0.9, decision="no-proven-difference")
     assert "280 times" in verdict_words.gain_sentence(unproved)
-    found = reaching.of(queue)
+    found = verdict_words.reach_of(queue)
     assert found is not None
     assert verdict_words.led_ratio(replace(found, ratio=220, low=88, high=520)) == "at least 88"
     assert verdict_words.led_ratio(replace(found, ratio=2.0, low=1.9, high=2.1)) == "2.0"

@@ -21,7 +21,7 @@ from loadframe.formats.watch_days import days, lines
 from loadframe.live.watch_view import WatchView
 from loadframe.model import LoadInterval
 from loadframe.model.watch import ImportedWatch, WatchPlan
-from loadframe.reporting.watch_import_report import render_import
+from loadframe.reporting.observed_report import render_import
 from loadframe.system.files import Folder, Whose
 from watch_farm import BEGUN_S, BEND, CACHE, DAY_S, TABLES, Farm, SimulatedClocks, watching
 

@@ -40,13 +40,11 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first; UserError, and unforeseen errors (see
-    faults.py), becomes a message and exit 1 (a UsageError 2), Ctrl-C and SIGTERM (see entry.py) become exit 130 after
-    everything was reverted. What could not be put back ends it with exit 1, whatever the answer, also where it was
-    interrupted: that says what it is.
-
-    measures: what killed commands have changed is put back first. Other verbs say what still stands, and go on at once,
-    also where the state directory cannot be used. tells: False for a verb that shows what is changed, or puts it back
-    itself. Gives a dictionary for what was reached before an error: with --json it stands beside it."""
+    faults.py), becomes a message and exit 1 (a UsageError 2), Ctrl-C and SIGTERM exit 130 after everything was
+    reverted. What could not be put back ends it with exit 1, whatever the answer. measures: what killed commands have
+    changed is put back first; other verbs say what still stands, and go on, also without a state directory. tells:
+    False for a verb that does either itself. Gives a dictionary for what was reached before an error: with --json it
+    stands beside it."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
@@ -84,8 +82,7 @@ def _clean_up(measures: bool, tells: bool) -> None:
 
 @contextmanager
 def _putting_back() -> Iterator[None]:
-    """Where what is done within has given its answer, with exit 0 or another code: exit 1 where something that it has
-    changed still stands."""
+    """Exit 1, once what is done within has given its answer, where something that it has changed still stands."""
     try:
         yield
     except typer.Exit:

@@ -22,7 +22,7 @@ from loadframe.formats.csv_tables import STDIN, read_sample
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.formats.sampled import arrange
 from loadframe.model import Comparison, Margin
-from loadframe.reporting import continuous
+from loadframe.reporting import comparison_report
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable in which GitHub Actions names the file of a step's summary."""
@@ -47,14 +47,14 @@ class Continuous:
         """Write what was asked for. OutputError where it cannot be written."""
         if self.junit is not None:
             try:
-                write_whole(self.junit, continuous.junit_xml(found))
+                write_whole(self.junit, comparison_report.junit_xml(found))
             except OSError as error:
                 raise _unwritten(self.junit, error) from error
         if self.summary is not None:
-            for line in continuous.github_annotations(found):
+            for line in comparison_report.github_annotations(found):
                 say(line)
             try:
-                append_to(self.summary, continuous.github_summary(found).encode())
+                append_to(self.summary, comparison_report.github_summary(found).encode())
             except OSError as error:
                 raise _unwritten(self.summary, error) from error
 

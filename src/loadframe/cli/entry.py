@@ -82,8 +82,7 @@ def _stopped() -> int:
 
 
 def _unraisable(lost: UnraisableHookArgs) -> None:
-    """Where Python cannot pass an exception on (a library's callback, the end of an object) it is lost; Ctrl-C comes
-    again a moment later, from elsewhere."""
+    """Where Python cannot pass an exception on (a library's callback) it is lost; Ctrl-C comes again a moment later."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
@@ -95,7 +94,6 @@ def _unraisable(lost: UnraisableHookArgs) -> None:
 
 
 def _run() -> int:
-    """The command line; its exit code. Whatever happens is told in words."""
     from loadframe.cli import faults, terminal
 
     try:

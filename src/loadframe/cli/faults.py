@@ -1,5 +1,4 @@
-"""Unforeseen errors, in words: something that the machine has no more of, a fault of Loadframe's own, or one of a kind
-or workload that another distribution registers."""
+"""Unforeseen errors, in words: what the machine has no more of, a fault of ours, or of another distribution's."""
 
 import errno
 import os
@@ -31,8 +30,8 @@ NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new
 
 
 def in_words(error: Exception) -> UserError:
-    """The error itself where it says what to do; a MachineError where the machine has no more of something; else an
-    OutsideFault or a Fault, whose traceback is kept."""
+    """The error itself where it says what to do; a MachineError for what the machine has no more of; else a kept
+    fault."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))

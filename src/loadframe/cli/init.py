@@ -19,7 +19,6 @@ SHORT = (
     "load.levels=[1]", "measure.window=500ms", "measure.blocks.min=2", "measure.blocks.max=2", "measure.budget=5s",
     "measure.profile=off",
 )  # fmt: skip
-"""The steps by which a new study is checked: one client."""
 MOST_LISTED = 12
 """Of the services that listen here, where none is named."""
 
@@ -91,7 +90,7 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """The command or the port, of a person. A usage error where there is none to ask; both are shown what listens
+    """The command or the port, of a person; a usage error where there is none to ask. Both are shown what listens
     here."""
     here = _listed([one.words for one in loadframe.services()])
     if not sys.stdin.isatty():
@@ -127,8 +126,7 @@ def _taken(path: Path) -> StudyError:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file that only its owner may read: it has words of a command. StudyError where there is one already, or it
-    cannot be written."""
+    """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
     try:
         descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -92,7 +92,7 @@ def serve(
             raise missing("The live page", error, "live") from error
 
         from loadframe.experiments.reading import answer_of, conclude
-        from loadframe.live.heading import Reads
+        from loadframe.live.view import Reads
 
         def told(address: Address) -> None:
             if as_json:

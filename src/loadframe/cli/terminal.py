@@ -1,10 +1,7 @@
-"""The one way out: every line for people and every JSON object goes through here.
-
-Much of it was written by others: a study's question, a server's words, the name of a file. A terminal does not obey it:
-control characters are shown escaped, and nothing is markup. A stream that takes nothing more (a closed one, a full
-disk) never costs a measurement: lines on stderr are lost, an answer on stdout is an OutputError once everything has
-ended and was put back. A reader of stdout that has left is an OutputError only where something was measured.
-"""
+"""The one way out: every line for people and every JSON object. Much of it was written by others: control characters
+are shown escaped, and nothing is markup. A stream that takes nothing more never costs a measurement: lines on stderr
+are lost, an answer on stdout is an OutputError once everything has ended and was put back; for a reader that has left
+only where something was measured."""
 
 import os
 import re
@@ -57,9 +54,8 @@ def deliver(data: bytes) -> None:
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
-    """The one JSON object of a --json command, on a line of ASCII characters: whatever the encoding, and however lines
-    are told apart, it is one. What is not a finite number is null. with_secrets: none is hidden. OutputError as
-    `answer`."""
+    """The one JSON object of a --json command, on a line of ASCII characters. What is not a finite number is null.
+    with_secrets: none is hidden. OutputError as `answer`."""
     _Answer.begun = True
     _write(write_json(document if with_secrets else masked_values(document)), run)
 
@@ -122,8 +118,7 @@ def _refused(error: OSError | ValueError, run: object) -> OutputError:
 
 
 class Unfailing:
-    """stderr as libraries write to it, too (progress bars, warnings): what it does not take is lost, and `failed`
-    says so."""
+    """stderr as libraries write to it, too: what it does not take is lost, and `failed` says so."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -147,11 +142,9 @@ class Unfailing:
 
 
 def prepare() -> None:
-    """Bring the standard streams of this process in order, before anything is written.
-
-    A closed one is opened, or the next file that is opened would get its number, and all that is written to it: stdin
-    is empty, stdout refuses, stderr swallows, also of a program that takes our place (watch). What an encoding does not
-    have is escaped."""
+    """Bring the standard streams of this process in order, before anything is written. A closed one is opened, or the
+    next file would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also
+    of a program that takes our place (watch). What an encoding does not have is escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         if not _is_open(descriptor):
             os.dup2(opened := os.open(os.devnull, mode), descriptor)

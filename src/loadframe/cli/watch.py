@@ -10,7 +10,7 @@ from loadframe.cli.common import Json, Sets, command, duration_of, show, size_of
 from loadframe.cli.terminal import say
 from loadframe.errors import UsageError
 from loadframe.experiments import watch as watching
-from loadframe.reporting.watch_import_report import import_json, render_import
+from loadframe.reporting.observed_report import import_json, render_import
 from loadframe.study.fields import show_size
 
 SHORTEST_S = 1.0

@@ -14,7 +14,9 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
 from loadframe.model import CaseStudy, Step
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.reporting import bencher, openmetrics, tables
+from loadframe.reporting import exports as bencher
+from loadframe.reporting import exports as tables
+from loadframe.reporting import openmetrics
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
 from loadframe.workloads import request_log

@@ -16,7 +16,7 @@ from loadframe.formats.plain_numbers import LARGEST
 from loadframe.formats.said import words
 from loadframe.formats.watch_days import DAY, WatchLine, days, lines
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.reporting import openmetrics_watch, tables
+from loadframe.reporting import exports, openmetrics
 
 MOST_ROWS = 2_000_000
 """At a sample every ten seconds, of 230 days."""
@@ -81,7 +81,7 @@ def export_watch(folder: Path, name: str) -> bytes:
 
 
 def _openmetrics(folder: Path) -> bytes:
-    return openmetrics_watch.of_watch(lines(folder), folder.resolve().name).encode()
+    return openmetrics.of_watch(lines(folder), folder.resolve().name).encode()
 
 
 def _samples(folder: Path) -> polars.DataFrame:
@@ -192,8 +192,8 @@ class WatchFormat:
 
 def _both(name: str, what: str, make: Callable[[Path], polars.DataFrame]) -> tuple[WatchFormat, WatchFormat]:
     return (
-        WatchFormat(f"{name}.csv", what, lambda folder: tables.csv_bytes([make(folder)])),
-        WatchFormat(f"{name}.parquet", what, lambda folder: tables.parquet_bytes([make(folder)])),
+        WatchFormat(f"{name}.csv", what, lambda folder: exports.csv_bytes([make(folder)])),
+        WatchFormat(f"{name}.parquet", what, lambda folder: exports.parquet_bytes([make(folder)])),
     )
 
 

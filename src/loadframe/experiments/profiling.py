@@ -21,7 +21,7 @@ from loadframe.model import (
     Stack,
 )
 from loadframe.recording.profiles import collapsed
-from loadframe.reporting.speedscope import TitledStacks, speedscope_json
+from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0

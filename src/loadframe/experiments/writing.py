@@ -34,7 +34,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.recording.series import MetricSeries, metric_series
-from loadframe.reporting import compared_answers, quality_words, resource_table, words
+from loadframe.reporting import quality_words, time_spent, verdict_words, words
 from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.runs import fleet_files
@@ -195,7 +195,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
         warnings=(
             *unseen(study, any("target.cpu.cores" in step.metrics for step in steps)),
             *bench.notes,
-            *compared_answers.warnings(bench.answers),
+            *verdict_words.answers_warnings(bench.answers),
             *map(str, carried_over(steps)),
         ),
         answers=bench.answers,
@@ -216,7 +216,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     }
     whole = [_from_all(one, mine[one.treatment], steps, study) for one in rounds]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}
-    shown |= {limit.use_metric for one in whole for limit in one.limits} | resource_table.metrics()
+    shown |= {limit.use_metric for one in whole for limit in one.limits} | time_spent.metrics()
     return [replace(one, footprint=footprint(mine[one.treatment], sorted(shown))) for one in whole]
 
 

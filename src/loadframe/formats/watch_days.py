@@ -199,42 +199,49 @@ def parse_line(text: bytes) -> WatchLine | None:
 
 def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
     """Loads, throughput, response and the use of limits, averaged over intervals of every_s. RecordingError."""
-    table, gathered, slot = Observed(), _Gathered(), None
+    table, gathered, slot = Observed(), Gathered(), None
     for line in lines(folder, kinds=("sample", "unit"), since_s=since_s):
         now = line.at_s // every_s
         if slot is not None and now != slot:
             gathered.into(table, (slot + 0.5) * every_s)
-            gathered = _Gathered()
+            gathered = Gathered()
         slot = now
-        gathered.take(line)
+        gathered.take(line.data)
     if slot is not None:
         gathered.into(table, (slot + 0.5) * every_s)
     return table
 
 
-class _Gathered:
+class Gathered:
+    """Samples and units of one interval: sums and counts by column, of MOST_LIMITS uses at most."""
+
     def __init__(self) -> None:
         self._sums: dict[str, list[float]] = {}
 
-    def take(self, line: WatchLine) -> None:
+    def take(self, data: Mapping[str, Any]) -> None:
+        """The fields of a line."""
         for name in ("load", "throughput"):
-            self._add(name, line.data.get(name))
-        if not line.data.get("error"):  # how long it takes to be refused is no response
-            self._add("response_s", line.data.get("response_s"))
-        use = line.data.get("use")
+            self._add(name, data.get(name))
+        if not data.get("error"):  # how long it takes to be refused is no response
+            self._add("response_s", data.get("response_s"))
+        use = data.get("use")
         for name, share in use.items() if isinstance(use, dict) else ():
             self._add(f"use.{name}", share)
 
     def _add(self, name: str, value: object) -> None:
-        if _number(value):
+        if _number(value) and (name in self._sums or len(self._sums) < MOST_LIMITS):
             pair = self._sums.setdefault(name, [0.0, 0.0])
             pair[0] += float(value)  # type: ignore[arg-type]
             pair[1] += 1
 
+    def means(self) -> dict[str, float]:
+        """Of load, throughput, response_s and use.LIMIT, of those that were seen."""
+        return {name: total / count for name, (total, count) in self._sums.items()}
+
     def into(self, table: Observed, time_s: float) -> None:
-        if not self._sums:
+        """A row more, where anything was seen."""
+        if not (means := self.means()):
             return
-        means = {name: total / count for name, (total, count) in self._sums.items()}
         rows = len(table.time_s)
         table.time_s.append(time_s)
         table.load.append(means.get("load"))

@@ -1,6 +1,5 @@
-"""One writer, many readers: every event is encoded once, kept for those who reconnect, and handed to each subscriber.
-
-The form is that of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+"""One writer, many readers: every event is encoded once, kept for those who reconnect, and handed to each subscriber,
+as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
 from __future__ import annotations
 
@@ -66,8 +65,8 @@ class Hub:
             queue.put_nowait(event)
 
     def subscribe(self, after: str) -> AsyncIterator[bytes]:
-        """The events after that of an id, then those to come, until `close` or until the reader ends it. An id that is
-        not known here gives one event `reset`: read everything again. TooManySubscribers."""
+        """The events after that of an id, then those to come. An id that is not known gives one event `reset`: read
+        everything again. TooManySubscribers."""
         if self._closed or len(self._queues) >= MOST_SUBSCRIBERS:
             raise TooManySubscribers
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()

@@ -1,19 +1,17 @@
-"""/metrics: the newest runs and the watches as OpenMetrics text, for Prometheus. What a run says is computed again only
-once it has changed; of a watch only what was appended is read."""
+"""/metrics: the newest runs and the watches as OpenMetrics text; what a run says is computed again once it has
+changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from loadframe.errors import UserError
+from loadframe.formats.watch_days import WatchLine
 from loadframe.live.places import Places
 from loadframe.live.watch_view import WatchView, is_watch
 from loadframe.model import CaseStudy
-from loadframe.reporting import openmetrics, openmetrics_watch
-from loadframe.reporting.openmetrics import Sample
-from loadframe.reporting.openmetrics_watch import Seen
+from loadframe.reporting import openmetrics
+from loadframe.reporting.openmetrics import Sample, Seen
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder
 
@@ -42,7 +40,7 @@ class Metrics:
             one for _, found in self._known.values() if found is not None for one in openmetrics.samples_of(found)
         )
         of_watches = (one for watch in list(self._watches.values())[:MOST_WATCHES] for one in watch.samples())
-        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics_watch.FAMILIES})
+        return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics.WATCH_FAMILIES})
 
     def _watch(self, run_id: str) -> WatchMetrics | None:
         known = self._watches.get(run_id)
@@ -69,13 +67,6 @@ class Metrics:
             return state, None
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    kind: str
-    at_s: float
-    data: Mapping[str, Any]
-
-
 class WatchMetrics(WatchView):
     """Reads on where it was at each call. Not for several threads at once."""
 
@@ -88,7 +79,6 @@ class WatchMetrics(WatchView):
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 
-    def _take(self, line: Mapping[str, Any]) -> set[str]:
-        kind, data = line["kind"], {name: value for name, value in line.items() if name not in ("kind", "at_s")}
-        self._seen.take(_Line(kind, line["at_s"], data))
+    def _take(self, line: WatchLine) -> set[str]:
+        self._seen.take(line)
         return set()

@@ -1,13 +1,17 @@
-"""Which runs the page may show: those in the folders that were named, and nothing else. A run is reached by its name
-below a folder that is held by its descriptor; a name with a slash or a dot at its beginning, and a link, reach nothing.
-"""
+"""Which runs and files the page may show: the runs in the folders that were named, by their names below a folder that
+is held by its descriptor (a name with a slash or a dot at its beginning, and a link, reach nothing), and the files that
+reports link to; from a stranger's folder, too, they are data."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from starlette.responses import StreamingResponse
 
 from loadframe.errors import RunError
 from loadframe.live.watch_view import is_watch
@@ -84,3 +88,51 @@ def _root(path: Path) -> Root:
         remedy = "Give a folder that holds runs (`--runs` of the command that measured; runs/ by default), or one run."
         raise RunError(f"{path} is not a folder of runs: {error.fact}", remedy=remedy) from error
     return found
+
+
+TEXT, JSON, PARQUET = "text/plain", "application/json", "application/vnd.apache.parquet"
+FILES: Mapping[str, str] = {
+    "steps.jsonl": TEXT,
+    "trials.jsonl": TEXT,
+    "fleet-trials.jsonl": TEXT,
+    "profiles/steps.jsonl": TEXT,
+    "verdicts.json": JSON,
+    "findings.json": JSON,
+    "forecast.json": JSON,
+    "ladder.json": JSON,
+    "metrics.parquet": PARQUET,
+    "limits.parquet": PARQUET,
+}
+"""Every name in a link of reporting's documents and in its html.FILES. JSON lines are text: so a browser shows them."""
+POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+PIECE_BYTES = 1 << 18
+
+
+def answer(places: Places, run: str, name: str) -> StreamingResponse:
+    """One of these files, as it is now; what a browser cannot show is to be saved. RunError for any other."""
+    if name not in FILES:
+        raise RunError(f"{name[:200]!a} is not a file that a report links to", remedy="Look into the run folder.")
+    places.find(run)
+    try:
+        descriptor = places.folder(run).descriptor(name)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise RunError(f"{name} of this run cannot be read: {why}", remedy="Look into the run folder.") from error
+    size = os.fstat(descriptor).st_size
+    headers = {"Content-Security-Policy": POLICY, "Content-Length": f"{size}"}
+    if FILES[name] == PARQUET:
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return StreamingResponse(_pieces(descriptor, size), media_type=FILES[name], headers=headers)
+
+
+async def _pieces(descriptor: int, size: int) -> AsyncIterator[bytes]:
+    try:
+        sent = 0
+        while sent < size:
+            piece = await asyncio.to_thread(os.pread, descriptor, min(PIECE_BYTES, size - sent), sent)
+            if not piece:
+                return
+            sent += len(piece)
+            yield piece
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,6 @@
-"""The server of the live page: on loopback, until a signal ends it.
-
-Every user of the machine can connect to it. So connections are few; those that ask nothing are closed, and without the
-key those that do not take their answer; where all are taken, one without the key goes, the oldest first; and what is
-logged of them does not grow with what they do."""
+"""The server of the live page, on loopback. Every user of the machine can connect to it: so connections are few; those
+that ask nothing are closed, and without the key those that do not take their answer; where all are taken, one without
+the key goes, the oldest first; and what is logged of them does not grow."""
 
 from __future__ import annotations
 
@@ -23,11 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from loadframe.errors import MachineError
 from loadframe.host.signals import STOPPING
-from loadframe.live.app import application
-from loadframe.live.guard import HAS_KEY, Secrets
-from loadframe.live.heading import Reads
+from loadframe.live.app import HAS_KEY, Secrets, application
 from loadframe.live.hub import MOST_SUBSCRIBERS, Hub
 from loadframe.live.places import Places
+from loadframe.live.view import Reads
 
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64
@@ -133,9 +130,8 @@ class _Seldom(logging.Filter):
 
 
 def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, told: Callable[[Address], None]) -> None:
-    """Show these runs until SIGINT, SIGTERM or SIGHUP comes. reads: how a run is concluded. told: is told the
-    address once it answers. port 0: any that is free. RunError for a path that holds no runs, MachineError where the
-    port cannot be had."""
+    """Show these runs until a signal comes. told: is told the address once it answers. port 0: any that is free.
+    RunError for a path that holds no runs, MachineError where the port cannot be had."""
     places, known, hub = Places(runs), Secrets(), Hub()
     for name in ("asyncio", "uvicorn.error"):
         logging.getLogger(name).addFilter(_Seldom())

@@ -1,7 +1,5 @@
-"""What the page shows of a watch: its last day, minute by minute, what it expects, and its alarms.
-
-docs/watching.md says what a watch folder holds. A kind or a field that is not known, or has another form, is left out.
-The folder may be a stranger's: what is kept of it is bounded line by line, and what reading it takes by its Budget."""
+"""What the page shows of a watch (docs/watching.md): its last day, minute by minute, what it expects, and its alarms.
+What has another form is left out. The folder may be a stranger's: what is kept of it is bounded line by line."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from loadframe.errors import RecordingError, UserError
-from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText
+from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.model.watch import LOADLESS
@@ -61,10 +58,10 @@ class WatchView:
         self._storage = storage
         self._days: dict[str, _Day] = {}
         self._budget = Budget(storage.path)
-        self._minute: _Minute | None = None
+        self._minute: tuple[int, Gathered] | None = None
         self.heading: Change = {}
         self.minutes: dict[int, Change] = {}
-        self._recent: deque[tuple[float, _Minute]] = deque(maxlen=MOST_RECENT)
+        self._recent: deque[Change] = deque(maxlen=MOST_RECENT)
         self.limits: dict[str, Change] = {}
         self.alarms: list[Change] = []
         self.gaps: list[Change] = []
@@ -76,11 +73,6 @@ class WatchView:
     def over(self) -> bool:
         """It may begin again in its folder at any time."""
         return False
-
-    @property
-    def recent(self) -> list[Change]:
-        """The last samples, each as a minute is told."""
-        return [{**sample.told(), "at_s": at_s} for at_s, sample in self._recent]
 
     @property
     def blind(self) -> str:
@@ -136,7 +128,7 @@ class WatchView:
             "status": self.status,
             "heading": self.heading,
             "minutes": list(self.minutes.values()),
-            "recent": self.recent if len(self.minutes) <= FEW_MINUTES else [],
+            "recent": list(self._recent) if len(self.minutes) <= FEW_MINUTES else [],
             "limits": self.limits,
             "alarms": self.alarms,
             "gaps": self.gaps,
@@ -148,58 +140,60 @@ class WatchView:
 
     # --- lines
 
-    def _take(self, line: Mapping[str, Any]) -> set[str]:
-        """What of the page a line changes."""
-        at_s = line["at_s"]
-        match line["kind"]:
+    def _take(self, line: WatchLine) -> set[str]:
+        at_s, data = line.at_s, line.data
+        match line.kind:
             case "head":
                 self._ended = False
+                load = str(data.get("load", "load"))[:LONGEST_WORD]
                 self.heading = {
-                    "subject": str(line.get("subject", ""))[:LONGEST_SENTENCE],
-                    "load": _what(str(line.get("load", "load"))[:LONGEST_WORD]),
-                    "interval_s": _number(line.get("interval_s")),
-                    "every_s": _number(line.get("every_s")),
-                    "host": str(line.get("host", ""))[:LONGEST_WORD],
+                    "subject": str(data.get("subject", ""))[:LONGEST_SENTENCE],
+                    "load": metric(load).what if is_known(load) else load.rpartition(".")[2].replace("_", " "),
+                    "interval_s": _number(data.get("interval_s")),
+                    "every_s": _number(data.get("every_s")),
+                    "host": str(data.get("host", ""))[:LONGEST_WORD],
                     "since": self.heading.get("since") or _iso(at_s),
                 }
                 return {"heading"}
             case "sample" | "unit":
-                return self._sample(line, at_s)
-            case "ledger":
-                for one in _dicts(line.get("limits")):
-                    self._limit(one)
-                return {"limits"}
-            case "model":
+                return self._sample(data, at_s)
+            case "ledger" | "model" as kind:
+                limits = data.get("limits")
+                for limit in limits if isinstance(limits, list) else ():
+                    if isinstance(limit, dict):
+                        self._limit(limit)
+                if kind == "ledger":
+                    return {"limits"}
                 kept = ("rows", "bend", "highest_load", "leaks", "limits", "learning")
-                self.model = {name: line[name] for name in kept if name in line}
-                for one in _dicts(line.get("limits")):
-                    self._limit(one)
+                self.model = {name: data[name] for name in kept if name in data}
                 return {"model", "limits"}
             case "alarm":
-                self.alarms.append({"at_s": at_s, **{name: line.get(name) for name in OF_AN_ALARM}})
+                self.alarms.append({"at_s": at_s, **{name: data.get(name) for name in OF_AN_ALARM}})
                 del self.alarms[:-MOST_EVENTS]
                 return {"alarms"}
             case "gap":
-                self.gaps.append({name: line.get(name) for name in ("from_s", "to_s", "seconds", "reason", "words")})
+                self.gaps.append({name: data.get(name) for name in ("from_s", "to_s", "seconds", "reason", "words")})
                 del self.gaps[:-MOST_EVENTS]
                 return {"gaps"}
             case "cost":
-                self.cost = {name: _number(line.get(name)) for name in OF_THE_COST}
+                self.cost = {name: _number(data.get(name)) for name in OF_THE_COST}
                 return {"cost"}
             case "end":
                 self._ended = True
         return set()
 
-    def _sample(self, line: Mapping[str, Any], at_s: float) -> set[str]:
+    def _sample(self, data: Mapping[str, Any], at_s: float) -> set[str]:
         number = int(at_s // MINUTE_S)
-        if self._minute is None or self._minute.number != number:
+        if self._minute is None or self._minute[0] != number:
             self._end_minute()
-            self._minute = _Minute(number)
-        shares = _shares(line.get("use"))
-        self._minute.take(line, shares)
-        alone = _Minute(number)
-        alone.take(line, shares)
-        self._recent.append((at_s, alone))
+            self._minute = (number, Gathered())
+        use = data.get("use")
+        items = islice(use.items(), MOST_USES) if isinstance(use, dict) else ()
+        shares = {str(name)[:LONGEST_WORD]: found for name, share in items if (found := _number(share)) is not None}
+        alone = Gathered()
+        for gathered in (self._minute[1], alone):
+            gathered.take({**data, "use": shares})
+        self._recent.append(_told(at_s, alone))
         for name, share in shares.items():
             known = self._known_limit(name)
             known.setdefault("title", TITLES.get(name, name.replace("_", " ")))
@@ -207,9 +201,9 @@ class WatchView:
         return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
 
     def _end_minute(self) -> None:
-        """What the minute in progress is so far."""
         if self._minute is not None:
-            self.minutes[self._minute.number] = self._minute.told()
+            number, gathered = self._minute
+            self.minutes[number] = _told(number * MINUTE_S, gathered)
             if len(self.minutes) > 2 * MOST_MINUTES:
                 self._forget()
 
@@ -228,12 +222,12 @@ class WatchView:
         return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
 
     def _forget(self) -> None:
-        last = 0 if self._minute is None else self._minute.number  # a clock that was set back begins again there
+        last = 0 if self._minute is None else self._minute[0]  # a clock that was set back begins again there
         self.minutes = {at: told for at, told in self.minutes.items() if last - MOST_MINUTES < at <= last}
 
     # --- files
 
-    def _lines(self) -> Iterator[Mapping[str, Any]]:
+    def _lines(self) -> Iterator[WatchLine]:
         """The lines that are new of the last two days, and of those before the alarms and the first line. While the
         page has no viewer nothing is read: days may have ended, and have been compacted, since."""
         of_days: dict[str, list[str]] = {}
@@ -249,8 +243,11 @@ class WatchView:
                 for text in self._new(known, name):
                     if before and not OF_BEFORE.search(text):
                         continue
-                    line = _line(text)
-                    if line is not None and known.is_new(line):
+                    line = parse_line(text)
+                    if line is None or line.n <= known.n:  # a day that was being compacted may have lines twice
+                        continue
+                    known.n = line.n
+                    if line.kind not in EVENTS or len(text) <= LONGEST_EVENT:
                         yield line
 
     def _new(self, known: _Day, name: str) -> Iterator[bytes]:
@@ -287,68 +284,24 @@ class WatchView:
 @dataclass(slots=True)
 class _Day:
     """What was read of a day, in bytes; packed: the length of its compacted part, and state: its file as it was then.
-    n: the highest number of a line; a day that was being compacted may have lines twice. over: nothing more comes."""
+    n: the highest number of a line. over: nothing more comes."""
 
     read: int = 0
     packed: int = 0
     state: tuple[int, int] = (0, 0)
-    n: float = 0.0
+    n: int = 0
     over: bool = False
 
-    def is_new(self, line: Mapping[str, Any]) -> bool:
-        n = _number(line.get("n"))
-        before, self.n = self.n, max(self.n, n or 0.0)
-        return n is None or n > before
 
-
-class _Minute:
-    """The samples of a minute, averaged: of each column the sum and the count."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._values: dict[str, tuple[float, int]] = {}
-        self._uses: dict[str, tuple[float, int]] = {}
-
-    def take(self, line: Mapping[str, Any], shares: Mapping[str, float]) -> None:
-        for name in ("load", "throughput", "response_s"):
-            if name == "response_s" and line.get("error"):  # how long it takes to be refused is no response
-                continue
-            if (value := _number(line.get(name))) is not None:
-                _add(self._values, name, value)
-        for name, share in shares.items():
-            if name in self._uses or len(self._uses) < MOST_USES:
-                _add(self._uses, name, share)
-
-    def told(self) -> Change:
-        means = {name: total / count for name, (total, count) in self._values.items()}
-        return {
-            "at_s": self.number * MINUTE_S,
-            "load": means.get("load"),
-            "throughput": means.get("throughput"),
-            "response_ms": 1000 * means["response_s"] if "response_s" in means else None,
-            "use": {name: round(total / count, 3) for name, (total, count) in self._uses.items()},
-        }
-
-
-def _add(sums: dict[str, tuple[float, int]], name: str, value: float) -> None:
-    total, count = sums.get(name, (0.0, 0))
-    sums[name] = total + value, count + 1
-
-
-def _what(name: str) -> str:
-    """A metric in words: as Loadframe describes it, or else by the last part of its name."""
-    return metric(name).what if is_known(name) else name.rpartition(".")[2].replace("_", " ")
-
-
-def _line(text: bytes) -> dict[str, Any] | None:
-    """A line of a watch; None for anything else."""
-    try:
-        found = parse_json(text)
-    except JsonError:
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("kind"), str) or _number(found.get("at_s")) is None:
-        return None
-    return None if found["kind"] in EVENTS and len(text) > LONGEST_EVENT else found
+def _told(at_s: float, gathered: Gathered) -> Change:
+    means = gathered.means()
+    return {
+        "at_s": at_s,
+        "load": means.get("load"),
+        "throughput": means.get("throughput"),
+        "response_ms": 1000 * means["response_s"] if "response_s" in means else None,
+        "use": {name[4:]: round(mean, 3) for name, mean in means.items() if name.startswith("use.")},
+    }
 
 
 def _number(value: object) -> float | None:
@@ -357,21 +310,10 @@ def _number(value: object) -> float | None:
     return float(value) if found else None  # type: ignore[arg-type]
 
 
-def _shares(value: object) -> dict[str, float]:
-    """The use of each limit, as a sample has it."""
-    items = islice(value.items(), MOST_USES) if isinstance(value, dict) else ()
-    return {str(name)[:LONGEST_WORD]: found for name, share in items if (found := _number(share)) is not None}
-
-
 def _numbers(value: object) -> dict[str, float | None] | None:
-    """A load or a moment with its interval."""
     if not isinstance(value, dict):
         return None
     return {name: _number(value[name]) for name in ("load", "value", "low", "high") if name in value}
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _iso(at_s: float) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Decision, Ending, Finding, Investigation, LoadInterval, Verdict, WarmRestart
-from loadframe.reporting import rounding, verdict_words, words
-from loadframe.units import show_metric
+from loadframe.reporting import verdict_words, words
 
 FULLY_TOLD = 3
 """Alternatives that have a sentence of their own each in the first lines of a report."""
@@ -44,9 +42,8 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: those that are proven to differ, each with its ratio at the highest load at
-    which it is proven, or else over all loads, and where the opposite is; then those that are not. Of many the fastest
-    leads, and the others are told shorter. Empty without alternatives."""
+    """The comparison in a sentence or two: those that are proven to differ, each with its ratio, then those that are
+    not. Of many the fastest leads, and the others are told shorter. Empty without alternatives."""
     target = inv.study.target_kind
     proven = {one.name: told for one in inv.alternatives if (told := _proven(one))}
     if len(proven) > FULLY_TOLD:
@@ -92,8 +89,7 @@ def differ(one: Alternative) -> bool:
 
 
 def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
-    """Where an alternative parts from the target. Below the lowest level nothing was measured: where the interval has
-    that, they may have diverged before."""
+    """Where an alternative parts from the target; below the lowest level they may have done so before."""
     lowest = one.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"
@@ -101,19 +97,17 @@ def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
 
 
 def _causes(findings: Iterable[Finding]) -> dict[str, str]:
-    """Those that no trial has refuted, by id: in words, and how sure they are."""
     return {each.id: f"{each.title} ({each.status})" for each in findings if each.status != "refuted"}
 
 
-def warm_restart_rows(inv: Investigation) -> list[tuple[str, list[str]]]:
+def warm_restart_rows(inv: Investigation) -> list[tuple[str, ...]]:
     """Each cache, and what it still had after each of ENDINGS."""
-    found = {(one.target_kind, one.how): _had(one) for one in inv.warm_restarts}
-    kinds = dict.fromkeys(one.target_kind for one in inv.warm_restarts)
-    return [(kind, [found.get((kind, how), "") for how in ENDINGS]) for kind in kinds]
-
-
-def _had(one: WarmRestart) -> str:
-    return f"not known: {words.strip(one.error)}" if one.kept is None else f"{one.kept:,} of {one.asked:,} objects"
+    had: dict[str, dict[str, str]] = {}
+    for restart in inv.warm_restarts:
+        unknown = f"not known: {words.strip(restart.error)}"
+        found = unknown if restart.kept is None else f"{restart.kept:,} of {restart.asked:,} objects"
+        had.setdefault(restart.target_kind, {})[restart.how] = found
+    return [(kind, *(found.get(how, "") for how in ENDINGS)) for kind, found in had.items()]
 
 
 def warm_restart_sentence(one: WarmRestart) -> str:
@@ -121,32 +115,6 @@ def warm_restart_sentence(one: WarmRestart) -> str:
     if one.kept is None:
         return f"What {one.target_kind} has after {one.how} is not known: {words.strip(one.error)}."
     return f"After {one.how} {one.target_kind} still had {one.kept:,} of {one.asked:,} objects."
-
-
-def level_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, str, str, str]]:
-    """Load, ratio, its interval (all of them hold at once), decision."""
-    return [
-        (
-            rounding.exact(each.levels[0]),
-            verdict_words.ratio(each) if each.judged else "",
-            verdict_words.ratio_interval(each),
-            verdict_words.DECISIONS[each.decision] if each.judged else each.method,
-        )
-        for each in verdicts
-    ]
-
-
-def witness_rows(one: Alternative) -> list[tuple[str, str, str, str]]:
-    """Metric, in words, of the target, of the alternative."""
-    return [
-        (
-            witness.metric,
-            metric_of(witness.metric).what,
-            show_metric(witness.metric, witness.target),
-            show_metric(witness.metric, witness.alternative),
-        )
-        for witness in one.witnesses
-    ]
 
 
 def _at(verdict: Verdict, unit: str) -> str:

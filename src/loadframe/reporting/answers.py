@@ -36,8 +36,8 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do, and what that gives; a comparison with the study's alternatives comes first, but behind
-    what ended the run."""
+    """What limits, what to do, and what that gives; a comparison with alternatives is first, but behind what ended the
+    run."""
     found = [line for line in _lines(inv) if line]
     disturbed = facts.disturbed_steps(inv)
     if inv.gain is None and inv.stop is None and disturbed > inv.quality.steps / 2:
@@ -85,11 +85,8 @@ def _lines(inv: Investigation) -> list[str]:
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            return [
-                f"The CPUs are the limit{_where_it_bends(inv)}{_busiest(inv)}.",
-                words.sentence(MORE_CPU),
-                _untouched(inv),
-            ]
+            limit = f"The CPUs are the limit{_where_it_bends(inv)}{_busiest(inv)}."
+            return [limit, words.sentence(MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
             return [f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target.", action]
@@ -98,7 +95,10 @@ def _lines(inv: Investigation) -> list[str]:
         case "no-limit-reached":
             return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
-            return [_not_seen(inv), action, _tried(inv)]
+            curve, phrase = inv.rounds[-1].curve, words.curve_phrase(inv.rounds[-1].curve, words.axis_unit(inv))
+            peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
+            seen = "nothing that is seen from outside is exhausted there"
+            return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "limit-without-remedy" | "no-proven-gain":
             return [_limit(inv), action, _tried(inv)]
         case "stopped-answering":
@@ -119,14 +119,12 @@ def _limit(inv: Investigation) -> str:
         return "No cause was found."
     if not findings:
         return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}."
-    first = findings[0]
+    first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
     title = words.strip(first.title)
     if first.id == OTHERS:
         return "Other programs had the CPUs while this was measured: the target's own limit was not judged."
     if first.id in GROWTH:
-        proved = verdict_words.UNPROVED.get(first.status, "A restart confirms it")
-        return f"What is measured changes while it is measured. {proved}: {title}."
-    unproved = verdict_words.UNPROVED.get(first.status)
+        return f"What is measured changes while it is measured. {unproved or 'A restart confirms it'}: {title}."
     return f"{_start(inv, first)}{f'. {unproved}' if unproved else ''}: {title}."
 
 
@@ -153,7 +151,6 @@ def _start(inv: Investigation, finding: Finding) -> str:
 
 
 def _busiest(inv: Investigation) -> str:
-    """Who has them, where that is mostly a program that works for the target."""
     most = [one for one in inv.quality.beside if one.cores >= one.of / 2]
     if not most:
         return ""
@@ -175,16 +172,6 @@ def _highest(inv: Investigation) -> str:
         return ""
     peak = words.peak(state, unit, words.work_unit(inv))
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
-
-
-def _not_seen(inv: Investigation) -> str:
-    """ "Throughput levels off at about 4 connections (peak 196 requests/s), and nothing that is seen ..."."""
-    curve, unit = inv.rounds[-1].curve, words.axis_unit(inv)
-    peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
-    return (
-        f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and nothing that is seen from outside is "
-        "exhausted there."
-    )
 
 
 # --- what to do, and what it gives ------------------------------------------------------------------------------------
@@ -218,22 +205,17 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 def _settings(changes: tuple[ChangeRecord, ...]) -> str:
     """ "journal_mode = WAL"; "table_open_cache = 2000 (with 2 settings that it needs)"."""
-    each = [f"{one.setting} = {change_words.value(one.setting, one.after)}{_clamped(one)}" for one in changes]
+    each = [
+        f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
+        for change in changes
+    ]
     if len(each) <= NAMED:
         return " and ".join(each)
     return f"{each[-1]} (with {len(each) - 1} settings that it needs)"
 
 
-def _clamped(one: ChangeRecord) -> str:
-    """ " (the target uses 431)", where that is not what was asked for."""
-    if one.read_back is None or facts.same_value(one.read_back, one.after):
-        return ""
-    return f" (the target uses {change_words.value(one.setting, one.read_back)})"
-
-
 SMALL = 1.2
-"""An interval within this factor of 1, either way, says that there is no gain to speak of; a wider one that includes 1
-says nothing. Our choice."""
+"""An interval within this factor of 1, either way, says that there is no gain to speak of, our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:
@@ -325,7 +307,6 @@ LONGEST_WORDS = 80
 
 
 def _held(inv: Investigation, stop: Stop) -> str:
-    """Whether the load at which the target fell was measured in the last state."""
     level = words.load(stop.level, words.axis_unit(inv))
     point = next((one for one in inv.rounds[-1].curve.points if one.load == stop.level), None)
     if point is None or stop.state:
@@ -336,12 +317,10 @@ def _held(inv: Investigation, stop: Stop) -> str:
 def _interrupted(inv: Investigation) -> list[str]:
     taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
     begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
-    findings = facts.main_findings(inv)
-    proved = (
-        f"Until then one gain was proved: {verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))}."
-        if inv.gain
-        else ""
-    )
+    findings, proved = facts.main_findings(inv), ""
+    if inv.gain:
+        gain = verdict_words.gain_sentence(inv.gain, words.axis_unit(inv))
+        proved = f"Until then one gain was proved: {gain}."
     if not findings:
         return [begun, proved or "No cause had been named by then."]
     status = verdict_words.UNPROVED.get(findings[0].status, "Confirmed")

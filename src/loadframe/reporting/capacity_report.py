@@ -10,7 +10,7 @@ from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
 from loadframe.reporting import charts, html, rounding, terminal, words
 from loadframe.reporting import document as doc
-from loadframe.reporting.capacity_picture import unit
+from loadframe.reporting.searches import unit
 from loadframe.reporting.verdict_words import CLASSES, DECISIONS
 
 LEAST = 0.001
@@ -28,7 +28,7 @@ def render_capacity_page(found: Capacity, about: doc.About, went: RunQuality | N
 
 def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
     """A search. about: for a page, with its picture. went: how the run went."""
-    chart = charts.capacity_chart(found) if about is not None else None
+    chart = charts.chart_of(found) if about is not None else None
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),
@@ -82,7 +82,6 @@ def _levels(found: Capacity) -> Iterator[doc.Block]:
 
 
 def _beside(found: Capacity) -> Iterator[doc.Block]:
-    """With other settings: the capacity, how many times that as given on this host, and the decision."""
     if not found.beside:
         return
     columns = (
@@ -153,7 +152,6 @@ def probability(value: float) -> str:
 
 
 def _proof(found: Capacity) -> str:
-    """What the answer rests on, and what it took."""
     trials = counted(sum(trial.counted for trial in found.trials), "trial")
     took, above = rounding.seconds(found.load_seconds), rounding.percent(found.seconds_above_share)
     told = f"{trials} at {counted(len(found.levels), 'level')}, {took} of load, {above} of it above the capacity"
@@ -164,7 +162,6 @@ def _proof(found: Capacity) -> str:
 
 
 def _next_step(found: Capacity) -> str:
-    """What to do with the result."""
     low = "" if found.low is None else words.load(found.low, unit(found))
     match found.end:
         case "above-range":
@@ -178,7 +175,6 @@ def _next_step(found: Capacity) -> str:
 
 
 def _loop(found: Capacity) -> str:
-    """From when latencies count."""
     if found.open_loop:
         return "Open loop: latencies count from the intended start of each request."
     return (

@@ -1,7 +1,4 @@
-"""An investigation as a document: the answer, its proof, and every table and chart that they rest on.
-
-What is shown where is decided here; the sentences are those of *words.py and answers.py, the pictures charts.py's.
-"""
+"""An investigation as a document: what is shown where is decided here, the sentences are those of *words.py."""
 
 from __future__ import annotations
 
@@ -11,29 +8,25 @@ from pathlib import Path
 
 from loadframe.errors import RunError
 from loadframe.formats.named_files import write_whole
-from loadframe.model import Alternative, Change, Finding, Investigation, RuledOut, Trial
+from loadframe.metrics import metric as metric_of
+from loadframe.model import Alternative, Finding, Investigation, RuledOut
 from loadframe.reporting import (
     alternatives,
     answers,
-    change_words,
     charts,
-    compared_answers,
     curve_report,
-    every_step,
     facts,
     finding_words,
     forecasts,
     html,
     latencies,
     limits_report,
-    names,
     quality_words,
-    reaching,
-    resource_table,
     rounding,
     stages,
     terminal,
     time_spent,
+    trials,
     verdict_words,
     words,
 )
@@ -47,15 +40,14 @@ CURVES = ("The curve", "Before and after")
 
 
 def render_text(inv: Investigation, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """The investigation on a screen: the answer first, then what it rests on; details: all of it. width: columns at
-    which lines are broken."""
+    """The investigation on a screen of this many columns: the answer first, then what it rests on; details: all of
+    it."""
     more = "" if details else f"loadframe report {shlex.quote(inv.run)} --details; the page: {inv.report}"
     return terminal.render(of(inv), width, more)
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Write the case study to `path`, whole or not at all: a page that is there already stays until the new one is
-    complete. RunError where it cannot be written (full disk, no permission, no such folder)."""
+    """Write the case study to `path`, whole or not at all. RunError where it cannot be written."""
     try:
         write_whole(path, render_page(inv).encode())
     except OSError as error:
@@ -77,6 +69,8 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
     beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
     took = f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
+    alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
+    clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
     warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
     return doc.Document(
         kind="Case study",
@@ -92,21 +86,23 @@ def of(inv: Investigation, drawn: Charts | None = None) -> doc.Document:
             doc.Section("Warm restart", "restart", (*_restarts(inv),)),
             doc.Section("Forecast and outcome", "forecast", (*_forecast(inv, charts_),)),
             doc.Section("Cause and evidence", "finding", (*_findings(inv, charts_),), "Cause and evidence"),
-            doc.Section("What was ruled out", "ruled-out", (*_ruled_out(inv, facts.ruled_out_alone(inv)),)),
+            doc.Section("What was ruled out", "ruled-out", (*_ruled_out(inv, alone),)),
             doc.Section("Suspected, then refuted by a trial", "refuted", (*_refuted(inv),)),
-            doc.Section("Changes and proof", "changes", (*_changes(inv),), "Changes and proof"),
-            doc.Section("Silently clamped", "clamped", (*_clamped(inv),)),
-            doc.Section("The ladder of gains", "ladder", (*_ladder(inv, charts_),)),
-            doc.Section(beside, "answers", tuple(map(doc.Prose, compared_answers.sentences(inv.answers)))),
+            doc.Section("Changes and proof", "changes", (*trials.tried(inv),), "Changes and proof"),
+            doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
+            doc.Section(
+                "The ladder of gains", "ladder", (*trials.ladder(inv, (*_figures(charts_, "ladder", look="ladder"),)),)
+            ),
+            doc.Section(beside, "answers", tuple(map(doc.Prose, verdict_words.answers_sentences(inv.answers)))),
             doc.Section("How full each limit is", "fullness", (*_figures(charts_, "limits"),)),
             doc.Section("What it uses", "footprint", (*_footprint(inv, charts_),)),
             doc.Section("Where the time goes", "time", (*time_spent.blocks(inv),), "Where the time goes"),
-            doc.Section("Known remedies that were not tried", "untried", (*_untried(inv),)),
+            doc.Section("Known remedies that were not tried", "untried", (*trials.untried(inv),)),
             doc.Section("Which limit is reached next", "next", (*limits_report.of_run(inv),), "Limits"),
             doc.quality(inv.quality, warnings),
-            doc.Section("Settings to copy", "settings", (*_settings(inv),), "Settings to copy"),
+            doc.Section("Settings to copy", "settings", (*trials.settings(inv),), "Settings to copy"),
             doc.reproduce(inv.run, ("loadframe investigate {study}", "the whole loop")),
-            doc.Section("Every step", "data", (*every_step.blocks(inv),), "Every step", "page"),
+            doc.Section("Every step", "data", (*curve_report.blocks(inv),), "Every step", "page"),
         ),
         about=doc.About(inv.run, inv.study, inv.host),
         figures=(*_figures(charts_, first, "proof", "gains"),),
@@ -124,7 +120,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     """The most important first: a screen shows as many as it has room for."""
-    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), reaching.of(inv), inv.variants[-1:]
+    unit, work, reach, best = words.axis_unit(inv), words.work_unit(inv), verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for one in best if inv.gain and not facts.crowded(inv) else ():
         if one.gain.low > 1:
@@ -137,7 +133,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             name = f"{verdict_words.variant_name(one)}, at each load"
             yield doc.Aside(name, (verdict_words.by_load(one, unit),))
     if reach:
-        told = (reaching.height(reach, unit), reaching.knee(reach, unit))
+        told = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
         yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
     copied = [one for one in inv.variants if one.to_copy]
     heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
@@ -162,11 +158,10 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         without = f" Without that: {verdict_words.gain_sentence(kept)}." if kept else ""
         yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
-        if state is None:
-            continue
-        limit, curve = facts.bending_limit(inv, state), facts.curve_of(inv, state)
-        text = words.state_sentence(state, unit, work, limit, curve)
-        yield doc.Aside(label, (doc.Span(text, to=every_step.address(shown[0], state.peak.load)),), label.lower())
+        if state is not None:
+            limit = facts.limit_of_bend(inv, state.bend)
+            text = words.state_sentence(state, unit, work, limit, shown[0].curve)
+            yield doc.Aside(label, (doc.Span(text, to=curve_report.address(shown[0], state.peak.load)),), label.lower())
     foretold = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
     yield doc.Aside("Forecast", tuple(foretold), only="screen")
     yield doc.Aside("Quality", tuple(map(words.sentence, quality_words.sentences(inv.quality)[:3])), only="screen")
@@ -203,19 +198,28 @@ def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Char
     for title, verdicts in (("", one.by_level), ("With nothing cached", one.cold)):
         to = f"#data-{name}" if one.round.footprint and not title else ""
         rows = tuple(
-            (doc.Span(load, to=to), ratio, between, told)
-            for load, ratio, between, told in alternatives.level_rows(verdicts)
+            (
+                doc.Span(rounding.exact(verdict.levels[0]), to=to),
+                verdict_words.ratio(verdict) if verdict.judged else "",
+                verdict_words.ratio_interval(verdict),
+                verdict_words.DECISIONS[verdict.decision] if verdict.judged else verdict.method,
+            )
+            for verdict in verdicts
         )
         heads = (words.capital(unit), doc.Column(f"{one.name} / {target}", "Ratio"), "95 % interval", "")
         if rows:
             blocks.append(doc.Group((doc.Table(heads, rows),), heading=title))
     if one.witnesses:
         at = doc.Column(f"At {words.load(one.witnesses[0].level, unit)}", "Metric")
-        shown = (
-            (doc.Span(what, title=metric), of_target, of_other)
-            for metric, what, of_target, of_other in alternatives.witness_rows(one)
+        shown: tuple[doc.Cells, ...] = tuple(
+            (
+                doc.Span(metric_of(seen.metric).what, title=seen.metric),
+                show_metric(seen.metric, seen.target),
+                show_metric(seen.metric, seen.alternative),
+            )
+            for seen in one.witnesses
         )
-        blocks.append(doc.Table((at, target, one.name), tuple(shown)))
+        blocks.append(doc.Table((at, target, one.name), shown))
     heading = f"{target} and {one.name} side by side"
     return doc.Section(heading, name, tuple(blocks), "Side by side" if number == 1 else "")
 
@@ -223,7 +227,7 @@ def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Char
 def _restarts(inv: Investigation) -> Iterator[doc.Block]:
     if inv.warm_restarts:
         heads = ("Cache", *(f"After {how}" for how in alternatives.ENDINGS))
-        yield doc.Table(heads, tuple((kind, *cells) for kind, cells in alternatives.warm_restart_rows(inv)))
+        yield doc.Table(heads, tuple(alternatives.warm_restart_rows(inv)))
         counted = "Counted: objects of the lowest level that the cache did not fetch from its origin again."
         yield doc.Prose(counted, "note")
 
@@ -247,7 +251,7 @@ def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
         pictures = (doc.Group(evidence, "pair"),) if evidence else ()
         evidence = ()
-        heading = (f"{names.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
+        heading = (f"{finding_words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
 
 
@@ -258,12 +262,12 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
     yield from pictures
     rows: list[doc.Cells] = []
     for piece in finding.evidence:
-        steps = every_step.address(round_)
+        steps = curve_report.address(round_)
         window = finding_words.evidence_window(piece, unit) or ("all steps" if steps else "")
         source = (doc.Span(piece.source, "below"),) if piece.source else ()
         rows.append(
             (
-                names.heading(finding_words.metric_words(piece.metric)),
+                finding_words.heading(finding_words.metric_words(piece.metric)),
                 doc.Span(show_metric(piece.metric, piece.value), "b", title=piece.metric),
                 finding_words.evidence_threshold(piece),
                 (doc.Span(window, to=steps), *source),
@@ -280,144 +284,28 @@ def _finding(inv: Investigation, finding: Finding, pictures: tuple[doc.Block, ..
 
 def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Block]:
     for heading, judged in (("Ruled out", True), ("Not judged", False)):
+        by_name: dict[str, list[RuledOut]] = {}
+        for item in items:
+            if item.judged is judged:
+                by_name.setdefault(finding_words.cause(inv, item.id), []).append(item)
         rows = tuple(
-            (doc.Span(item.name, title=item.id), " ".join(item.because))
-            for item in names.ruled_out(inv, items, judged=judged)
+            (
+                doc.Span(name, title=found[0].id),
+                " ".join(dict.fromkeys(words.sentence(item.because) for item in found)),
+            )
+            for name, found in by_name.items()
         )
         if rows:
             yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
 
 
 def _refuted(inv: Investigation) -> Iterator[doc.Block]:
-    rows = tuple(
-        (
-            doc.Span(names.cause(inv, finding.id), title=finding.id),
-            " ".join(words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1]),
-        )
-        for finding in facts.refuted_findings(inv)
-    )
-    if rows:
-        yield doc.Facts(rows, "facts wide-facts")
-
-
-# --- changes ----------------------------------------------------------------------------------------------------------
-
-
-def _changes(inv: Investigation) -> Iterator[doc.Block]:
-    for trial in (trial for round_ in inv.rounds for trial in round_.tried):
-        kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
-        yield doc.Group((*_trial(inv, trial),), "trial", (f"{names.heading(trial.remedy.title)} ", kept))
-
-
-def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
-    unit, work = words.axis_unit(inv), words.work_unit(inv)
-    ratios = ", ".join(map(rounding.plain, trial.told.block_ratios))
-    blocks = f" Ratio in each block: {ratios}." if ratios else ""
-    note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
-    yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
-    yield _chain(trial)
-    if trial.controls:
-        yield doc.Items(tuple(words.sentence(change_words.control_sentence(one)) for one in trial.controls))
-    if trial.levels:
-        rows: tuple[doc.Cells, ...] = tuple(
-            (
-                doc.Span(rounding.exact(row.load), to="steps.jsonl"),
-                *map(rounding.plain, (row.before, row.after, row.ratio)),
-            )
-            for row in trial.levels
-        )
-        heads = (words.capital(unit), f"Before, {work}/s", f"After, {work}/s", "Ratio")
-        yield doc.Table(doc.numbers(*heads), rows, "figures")
-    if trial.operations:
-        times = tuple(
-            (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
-            for row in trial.operations
-        )
-        load, before, after = doc.numbers(words.capital(unit), "Mean time before", "Mean time after")
-        yield doc.Table((load, "Kind of request", before, after), times, "figures")
-    if price := change_words.price_sentences(trial.remedy.price):
-        yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
-    if trial.told.method:
-        method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
-        of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
-        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, every_step.FILE, "."), "note")
-    if trial.remedy.source:
-        yield doc.Prose(f"Source of the remedy: {words.strip(trial.remedy.source)}.", "note")
-
-
-def _chain(trial: Trial) -> doc.Table:
-    """The changes of a remedy, each with what came of it."""
-
-    def row(change: Change) -> doc.Row:
-        after = doc.Span(change_words.value(change.setting, change.after), "code")
-        effective: tuple[str | doc.Span, ...] = ()
-        if change.setting in trial.effective:
-            cut = change.needed and facts.was_cut(change, trial.effective)
-            value = change_words.value(change.setting, trial.effective[change.setting])
-            effective = (doc.Span(value, "code"), *((" ", doc.Span("clamped", "tag warn")) if cut else ()))
-        cells: doc.Cells = (
-            change.layer,
-            doc.Span(change.setting, "code"),
-            doc.Span(change_words.value(change.setting, change.before), "code"),
-            after if change.needed else "already enough",
-            *((effective,) if trial.effective else ()),
-            words.sentence(change.why),
-        )
-        return doc.Row(cells, "" if change.needed else "quiet")
-
-    heads = ("Layer", "Setting", "Before", "Asked for", *(("In effect",) if trial.effective else ()), "Why")
-    return doc.Table(heads, tuple(map(row, trial.remedy.changes)))
-
-
-def _clamped(inv: Investigation) -> Iterator[doc.Block]:
-    clamped = dict.fromkeys(words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
-    if clamped:
-        yield doc.Items(tuple(clamped))
-
-
-def _ladder(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    durability = change_words.durability_sentences(inv)
-    if len(inv.ladder) > 1:
-        yield from _figures(drawn, "ladder", look="ladder")
-        rows = (
-            (
-                names.remedy(inv, step.change),
-                f"{verdict_words.ratio(step)} times",
-                verdict_words.ratio_interval(step),
-                rounding.percent(step.share),
-                step.gives_up or "nothing",
-            )
-            for step in inv.ladder
-        )
-        heads = ("Change", "Gain", "95 % interval", doc.Column("Share of the whole", "Share"), "Trade-off")
-        yield doc.Table(heads, tuple(rows))
-    if durability:
-        yield doc.Group(tuple(doc.Prose(words.sentence(text), "card") for text in durability), "pair cards")
-
-
-def _untried(inv: Investigation) -> Iterator[doc.Block]:
     rows: list[tuple[doc.Words, doc.Words]] = []
-    for one in change_words.untried(inv):
-        changes = doc.code_list([change_words.change(change) for change in one.remedy.changes])
-        told = (f"not tried: {one.because}", *change_words.price_sentences(one.remedy.price))
-        dot = ". " if changes else ""
-        rows.append((names.heading(one.remedy.title), (*changes, dot, " ".join(map(words.sentence, told)))))
+    for finding in facts.refuted_findings(inv):
+        said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
+        rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
     if rows:
         yield doc.Facts(tuple(rows), "facts wide-facts")
-
-
-def _settings(inv: Investigation) -> Iterator[doc.Block]:
-    net, given_up = facts.net_changes(inv), facts.gives_up(inv)
-    if not net:
-        return
-    copied = [one for one in inv.variants if one.to_copy]
-    for one in copied:
-        if len(copied) > 1:
-            yield doc.Prose(verdict_words.variant_head(one))
-        yield doc.Settings(one.to_copy)
-    yield doc.Group((doc.Diff(net),), summary="Before and after")
-    if given_up:
-        yield doc.Prose((doc.Span("Given up with these settings:", "b"), f" {'; '.join(given_up)}."), "price")
 
 
 # --- use, time, limits ------------------------------------------------------------------------------------------------
@@ -429,11 +317,11 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
-    level = resource_table.level(inv)
-    to = every_step.address(inv.rounds[0], level) if level is not None else ""
-    if rows := resource_table.table(inv, to):
-        table = doc.Table(("Resource", *resource_table.COLUMNS), rows, "stack resources")
-        note = doc.Prose(resource_table.heading(inv), "note")
+    level = time_spent.level(inv)
+    to = curve_report.address(inv.rounds[0], level) if level is not None else ""
+    if rows := time_spent.table(inv, to):
+        table = doc.Table(("Resource", *time_spent.COLUMNS), rows, "stack resources")
+        note = doc.Prose(time_spent.heading(inv), "note")
         yield doc.Group((note, table), heading="Use, saturation, errors", only="page")
     if pair := (*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),):
         yield doc.Group(pair, "pair")

@@ -25,10 +25,15 @@ from loadframe.units import show
 def change(one: ChangeRecord | Change) -> str:
     """ "table_open_cache from 64 to 2000", with what the target made of it where that differs."""
     origin = "" if one.before is None else f" from {value(one.setting, one.before)}"
+    return f"{one.setting}{origin} to {value(one.setting, one.after)}{clamped(one)}"
+
+
+def clamped(one: ChangeRecord | Change) -> str:
+    """ " (the target uses 431)", where that is not what was asked for."""
     effective = one.read_back if isinstance(one, ChangeRecord) else None
-    cut = effective is not None and not facts.same_value(effective, one.after)
-    note = f" (the target uses {value(one.setting, effective)})" if cut else ""
-    return f"{one.setting}{origin} to {value(one.setting, one.after)}{note}"
+    if effective is None or facts.same_value(effective, one.after):
+        return ""
+    return f" (the target uses {value(one.setting, effective)})"
 
 
 _BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
@@ -44,20 +49,14 @@ def value(name: str, setting: SettingValue | None) -> str:
 
 def price_sentences(price: Price) -> list[str]:
     """What a remedy costs: memory, durability, a longer tail; nothing where nothing was measured or given up."""
-    sentences = []
+    memory = ""
     before, after = price.memory_before_bytes, price.memory_after_bytes
     if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
         more = after - before
         by = f" ({show(abs(more), 'bytes')} {'more' if more > 0 else 'less'})" if more else ""
-        shown_before, shown_after = show(before, "bytes"), show(after, "bytes")
-        sentences.append(f"memory of the target under load: {shown_before} before, {shown_after} after{by}")
-    if price.slower_tail:
-        sentences.append(words.strip(price.slower_tail))
-    if price.durability:
-        sentences.append(f"durability given up: {words.strip(price.durability)}")
-    if price.note:
-        sentences.append(words.strip(price.note))
-    return sentences
+        memory = f"memory of the target under load: {show(before, 'bytes')} before, {show(after, 'bytes')} after{by}"
+    durability = f"durability given up: {price.durability}" if price.durability else ""
+    return [words.strip(text) for text in (memory, price.slower_tail, durability, price.note) if text]
 
 
 def trial_sentence(trial: Trial, unit: str = "") -> str:
@@ -67,12 +66,7 @@ def trial_sentence(trial: Trial, unit: str = "") -> str:
         worse = trial.told.decision == "worse"
         fate = verdict_words.TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
     told = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
-    return told if trial.fresh is None else f"{told}; {deciding_sentence(trial)}"
-
-
-def deciding_sentence(trial: Trial) -> str:
-    """What the blocks said that decided, where fresh ones followed; "" where none did."""
-    return verdict_words.fresh_words(trial.verdict) if trial.fresh is not None else ""
+    return told if trial.fresh is None else f"{told}; {verdict_words.fresh_words(trial.verdict)}"
 
 
 CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
@@ -80,9 +74,8 @@ CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "coun
 
 def control_sentence(control: Control) -> str:
     """What a kept remedy was held against besides the state before it, in a line."""
-    measured = (
-        f"{verdict_words.gain_sentence(control.verdict)}; " if control.verdict and control.kind == "without" else ""
-    )
+    shown = control.verdict if control.kind == "without" else None
+    measured = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
     return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
 
 
@@ -105,8 +98,7 @@ def parts_sentence(inv: Investigation) -> str:
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """The remedies that were shown and not tried, each once, with what became of them: those that a later round tried
-    after all are left out."""
+    """The remedies that were shown and not tried, each once, but for those that a later round tried after all."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
         each.remedy.id: replace(each, because=_because(inv, round_, each))

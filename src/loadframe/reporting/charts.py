@@ -1,21 +1,31 @@
-"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty."""
+"""The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty. As
+files: SVG and PNG of each, and its Vega-Lite specification."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
-from loadframe.model import Capacity, Investigation, Ladder, Tuning
+from loadframe.formats.named_files import write_whole
+from loadframe.model import Capacity, Investigation, Ladder, RunAnswer, Tuning
+from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.reporting import (
-    capacity_picture,
     facts,
     finding_words,
+    flame,
     gain_bars,
     latencies,
     limit_bars,
@@ -25,14 +35,15 @@ from loadframe.reporting import (
     stages,
     vega,
     waits,
-    waterfalls,
     words,
 )
-from loadframe.reporting.vega import Plot, Size
+from loadframe.reporting.vega import Plot, Size, render
+from loadframe.system.files import Folder, Whose
 
 Draw = Callable[[Size], Plot | None]
 
 WIDE, NARROW, HALF = Size(640, 300), Size(270, 240), Size(370, 210)
+BOTH = (WIDE, NARROW)
 OF_COMPONENTS = {
     "cpu.cores": "CPU",
     "memory.rss": "Memory",
@@ -44,141 +55,182 @@ FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture. title: the fact it shows. alt: what it shows, in words, for those who do not see it. spec: the whole
-    Vega-Lite specification, with data and title. svg: the same, rendered without its title, which the page sets in its
-    own type. narrow_svg: for small screens. metric: the name of the one that it shows, where it is of one."""
-
-    name: str
-    title: str
-    note: str
-    alt: str
-    spec: str
-    svg: Markup
-    narrow_svg: Markup = Markup("")  # noqa: RUF009 - it is a string, and cannot change
-    metric: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A chart as drawn, not yet rendered; one specification per size, the widest first."""
+    """One picture. title: the fact it shows. alt: the same for those who do not see it. specs: of Vega-Lite, one per
+    size, the widest first. metric: that it shows, where it is of one. svgs: rendered without the title, which the page
+    sets itself."""
 
     name: str
     title: str
     note: str
     alt: str
     specs: tuple[dict[str, Any], ...]
-    metric: str
+    metric: str = ""
+    svgs: tuple[Markup, ...] = ()
 
     def jobs(self) -> list[tuple[dict[str, Any], str, str]]:
+        """What is to be rendered, by `vega.render`."""
         return [(spec, f"{self.name}-{number}", self.alt) for number, spec in enumerate(self.specs)]
 
-    def chart(self, svgs: Sequence[Markup]) -> Chart:
-        spec = write_json({**self.specs[0], "title": self.title})
-        narrow = svgs[1] if len(svgs) > 1 else Markup("")
-        return Chart(self.name, self.title, self.note, self.alt, spec, svgs[0], narrow, self.metric)
+    @property
+    def spec(self) -> str:
+        """The whole specification, with data and title."""
+        return write_json({**self.specs[0], "title": self.title})
 
 
 def page_charts(inv: Investigation) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name: proof, alternatives, side-by-side-N, latency, percentiles,
-    blocks, evidence-N, stages, waits, limits, gains, footprint-N, ladder."""
+    """Every chart that the record has data for, by its name."""
     if not plots.load_axis(inv).levels:
         return {}
     # Vega's engine is slow to start and works beside Python: it renders what is drawn while the rest is being drawn.
     with ThreadPoolExecutor(max_workers=1) as engine:
         started = engine.submit(vega.start_engine)
-        rendered = [(draft, [engine.submit(vega.render, *job) for job in draft.jobs()]) for draft in _drafts(inv)]
+        begun = [(chart, [engine.submit(vega.render, *job) for job in chart.jobs()]) for chart in _charts(inv)]
         started.result()
-        return {draft.name: draft.chart([job.result() for job in jobs]) for draft, jobs in rendered}
+        return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _drafts(inv: Investigation) -> Iterator[Draft]:
+def _charts(inv: Investigation) -> Iterator[Chart]:
+    """Not yet rendered."""
     dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from _draft(
-        "proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), WIDE, NARROW
-    )
+    yield from _chart("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
     silent = "Longest time in which no request was done, of each step; the line joins the averages."
     if any(facts.silences(one) for one in inv.rounds):
         drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from _draft("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, WIDE, NARROW)
-    yield from _draft("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
-    yield from _draft("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
+        yield from _chart("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
+    yield from _chart("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
+    yield from _chart("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
     drawing = partial(latencies.percentiles, inv)
-    yield from _draft("percentiles", latencies.title(inv), latencies.note(inv), drawing, WIDE, NARROW)
+    yield from _chart("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
     if len(inv.alternatives) > 1:
         drawing = partial(plots.alternatives_together, inv)
         title = f"{inv.study.target_kind} and its alternatives by load"
-        yield from _draft("alternatives", title, "Shaded bands: 95 % intervals.", drawing, WIDE, NARROW)
+        yield from _chart("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
     for number, one in enumerate(inv.alternatives, start=1):
         drawing = partial(plots.side_by_side, inv, one)
         note = "Shaded bands: 95 % intervals."
         note += " Dashed: where their ratio begins to change, with its interval." if one.divergence is not None else ""
-        yield from _draft(f"side-by-side-{number}", plots.side_by_side_title(inv, one), note, drawing, WIDE, NARROW)
+        yield from _chart(f"side-by-side-{number}", plots.side_by_side_title(inv, one), note, drawing, *BOTH)
     shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
-    yield from _draft("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), WIDE, NARROW)
-    yield from _evidence_drafts(inv)
-    for name, each in stages.rounds(inv):
-        title, drawing = stages.title(each, words.axis_unit(inv)), partial(stages.chart, inv, each)
-        yield from _draft(name, title, stages.note(each), drawing, WIDE, NARROW)
-    for name, each in waits.rounds(inv):
-        title, drawing = waits.title(each, words.axis_unit(inv)), partial(waits.chart, inv, each)
-        yield from _draft(name, title, waits.note(each), drawing, WIDE, NARROW)
-    yield from _draft(
-        "limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), WIDE, NARROW
-    )
-    if gain_bars.gains(inv):
-        yield from _draft(
-            "gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), WIDE, NARROW
-        )
-    yield from _footprint_drafts(inv)
-    yield from _draft("ladder", "What each change adds", "", partial(waterfalls.ladder, inv), HALF, NARROW)
-
-
-def _evidence_drafts(inv: Investigation) -> Iterator[Draft]:
+    yield from _chart("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
     for finding in facts.main_findings(inv)[:1]:
         for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
-            title = words.sentence(finding_words.metric_words(name))[:-1]
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
-            yield from _draft(f"evidence-{number}", title, "", drawing, HALF, metric=name)
+            title = words.sentence(finding_words.metric_words(name))[:-1]
+            yield from _chart(f"evidence-{number}", title, "", drawing, HALF, metric=name)
+    for name, each in stages.rounds(inv):
+        title, drawing = stages.title(each, words.axis_unit(inv)), partial(stages.chart, inv, each)
+        yield from _chart(name, title, stages.note(each), drawing, *BOTH)
+    for name, each in waits.rounds(inv):
+        title, drawing = waits.title(each, words.axis_unit(inv)), partial(waits.chart, inv, each)
+        yield from _chart(name, title, waits.note(each), drawing, *BOTH)
+    yield from _chart("limits", limit_bars.title(inv), limit_bars.note(inv), partial(limit_bars.chart, inv), *BOTH)
+    if gain_bars.gains(inv):
+        yield from _chart("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
+    yield from _footprint(inv)
+    yield from _chart("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
 
 
-def _footprint_drafts(inv: Investigation) -> Iterator[Draft]:
+def _footprint(inv: Investigation) -> Iterator[Chart]:
     for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
         drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
-        yield from _draft(f"footprint-component-{number}", over, "", drawing, HALF)
+        yield from _chart(f"footprint-component-{number}", over, "", drawing, HALF)
     shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in plots.evidence_metrics(inv, finding)}
     for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
         if name not in shown:
             drawing = partial(plots.metric, inv, name)
-            yield from _draft(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
+            yield from _chart(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
 
 
-def _draft(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Draft]:
-    """The chart in all its sizes; nothing where it has no data."""
+def _chart(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
     plots_drawn = [drawn for size in sizes if (drawn := draw(size)) is not None]
     if plots_drawn:
         alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)
-        yield Draft(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
+        yield Chart(name, title, note, alt, tuple(drawn.specification() for drawn in plots_drawn), metric)
 
 
-def ladder_chart(found: Ladder) -> Chart | None:
-    """The waterfall of a ladder; None where nothing of it was measured."""
-    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-    drawing = partial(waterfalls.waterfall, found)
-    return _alone(_draft("waterfall", "What each change gives", note, drawing, WIDE, NARROW))
+def chart_of(found: Ladder | Tuning | Capacity) -> Chart | None:
+    """The picture of a ladder or of a search; None where nothing of it was measured."""
+    match found:
+        case Ladder():
+            note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+            drawn = _chart("waterfall", "What each change gives", note, partial(gain_bars.waterfall, found), *BOTH)
+        case Tuning():
+            title, note = searches.title(found), searches.note(found)
+            drawn = _chart("trials", title, note, partial(searches.trials, found), *BOTH)
+        case Capacity():
+            title, note = searches.capacity_title(found), searches.capacity_note(found)
+            drawn = _chart("capacity", title, note, partial(searches.capacity, found), *BOTH)
+    return next((replace(chart, svgs=tuple(vega.render(*job) for job in chart.jobs())) for chart in drawn), None)
 
 
-def tuning_chart(found: Tuning) -> Chart | None:
-    """The trials of a search, and the proof of the best; None without a trial."""
-    drawing = partial(searches.trials, found)
-    return _alone(_draft("trials", searches.title(found), searches.note(found), drawing, WIDE, NARROW))
+SCALE = 2.0
+"""Pixels of a PNG per CSS pixel."""
+CHARACTER_PX = 8.0
+"""Of a title's 15-pixel type."""
+FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
-def capacity_chart(found: Capacity) -> Chart | None:
-    """The trials of a search for the capacity; None without one."""
-    drawing = partial(capacity_picture.chart, found)
-    title, note = capacity_picture.title(found), capacity_picture.note(found)
-    return _alone(_draft("capacity", title, note, drawing, WIDE, NARROW))
+def write_figures(found: RunAnswer, folder: Path) -> tuple[Path, ...]:
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json where it is a chart. RunError where they cannot be
+    written."""
+    try:
+        if not folder.is_dir():
+            Folder(folder, Whose.NAMED).make()
+        written = []
+        for name, data in _files(found):
+            write_whole(folder / name, data)
+            written.append(folder / name)
+        return tuple(written)
+    except OSError as error:
+        raise RunError(
+            f"The figures cannot be written to {folder}: {error.strerror or error}.",
+            remedy="Free some disk space or choose another place, then run "
+            f"`loadframe report {shlex.quote(found.run)} --figures FOLDER` again.",
+        ) from error
 
 
-def _alone(drafts: Iterator[Draft]) -> Chart | None:
-    return next((draft.chart([vega.render(*job) for job in draft.jobs()]) for draft in drafts), None)
+def _files(found: RunAnswer) -> Iterator[tuple[str, bytes]]:
+    import vl_convert
+
+    if isinstance(found, Investigation):
+        drawn, flames = [*page_charts(found).values()], _flames(found)
+    else:
+        drawn, flames = [chart for chart in [chart_of(found)] if chart is not None], iter(())
+    for chart in drawn:
+        name, spec = chart.name, titled(json.loads(chart.spec))
+        yield f"{name}.svg", svg_of(chart).encode()
+        with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+        yield f"{name}.json", write_json(spec).encode()
+    for name, svg in flames:
+        with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
+            yield f"{name}.svg", svg.encode()
+            yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+
+
+def svg_of(chart: Chart) -> str:
+    """A chart as a file that stands alone: titled, and in words for those who do not see it."""
+    return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
+
+
+def titled(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification with paper behind it, and its title in lines no longer than it is wide."""
+    lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
+    return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
+
+
+def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
+    if (found := flame.pair_of(inv)) is not None:
+        yield "flame-difference", _alone(flame.difference_svg(inv, found))
+    for number, one in enumerate(flame.with_flame(inv), start=1):
+        label = f"Flame graph of the {one.component}, {flame.where(inv, one)}"
+        yield f"flame-{number}", _alone(flame.svg(one, label=label))
+
+
+def _alone(svg: str) -> str:
+    """With the colours that it has from the page's style sheet."""
+    css = resources.files("loadframe.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    rules = "\n".join(FLAME_RULES.findall(css)).replace("var(--ink)", "#1f2933")
+    head = '<svg xmlns="http://www.w3.org/2000/svg" '
+    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
+    return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)

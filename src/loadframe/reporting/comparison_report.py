@@ -1,11 +1,18 @@
-"""A comparison as a document: the answer first, then the levels it is made of, how it was reached, and what may spoil
-it."""
+"""A comparison as a document: the answer, the levels it is made of, how it was reached, and what may spoil it.
+
+Verdicts for systems of continuous integration: a job summary and annotations for GitHub Actions, JUnit XML for the
+rest. What is proven to be worse by more than allowed fails; what cannot be told is a warning, and skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from xml.etree import ElementTree
 
-from loadframe.model import Comparison, Quantity
+from loadframe.formats import said
+from loadframe.model import Answer, Comparison, Quantity
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, verdict_words, words
 
@@ -37,3 +44,102 @@ def _quantity(row: Quantity) -> str:
     values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
     decision = verdict_words.DECISIONS[row.verdict.decision]
     return f"{row.name}: {decision}, {verdict_words.ratio_words(row.verdict)}, {values}"
+
+
+# --- GitHub Actions ---------------------------------------------------------------------------------------------------
+
+LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
+"""How an annotation is shown, where a margin was asked for. Without one nothing fails: what is worse is a warning."""
+NOT_PLAIN = re.compile(r"[^\w ,%-]|_")
+"""What may be markup in Markdown, or in the HTML that it may hold; as character references it is text."""
+
+
+def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
+    """A workflow command for each verdict, one line each.
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    return [
+        f"::{_level(one)} title={_property(f'Loadframe: {one.after} against {one.before}')}::{_data(_sentence(one))}"
+        for one in comparisons
+    ]
+
+
+def github_summary(comparisons: Sequence[Comparison]) -> str:
+    """A job summary in GitHub's Markdown: a table of the verdicts, and all that is known of each below it."""
+    rows = [
+        f"| {_markdown(f'{one.after} against {one.before}')} | **{verdict_words.DECISIONS[one.verdict.decision]}** "
+        f"| {verdict_words.ratio(one.verdict)} | {verdict_words.confident_interval(one.verdict) or 'none'} "
+        f"| {_markdown(one.what)} |"
+        for one in comparisons
+    ]
+    told = [
+        f"<details><summary>{_markdown(one.after)}: details</summary>\n\n"
+        f"<pre>{html.escape(render_comparison(one))}</pre>\n\n</details>\n"
+        for one in comparisons
+    ]
+    head = "| compared | decision | times | interval | what |\n|---|---|---|---|---|"
+    return "\n".join(["### Loadframe: compare", "", head, *rows, "", *told])
+
+
+def _level(one: Comparison) -> str:
+    if one.margin is not None:
+        return LEVELS[one.margin.answer]
+    return "warning" if one.verdict.decision == "worse" else "notice"
+
+
+def _sentence(one: Comparison) -> str:
+    allowed = "" if one.margin is None else f" {verdict_words.margin_sentence(one.margin)}"
+    needed = "" if one.needed is None else f" {verdict_words.needed_sentence(one.needed, one.verdict.sessions)}"
+    return verdict_words.comparison_sentence(one) + allowed + needed
+
+
+def _data(text: str) -> str:
+    """The message of a workflow command: on one line, as the runner decodes it."""
+    return said.words(text, 4000).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _markdown(text: str) -> str:
+    return NOT_PLAIN.sub(lambda found: f"&#{ord(found[0])};", said.words(text))
+
+
+# --- JUnit ------------------------------------------------------------------------------------------------------------
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may have, not even as references (XML 1.0, section 2.2)."""
+
+
+def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
+    """A document of JUnit's form, as Ant writes it and Jenkins and GitLab read it: one test for each comparison.
+    Failed: proven to be worse by more than allowed. Skipped: the data cannot tell."""
+    cases = [_case(one) for one in comparisons]
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": "0",
+        "skipped": str(sum(case.find("skipped") is not None for case in cases)),
+    }
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "loadframe compare", **counts})
+    suite.extend(cases)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
+
+
+def _case(one: Comparison) -> ElementTree.Element:
+    name = _xml(f"{one.after} against {one.before}")
+    case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": name})
+    if one.margin is not None and one.margin.answer != "proven-not-worse":
+        kind = "failure" if one.margin.answer == "proven-worse" else "skipped"
+        more = {"type": "proven-worse"} if kind == "failure" else {}
+        found = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(one)), **more})
+        found.text = _xml(render_comparison(one)) if kind == "failure" else None
+    ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(one))
+    return case
+
+
+def _xml(text: str) -> str:
+    return NOT_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,14 +1,89 @@
-"""A curve as a document: its shape, a table with a bar for each level, and how its run went."""
+"""A curve as a document: its shape, a table with a bar for each level, every step, and how its run went."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loadframe.diagnosis.windows import bend_of
+from loadframe.metrics import is_known
+from loadframe.metrics import metric as metric_of
 from loadframe.model import WORK, AnswersCompared, Curve, CurvePoint, Investigation, Round, RunQuality
-from loadframe.reporting import compared_answers, every_step, facts, rounding, terminal, words
 from loadframe.reporting import document as doc
+from loadframe.reporting import facts, rounding, terminal, verdict_words, words
+from loadframe.units import show_metric
+
+STEP_COLUMNS = {
+    "step": "step",
+    "level": "{unit}",
+    "block": "block",
+    "throughput": "{work}/s",
+    "latency_p95_ms": "p95 in ms",
+    "latency_p999_ms": "p99.9 in ms",
+    "errors": "errors",
+}
+P999 = "latency_p999_ms"
+COUNTED = frozenset({"step", "level", "block", "errors"})
+"""Columns that were set or counted, not measured: shown as they are."""
+FILE = doc.Span("steps.jsonl", to="steps.jsonl")
+
+
+def address(round_: Round, level: float | None = None) -> str:
+    """The address of the steps of a round, or of those at a level; "" where they are not shown."""
+    if not round_.footprint:
+        return ""
+    return f"#data-{round_.number}{'' if level is None else f'-{_anchor(level)}'}"
+
+
+def _anchor(level: float) -> str:
+    return f"{level:g}".replace(".", "_").replace("+", "")
+
+
+def blocks(inv: Investigation) -> Iterator[doc.Block]:
+    """Every step of each round, with every metric that is not zero throughout."""
+    shown = [(one, str(one.number), _state_title(inv, one)) for one in inv.rounds]
+    shown += [
+        (one.round, f"side-by-side-{number}", f"{one.name}: {one.round.treatment}")
+        for number, one in enumerate(inv.alternatives, start=1)
+    ]
+    tables = [(_steps_table(inv, round_, anchor), title) for round_, anchor, title in shown if round_.footprint]
+    for table, title in tables:
+        yield doc.Group((table,), summary=f"{title}, {len(table.rows)} steps")
+    if tables:
+        raw = (FILE, ", ", doc.Span("metrics.parquet", to="metrics.parquet"), ".")
+        yield doc.Prose(
+            ("Metrics that are zero in every step are omitted here; the run folder has them all: ", *raw), "note"
+        )
+
+
+def _state_title(inv: Investigation, one: Round) -> str:
+    """ "Before (state A)": what the steps of a round are of, and the letter that they have in the files."""
+    return f"{words.capital(facts.label_of(inv, one) or f'round {one.number}')} (state {one.treatment})"
+
+
+def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
+    metrics = facts.footprint_metrics(round_.footprint)
+    rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
+    own = [name for name in STEP_COLUMNS if name != P999 or any(P999 in row for row in rows)]
+    units = {"work": words.work_unit(inv), "unit": words.axis_unit(inv)}
+    heads = [doc.Column(STEP_COLUMNS[name].format(**units), side=">") for name in own]
+    heads += [doc.Column(name, side=">", title=metric_of(name).what if is_known(name) else "") for name in metrics]
+    anchored: set[float] = set()
+    lines = []
+    for row in rows:
+        level = row.get("level", 0.0)
+        cells = [_step_cell(name, row) for name in own]
+        cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
+        lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
+        anchored.add(level)
+    return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
+
+
+def _step_cell(name: str, row: Mapping[str, float]) -> str:
+    if not math.isfinite(row.get(name, math.nan)):
+        return ""
+    return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])
+
 
 BAR_WIDTH = 30
 
@@ -27,7 +102,7 @@ def render_curve(
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
-        doc.listed("Its answers", compared_answers.sentences(answers)),
+        doc.listed("Its answers", verdict_words.answers_sentences(answers)),
         doc.listed("Mind", map(words.sentence, curve.warnings)),
         doc.quality(quality, ()),
         *more,
@@ -41,12 +116,13 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times in the place of
-    throughputs, which are their reciprocals."""
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times, the reciprocals of
+    throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
-    heights = [_height(point, response) for point in points]
+    measured = [point.throughput if math.isfinite(point.throughput) else 0.0 for point in points]
+    heights = [1 / height if response and height else height for height in measured]
     top = max(heights, default=0.0) or 1.0
     rows = tuple(
         (
@@ -60,12 +136,6 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
     p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
     return doc.Section("Every level", "levels", (doc.Table(heads, rows),) if rows else ())
-
-
-def _height(point: CurvePoint, response: bool) -> float:
-    if not math.isfinite(point.throughput):
-        return 0.0
-    return 1 / point.throughput if response else point.throughput
 
 
 def _value(point: CurvePoint, work: str, response: bool) -> str:
@@ -85,13 +155,14 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
     rows = tuple(
         (
-            doc.Span(rounding.exact(point.load), to=every_step.address(round_, point.load)),
+            doc.Span(rounding.exact(point.load), to=address(round_, point.load)),
             rounding.plain(point.throughput),
-            _between(point),
+            f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else "",
             words.milliseconds(point.latency_p95_ms),
             str(point.steps or ""),
         )
         for point in curve.points
+        for low, high in [(point.throughput_low, point.throughput_high)]
     )
     heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
     told = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
@@ -100,13 +171,8 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
         (
             doc.Table(doc.numbers(*heads), rows, "figures"),
             doc.Prose(warnings),
-            doc.Prose((f"Treatment {round_.treatment} in ", every_step.FILE, "."), "note"),
+            doc.Prose((f"Treatment {round_.treatment} in ", FILE, "."), "note"),
         ),
         "open" if first else "",
         summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
     )
-
-
-def _between(point: CurvePoint) -> str:
-    low, high = point.throughput_low, point.throughput_high
-    return f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else ""

@@ -15,15 +15,13 @@ from loadframe.reporting.charts import Chart
 from loadframe.units import show
 
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, which has no room for raw data, or on the screen that is the
-short form of a text: it has no sections."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen, its short form without sections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, page (a link
-    that a text does not have), or "tag NAME" of a status.
-    to: an anchor of this page, or a file of the run folder. title: what a pointer shows."""
+    """Words with a look: code, note, below (a note on a line of its own), quiet, b, high, page (a link that a text does
+    not have), or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: what a pointer shows."""
 
     text: str
     look: str = ""
@@ -74,8 +72,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """label: on a small screen and in a text, where the head is too long. side: where cells end. title: what a pointer
-    shows."""
+    """label: on a small screen and in a text. side: where cells end. title: what a pointer shows."""
 
     head: str
     label: str = ""
@@ -163,8 +160,8 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Blocks together. heading: with the look "" or "small" a heading alone, else that of an
-    article; summary: of what is unfolded by a click."""
+    """Blocks together. heading: a heading alone with the look "" or "small", else an article's. summary: unfolded by a
+    click."""
 
     blocks: tuple[Block, ...]
     look: str = ""
@@ -181,8 +178,8 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """One thing of the first screen, beside the pictures; without lines it is not shown. look: gain (the heading is a
-    large number), next, ..."""
+    """One thing of the first screen; without lines it is not shown. look: gain (the heading is a large number), next,
+    ..."""
 
     heading: Words
     lines: Cells
@@ -232,10 +229,10 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
-def listed(heading: str, items: Iterable[Words]) -> Section:
+def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
     """A section of items."""
     cells = tuple(items)
-    return Section(heading, "", (Items(cells),) if cells else ())
+    return Section(heading, anchor, (Items(cells),) if cells else ())
 
 
 # --- parts of every kind of report ------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
-"""What the report is about, picked out of the record: which finding, which trial, which curve.
-
-Pure selection. No sentence and no picture is made here, so that text, page and charts tell of the same things.
-"""
+"""What the report is about, picked out of the record: which finding, which trial, which curve. No sentence and no
+picture is made here, so that text, page and charts tell of the same things."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from loadframe.diagnosis import conclusion
@@ -24,13 +23,11 @@ from loadframe.model import (
     Round,
     RuledOut,
     SettingValue,
-    StateSummary,
     Trial,
 )
 from loadframe.switches import spelled
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
-"""What a row of Round.footprint says of its step, besides its metrics."""
 
 Role = Literal["before", "between", "after"]
 
@@ -53,9 +50,9 @@ def kept_trials(inv: Investigation) -> tuple[Trial, ...]:
 
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """What gave: the confirmed findings in the order in which they were confirmed, then those that a change helped
-    against, each id once; where none is, the best suspected one of the first round that has one; else nothing, as where
-    the drivers are what limits. That others took the CPU comes before all that is not confirmed."""
+    """What gave: the confirmed findings in their order, then those that a change helped against, each id once; else the
+    best suspected one of the first round that has one; none where the drivers limit. That others took the CPU comes
+    before all that is not confirmed."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     crowded = [each for round_ in inv.rounds for each in round_.findings if each.id == OTHERS][:1]
@@ -78,25 +75,23 @@ def crowded(inv: Investigation) -> bool:
     return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
 
 
-def findings_and_ruled_out(inv: Investigation) -> list[tuple[Finding, tuple[RuledOut, ...]]]:
+def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
     """The main findings and those only suspected, each with what was ruled out beside it and not said before. What is
     suspected in one state is not ruled out by what another one shows: that is said with the suspicion."""
     shown = (*main_findings(inv), *suspected_findings(inv))
-    named = {finding.id for finding in shown}
-    said: set[RuledOut] = set()
-    pairs = []
+    named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
-        pairs.append((finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)))
+        yield finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)
         said.update(finding.ruled_out)
-    return pairs
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
     """The state that ruled a suspected finding out, in words, and why; the latest where several did, () where none."""
     if finding.status != "suspected":
         return ()
+    states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
     found = [
-        (_state(inv, round_), item.because)
+        (states.get(round_.number, f"in round {round_.number}"), item.because)
         for round_ in inv.rounds
         for item in (*round_.ruled_out, *(item for each in round_.findings for item in each.ruled_out))
         if item.id == finding.id and item.judged
@@ -104,26 +99,12 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
     return tuple(found[-1:])
 
 
-def _state(inv: Investigation, round_: Round) -> str:
-    if round_ is inv.rounds[0]:
-        return "before any change"
-    return "in the last state" if round_ is inv.rounds[-1] else f"in round {round_.number}"
-
-
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
     """Causes seen in the last state besides the main ones, and that no trial has settled there: what an earlier state
-    was suspected of and the last one no longer shows went with the changes, and what was refuted in an earlier state is
-    open again in another."""
+    was suspected of went with the changes, and what was refuted in one is open again in another."""
     main = {finding.id for finding in main_findings(inv)}
     last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
-
-
-def ruled_out_alone(inv: Investigation) -> tuple[RuledOut, ...]:
-    """What was ruled out in the last state where no cause at all was named; a finding carries its own list."""
-    if not inv.rounds or main_findings(inv):
-        return ()
-    return inv.rounds[-1].ruled_out
 
 
 SILENT_MS, SILENT_TIMES = 200.0, 20.0
@@ -133,8 +114,8 @@ next on average: of ends at random one gap in half a billion is so long."""
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The longest time in which no request was done at a load, ms; stalled_ms: the longest in which no tick could be
-    recorded either, as the whole machine stood still."""
+    """The longest time without an answer at a load, ms; stalled_ms: the longest without a tick, as the whole machine
+    stood still."""
 
     load: float
     silence_ms: float
@@ -159,8 +140,8 @@ def disturbed_steps(inv: Investigation) -> int:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial showed not to be it, each id once, unless a change helped against them in another round, or a
-    later state shows them again."""
+    """Causes that a trial refuted, each id once, unless a change helped against them or a later state shows them
+    again."""
     shown = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
@@ -183,7 +164,8 @@ def series(inv: Investigation) -> tuple[Series, ...]:
             drawn.append(Series("between", _label(kept), round_.curve.points, round_.curve, round_))
         kept = _last_kept(round_)
     if kept is not None:
-        drawn.append(Series("between", _label(kept), _proof_points(kept), None, inv.rounds[-1]))
+        points = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in kept.levels)
+        drawn.append(Series("between", _label(kept), points, None, inv.rounds[-1]))
     if len(drawn) > 1:
         drawn[-1] = replace(drawn[-1], role="after", label="after")
     return tuple(drawn)
@@ -199,13 +181,9 @@ def _label(trial: Trial) -> str:
     return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
 
 
-def _proof_points(trial: Trial) -> tuple[CurvePoint, ...]:
-    return tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in trial.levels)
-
-
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
-    """What is different at the end: the kept and needed changes of all rounds, one line per setting, each from what was
-    found first."""
+    """What is different at the end: the kept and needed changes, one line per setting, each from what was found
+    first."""
     return conclusion.net_changes(kept_trials(inv))
 
 
@@ -224,15 +202,10 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
     """Whether the target uses something else than what the change asked for; more than that is no cut."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
-    granted, asked = _number(effective[change.setting]), _number(change.after)
-    return granted is None or asked is None or granted < asked
-
-
-def _number(value: SettingValue) -> float | None:
     try:
-        return float(value)
+        return float(effective[change.setting]) < float(change.after)
     except ValueError:
-        return None
+        return True
 
 
 def same_value(one: SettingValue | None, other: SettingValue | None) -> bool:
@@ -246,16 +219,6 @@ def gives_up(inv: Investigation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in said if text))
 
 
-def ranked_limits(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """What runs out first comes first; limits whose use does not grow follow, the fullest first."""
-
-    def key(limit: Limit) -> tuple[float, float]:
-        load = limit.exhausted_at.load if limit.exhausted_at else math.inf
-        return load, -fullness(limit)
-
-    return tuple(sorted(limits, key=key))
-
-
 def fullness(limit: Limit) -> float:
     """Use as a share of the ceiling; 0 where there is no ceiling to speak of."""
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
@@ -263,29 +226,12 @@ def fullness(limit: Limit) -> float:
     return limit.use / limit.ceiling
 
 
-def bending_limit(inv: Investigation, state: StateSummary) -> str:
-    """The limit that explains a state's bend, as the ledger calls it; its id where that is not known, "" for none."""
-    return limit_of_bend(inv, state.bend)
-
-
-def curve_of(inv: Investigation, state: StateSummary) -> Curve | None:
-    """The curve of the state before, or of the one after."""
-    if not inv.rounds:
-        return None
-    return inv.rounds[-1 if state is inv.after else 0].curve
-
-
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
-    """The same of a bend."""
+    """The limit that explains a bend, as the ledger calls it; its id where that is not known, "" for none."""
     if bend is None:
         return ""
     titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
     return titles.get(bend.limit, bend.limit)
-
-
-def within_levels(inv: Investigation, limit: Limit) -> bool:
-    """Whether a limit runs out at a load that was tested."""
-    return limit.exhausted_at is not None and limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
 
 
 def label_of(inv: Investigation, round_: Round) -> str:
@@ -293,11 +239,34 @@ def label_of(inv: Investigation, round_: Round) -> str:
     return next((each.label for each in series(inv) if each.round is round_ and each.curve is not None), "")
 
 
-def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    """The metrics that the steps of a round carry, without those that are zero in every step."""
-    seen: dict[str, bool] = {}
+def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
+    """The rows of its steps, by their levels."""
+    found: dict[float, list[Mapping[str, float]]] = {}
+    for row in round_.footprint:
+        if math.isfinite(row.get("level", math.nan)):
+            found.setdefault(row["level"], []).append(row)
+    return found
+
+
+def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
+    """The same of one metric, where it was measured."""
+    found = {
+        level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
+        for level, rows in by_level(round_).items()
+    }
+    return {level: values for level, values in found.items() if values}
+
+
+def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each metric over the rows that have it."""
+    values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
-            if name not in FOOTPRINT_KEYS:
-                seen[name] = seen.get(name, False) or bool(value)
-    return tuple(sorted(name for name, says_something in seen.items() if says_something))
+            if math.isfinite(value):
+                values.setdefault(name, []).append(value)
+    return {name: fmean(known) for name, known in values.items()}
+
+
+def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
+    """The metrics that the steps of a round carry, without those that are zero in every step."""
+    return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))

@@ -1,21 +1,167 @@
-"""Flame graphs as SVG inside the page: boxes with their names, a tooltip each, no second file.
-
-The width of a box is its share of the samples, its row the depth of the call; callers stand below what they called
-(Gregg, The Flame Graph, CACM 59(6), 2016). Two colourings are in the markup, chosen by the page: by the class of
-work, and by the change of CPU time per request against another profile, where that is beyond chance. Without a script
-everything can be read; with the page's few lines, a click on a box makes it as wide as the page.
-"""
+"""What profiles say, and their flame graphs as SVG: the width of a box is its share of the samples, its row the depth
+of the call (Gregg, The Flame Graph, CACM 59(6), 2016). Of one profile, coloured by class of work or by the change
+against another profile; or of two at once (Gregg, Differential Flame Graphs, 2014), where a box is as wide as the mean
+of its shares, so that what vanished is still seen; red: a larger share after, blue: a smaller one, where that is beyond
+chance."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from loadframe.model import FlameFrame, Profile
+from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind
 from loadframe.progress import counted
-from loadframe.reporting import rounding
+from loadframe.reporting import rounding, words
 from loadframe.reporting.markup import element
+
+PLACES = {
+    "below": "below the bend",
+    "past": "past the bend",
+    "lowest": "at the lowest level",
+    "highest": "at the highest level",
+}
+BASELINES = {**PLACES, "below": "what it costs below the bend", "lowest": "the lowest level"}
+HIGH = ("past", "highest")
+MOST_CLASSES = 3
+SMALL = 0.02
+"""Classes below this share are not worth a word in a sentence; the table has them all."""
+
+
+def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
+    """The profiles of one kind and component, in the order in which they were taken."""
+    return tuple(one for one in inv.profiles if (one.kind, one.component) == (kind, component))
+
+
+def where(inv: Investigation, profile: Profile) -> str:
+    """ "past the bend, at 64 active jobs, after the changes"."""
+    level = words.load(profile.level, words.axis_unit(inv))
+    after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
+    if profile.place in ("lowest", "highest"):
+        return f"{PLACES[profile.place]}, {level}{after}"
+    return f"{PLACES[profile.place]}, at {level}{after}"
+
+
+def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
+    """The title of every class that occurs, the largest anywhere first, and its share in each profile."""
+    by_class = [{one.id: one for one in profile.classes} for profile in profiles]
+    largest: dict[str, ClassShare] = {}
+    for found in by_class:
+        for class_id, one in found.items():
+            if class_id not in largest or one.share > largest[class_id].share:
+                largest[class_id] = one
+    ranked = sorted(largest.values(), key=lambda one: -one.share)
+    return [(one.title, [found.get(one.id) for found in by_class]) for one in ranked]
+
+
+def share(one: ClassShare | None) -> str:
+    """ "31 % (28 to 34)"; empty for nothing."""
+    if one is None:
+        return ""
+    if not rounding.has_width(one.low, one.high):
+        return rounding.percent(one.share)
+    low, high = (rounding.percent(end).removesuffix(" %") for end in (one.low, one.high))
+    return f"{rounding.percent(one.share)} ({low} to {high})"
+
+
+def demand(one: ClassShare | None) -> str:
+    """CPU time per request; empty where it is not known."""
+    return cost(one.demand_ms) if one is not None and one.demand_ms is not None else ""
+
+
+def cost(value_ms: float) -> str:
+    """ "140 µs"; from a millisecond on "1.4 ms"."""
+    return words.milliseconds(value_ms) if value_ms >= 1 else f"{rounding.plain(1000 * value_ms)} µs"
+
+
+def threads(one: ClassShare | None) -> str:
+    """Threads on average."""
+    return rounding.plain(one.amount) if one is not None else ""
+
+
+def demand_ms(profile: Profile) -> float | None:
+    """CPU time per request, all classes together; None where no request was done."""
+    parts = [one.demand_ms for one in profile.classes if one.demand_ms is not None]
+    return sum(parts) if parts else None
+
+
+def cpu_sentence(inv: Investigation, profile: Profile) -> str:
+    """Where the CPU time of one profile went, the largest classes first, and what a request cost."""
+    named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
+    parts = ", ".join(f"{one.title} {share(one)}" for one in named)
+    total = demand_ms(profile)
+    price = f"; a request costs {cost(total)} of CPU" if total is not None else ""
+    return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
+
+
+def _changes(inv: Investigation, profile: Profile) -> str:
+    """What costs more or less per request than in the baseline, beyond chance; empty for nothing."""
+    changed = [one for one in profile.classes if one.change is not None and one.share >= SMALL][:MOST_CLASSES]
+    if not changed:
+        return ""
+    parts = ", ".join(f"{rounding.plain(one.change or 0.0)} times in {one.title}" for one in changed)
+    return f", against {baseline_words(inv, profile)} {parts}"
+
+
+def threads_sentence(inv: Investigation, profile: Profile) -> str:
+    """What the target's threads did, on average."""
+    named = [one for one in profile.classes if one.share >= SMALL][:MOST_CLASSES]
+    parts = ", ".join(f"{threads(one)} {one.title}" for one in named)
+    total = rounding.plain(sum(one.amount for one in profile.classes))
+    return f"{where(inv, profile)}, of {total} threads on average: {parts}"
+
+
+def rest_sentence(inv: Investigation, profile: Profile) -> str:
+    """What else ran meanwhile, by the names of its threads."""
+    cores = sum(one.amount for one in profile.classes)
+    roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
+    names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
+    most = f" ({names} of it)" if names else ""
+    return f"{where(inv, profile)}, everything else on the machine used {rounding.plain(cores)} CPUs{most}"
+
+
+def quality_sentence(profile: Profile) -> str:
+    """How far the samples can be trusted."""
+    said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
+    if profile.unresolved_share:
+        said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
+    if profile.truncated_share:
+        said.append(f"{rounding.percent(profile.truncated_share)} with their outermost callers cut off")
+    if profile.lost:
+        said.append(f"{profile.lost:,} more were lost")
+    return ", ".join(said)
+
+
+def with_flame(inv: Investigation) -> tuple[Profile, ...]:
+    """CPU profiles to draw: the target's, past the bend first, then the others as taken; then the driver's past it."""
+    driver = [one for one in of_kind(inv, "cpu", "driver") if one.place in HIGH][:1]
+    target = sorted(of_kind(inv, "cpu"), key=lambda one: one.place not in HIGH)
+    return tuple(one for one in (*target, *driver) if one.flame)
+
+
+def baseline_words(inv: Investigation, profile: Profile) -> str:
+    """What a flame graph's changes are against; empty for nothing."""
+    base = profile.against
+    if base is None:
+        return ""
+    level = words.load(base.level, words.axis_unit(inv))
+    return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
+
+
+def missing_sentences(inv: Investigation) -> tuple[str, ...]:
+    """What could not be sampled, and how to get it."""
+    return tuple(f"not sampled: {one.what} ({words.strip(one.how_to_get_it)})" for one in inv.profile_missing)
+
+
+def summary(inv: Investigation) -> list[str]:
+    """For a screen: the state as given past the bend, its CPU time or else its threads, and what is missing."""
+    cpu = [cpu_sentence(inv, one) for one in of_kind(inv, "cpu") if one.place in HIGH]
+    states = [threads_sentence(inv, one) for one in of_kind(inv, "threads") if one.place in HIGH]
+    lines = (cpu or states)[:1]
+    return [words.sentence(line) for line in (*lines, *missing_sentences(inv))]
+
 
 WIDTH = 1200
 ROW = 18
@@ -72,3 +218,166 @@ def shade(change: float | None) -> str:
     size = abs(math.log(change))
     strength = 1 + sum(size >= math.log(step) for step in SHADES)
     return f"{'up' if change > 1 else 'down'}{strength}"
+
+
+Z_BOX = 3.29
+"""As for the changes of one profile's boxes (analysis/stacks.py)."""
+ALL = "all of the CPU time"
+NARROWEST = 0.0025
+"""Boxes below a quarter of a per cent have no name and are left out."""
+POINTS = (0.02, 0.1)
+"""Differences below the first are the palest shade, from the second on the strongest."""
+FIRST = 3
+
+
+@dataclass(slots=True)
+class Node:
+    """A frame with its shares before and after, and what it called."""
+
+    name: str
+    before: float = 0.0
+    after: float = 0.0
+    below: dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def width(self) -> float:
+        return (self.before + self.after) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two CPU profiles of the target, at one place of the curve, in the first state and in the last."""
+
+    before: Profile
+    after: Profile
+
+
+def pair_of(inv: Investigation) -> Difference | None:
+    """The pair where the load is high; None where one of the two was not sampled."""
+    if not inv.rounds:
+        return None
+    first = inv.rounds[0].treatment
+    sampled = [one for one in of_kind(inv, "cpu") if one.flame and one.place in HIGH]
+    before = next((one for one in sampled if one.treatment == first), None)
+    after = next((one for one in reversed(sampled) if one.treatment != first), None)
+    return Difference(before, after) if before is not None and after is not None else None
+
+
+def merged(found: Difference) -> Node:
+    """One tree of both profiles; its root is all of the CPU time."""
+    root = Node(ALL, 1.0, 1.0)
+    _grow(root, found.before.flame, "before")
+    _grow(root, found.after.flame, "after")
+    return root
+
+
+def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
+    """A box stands on the one row below that it lies within."""
+    row: list[tuple[FlameFrame, Node]] = []
+    previous: list[tuple[FlameFrame, Node]] = []
+    depth = 0
+    for frame in sorted(boxes, key=lambda one: (one.depth, one.start)):
+        if frame.depth != depth:
+            previous, row, depth = row, [], frame.depth
+        parent = root if frame.depth == 0 else _within(previous, frame)
+        if parent is not None:
+            node = parent.below.setdefault(frame.name, Node(frame.name))
+            setattr(node, side, getattr(node, side) + frame.width)
+            row.append((frame, node))
+
+
+def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | None:
+    middle = frame.start + frame.width / 2
+    return next((node for below, node in row if below.start <= middle <= below.start + below.width), None)
+
+
+def beyond_chance(node: Node, found: Difference) -> bool:
+    """Whether the two shares differ by more than samples do by chance: the test of two proportions."""
+    before, after = found.before.samples, found.after.samples
+    pooled = (node.before * before + node.after * after) / (before + after)
+    spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
+    return abs(node.after - node.before) >= Z_BOX * spread > 0
+
+
+def difference_shade(node: Node, found: Difference) -> str:
+    """up or down, 1 (slight) to 3 (strong); nothing for no proven difference."""
+    if not beyond_chance(node, found):
+        return ""
+    size = abs(node.after - node.before)
+    return f"{'up' if node.after > node.before else 'down'}{1 + sum(size >= step for step in POINTS)}"
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def difference_sentence(inv: Investigation, found: Difference) -> str:
+    """What a request cost before and after, and the functions whose share changed most."""
+    before, after = demand_ms(found.before), demand_ms(found.after)
+    price = ""
+    if before is not None and after is not None:
+        price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
+    moved = [f"{name} {_shares(node)}" for name, node in changed(found)[:FIRST]]
+    where = f"at {words.load(found.after.level, words.axis_unit(inv))}"
+    told = [f"the {found.after.component}'s CPU time {where}, before against after the changes"]
+    told += [price] if price else []
+    told += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
+    return ". ".join(part[:1].upper() + part[1:] for part in told)
+
+
+def changed(found: Difference) -> list[tuple[str, Node]]:
+    """The innermost boxes whose share differs beyond chance, the largest difference first, each function once."""
+    pending, leaves = list(merged(found).below.values()), dict[str, Node]()
+    while pending:
+        node = pending.pop()
+        most = abs(node.after - node.before) / 2
+        inner = [
+            one for one in node.below.values() if beyond_chance(one, found) and abs(one.after - one.before) >= most
+        ]
+        if not inner and beyond_chance(node, found):
+            bare = node.name.removesuffix("_[k]")
+            known = leaves.setdefault(bare, Node(bare))
+            known.before += node.before
+            known.after += node.after
+        pending += node.below.values()
+    return sorted(leaves.items(), key=lambda item: -abs(item[1].after - item[1].before))
+
+
+def _shares(node: Node) -> str:
+    return f"{_percent(node.before)} before, {_percent(node.after)} after"
+
+
+def _percent(share: float) -> str:
+    return rounding.percent(share) if share >= NARROWEST else "less than 0.25 %"
+
+
+# --- the drawing ------------------------------------------------------------------------------------------------------
+
+
+def difference_svg(inv: Investigation, found: Difference) -> Markup:
+    """The graph, flame.WIDTH units wide, with a tooltip for each box."""
+    root = merged(found)
+    boxes: list[tuple[Node, int, float]] = []
+    pending = [(root, -1, 0.0)]
+    while pending:
+        node, depth, start = pending.pop()
+        boxes.append((node, depth, start))
+        for _, below in sorted(node.below.items()):
+            if below.width >= NARROWEST:
+                pending.append((below, depth + 1, start))
+            start += below.width
+    height = (max(depth for _, depth, _ in boxes) + 2) * ROW
+    drawn = [_box(node, found, height - (depth + 2) * ROW, start) for node, depth, start in boxes]
+    about = {
+        "class": "flame difference",
+        "viewBox": f"0 0 {WIDTH} {height}",
+        "role": "img",
+        "aria-label": f"Flame graph, before against after. {difference_sentence(inv, found)}.",
+    }
+    return element("svg", about, *drawn)
+
+
+def _box(node: Node, found: Difference, y: int, start: float) -> Markup:
+    bare = node.name.removesuffix("_[k]")
+    name = f"{bare}{' (kernel)' if bare != node.name else ''}"
+    said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
+    return box(bare, said, difference_shade(node, found), start * WIDTH, node.width * WIDTH, y)

@@ -99,7 +99,6 @@ def fleet_limits_sentences(found: Sequence[FleetLimit]) -> list[str]:
 
 
 def _ranked(found: Sequence[FleetLimit]) -> list[FleetLimit]:
-    """Those that are seen, the fullest first."""
     return sorted((each for each in found if not each.unseen), key=lambda each: -each.limit.use / each.limit.ceiling)
 
 

@@ -1,11 +1,23 @@
-"""A forecast as text: the answer, what it rests on, and how often such forecasts were right on this machine."""
+"""Forecasts as text, of a load and of growth: the answer, what it rests on, and how often such forecasts were right."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from loadframe.model import WORK, Calibration, Estimate, Forecast, Reached, ResourceForecast, Scored
+from loadframe.analysis.following import Followed, Following
+from loadframe.model import (
+    WORK,
+    Calibration,
+    Estimate,
+    Forecast,
+    GrowthForecast,
+    GrowthPoint,
+    GrowthScored,
+    MemoryEnd,
+    Reached,
+    Scored,
+)
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
@@ -21,12 +33,17 @@ def render_forecast(
     width: int = terminal.WIDTH,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give; or why that cannot be told. unit, work: what the axis
-    and throughput count."""
+    """What saturates first and what each load will give, or why that cannot be told. unit, work: what is counted."""
     unit = unit or forecast.axis.replace("_", " ")
+    reached = [
+        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
+        for limit in forecast.exhaustion
+        if limit.exhausted_at is not None
+    ]
+    more = len(reached) - MOST_LIMITS
     sections = (
         doc.Section("Forecast", "forecast", tuple(tables(forecast, unit, work))),
-        doc.listed("Limits", _limits(forecast, unit)),
+        doc.listed("Limits", (*reached[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else []))),
         doc.listed("Mind", forecast.notes),
         doc.listed("Earlier forecasts", () if calibration is None else (_calibration(calibration),)),
     )
@@ -70,17 +87,17 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     if rows:
         yield doc.Table(heads, tuple(rows))
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
-    saturates = tuple(
-        (
-            doc.Span(one.resource, "code"),
-            f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}",
-            f"{rounding.plain(1000 * one.demand_s)} ms",
-            _where(one, unit, _top(forecast)),
-        )
-        for one in forecast.saturation
-    )
+    saturates: list[doc.Cells] = []
+    for one in forecast.saturation:
+        used = f"{rounding.percent(one.utilization)}{f' of {one.servers:g}' if one.servers != 1 else ''} at {top}"
+        where = "not visible"
+        if one.at_load is not None:
+            at, between = _interval(one.at_load, _top(forecast))
+            where = f"{at} {unit} ({between})"
+        demand = f"{rounding.plain(1000 * one.demand_s)} ms"
+        saturates.append((doc.Span(one.resource, "code"), used, demand, where))
     if saturates:
-        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), saturates)
+        yield doc.Table(("Resource", "In use", "Per request", "Saturates at"), tuple(saturates))
 
 
 def _scored(one: Scored | None) -> tuple[str, str, str]:
@@ -98,10 +115,11 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     value, between = _interval(capacity.load, _top(forecast))
     narrow = capacity.load.low == capacity.load.high
     load = words.load(capacity.load.value, unit) if narrow else f"{value} {unit} ({between})"
+    is_limit = capacity.limited_by in {one.id for one in forecast.exhaustion}
+    throughput, ends = _interval(capacity.throughput, forecast.at_least)
     return (
-        f"{capacity.limited_by} {'runs out' if _is_limit(forecast) else 'saturates'} first, at {load}; that allows "
-        f"{_throughput(capacity.throughput, work, forecast.at_least)}. "
-        f"Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
+        f"{capacity.limited_by} {'runs out' if is_limit else 'saturates'} first, at {load}; that allows "
+        f"{throughput} {work}/s ({ends}). Measured at {_measured(forecast.measured, unit)}; intervals of 90 %."
     )
 
 
@@ -109,20 +127,10 @@ def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
 
 
-def _is_limit(forecast: Forecast) -> bool:
-    """Whether a limit of the ledger gives first, not a resource."""
-    return forecast.capacity is not None and forecast.capacity.limited_by in {one.id for one in forecast.exhaustion}
-
-
 def _measured(loads: Sequence[float], unit: str) -> str:
     if len(loads) <= 4:
         return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
     return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
-
-
-def _throughput(estimate: Estimate, work: str, seen: float = 0.0) -> str:
-    value, between = _interval(estimate, seen)
-    return f"{value} {work}/s ({between})"
 
 
 def _latency(estimate: Estimate) -> str:
@@ -154,25 +162,100 @@ def _no_less(text: str, value: float, seen: float) -> str:
     return rounding.exact(value) if value.is_integer() else rounding.plain(value)
 
 
-def _where(one: ResourceForecast, unit: str, seen: float) -> str:
-    if one.at_load is None:
-        return "not visible"
-    value, between = _interval(one.at_load, seen)
-    return f"{value} {unit} ({between})"
-
-
-def _limits(forecast: Forecast, unit: str) -> list[str]:
-    found = [
-        f"{limit.id} runs out at {words.load_interval(limit.exhausted_at, unit)}"
-        for limit in forecast.exhaustion
-        if limit.exhausted_at is not None
-    ]
-    more = len(found) - MOST_LIMITS
-    return [*found[:MOST_LIMITS], *([f"{more} more, with --json"] if more > 0 else [])]
-
-
 def _calibration(found: Calibration) -> str:
     return (
         f"On this machine the interval held in {found.inside} of {counted(found.count, 'forecast')} scored "
         f"(90 % expected); the median error was {rounding.percent(found.median_error)}."
     )
+
+
+def render_growth(found: GrowthForecast, *, width: int = 100) -> str:
+    """The rate now, the end of memory, rate and time at each size, and the sizes that are refused."""
+    if found.refused is not None:
+        return terminal.render(doc.Document("", (f"No forecast. {found.refused}",), ()), width)
+    entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
+    heads: doc.Heads = (entries, rate, "(90 %)", time, "(90 %)", *(("measured",) if found.scored else ()))
+    table = doc.Table(heads, tuple(_row(point, found.scored) for point in found.at))
+    sections = (
+        doc.Section("Forecast", "forecast", (table,) if found.at else ()),
+        doc.listed("Not forecast", (f"{one.entries:,.0f}: {one.because}" for one in found.not_at)),
+        doc.listed("Mind", found.notes),
+    )
+    return terminal.render(doc.Document("Growth", tuple(sentences(found)), sections), width)
+
+
+def render_following(steps: Sequence[Following], found: Followed) -> str:
+    """A row for each step, and the highest rate of changes that is followed without end."""
+    rows = []
+    for one in steps:
+        low, high = rounding.plain(one.low), rounding.plain(one.high)
+        grows = (rounding.plain(one.slope), f"{low} to {high}") if math.isfinite(one.low) else ("?", "too few readings")
+        rows.append((rounding.exact(one.offered), *grows, rounding.plain(one.applied), one.verdict))
+    rate, lag, applied = doc.numbers("changes/s", "lag grows by, 1/s", "applied")
+    heads: doc.Heads = (rate, lag, "(95 %)", applied, "")
+    section = doc.Section("Each rate", "rates", (doc.Table(heads, tuple(rows)),))
+    return terminal.render(doc.Document("Following", tuple(following_sentences(found)), (section,)))
+
+
+def following_sentences(found: Followed) -> list[str]:
+    """The bracket and the rate, in sentences."""
+    if found.up_to:
+        said = [f"Followed without end up to {rounding.exact(found.up_to)} changes/s: the lag does not grow."]
+    else:
+        said = ["No rate of changes is proved to be followed without end."]
+    if found.behind_from is not None:
+        said.append(f"At {rounding.exact(found.behind_from)} changes/s the reader falls behind.")
+    if found.rate is not None:
+        rate = rounding.with_interval(found.rate.load, found.rate.low, found.rate.high)
+        said.append(f"What it applies then is the highest rate: {rate[0]}/s ({rate[1]} to {rate[2]}).")
+    return said
+
+
+def sentences(found: GrowthForecast) -> list[str]:
+    """What was seen, in sentences."""
+    said = []
+    if found.now is not None:
+        said.append(f"At {found.entries:,.0f} entries: {interval(found.now)} entries/s.")
+    if found.end is not None:
+        said.append(_end(found.end))
+    said += [f"The memory ({name}) is full at about {size:,.0f} entries." for name, size in found.walls.items()]
+    return said
+
+
+def _end(end: MemoryEnd) -> str:
+    one, reads = end.entries, end.by_reads
+    low, high = f"{one.low:,.0f}", f"{one.high:,.0f}"
+    name = f" ({end.memory})" if end.memory else ""
+    times = f"an entry costs {rounding.plain(end.times)} times as much at the end"
+    if end.confirmed and reads is not None:
+        by = f"its reads begin to rise at {reads.load:,.0f} ({reads.low:,.0f} to {reads.high:,.0f})"
+        return f"The database leaves its memory{name} at {one.load:,.0f} entries ({low} to {high}); {by}; {times}."
+    where = f", where memory{name} ends" if name else ""
+    return f"The cost climbs from {one.load:,.0f} entries on ({low} to {high}){where}; {times}."
+
+
+def interval(one: Estimate) -> str:
+    """12,300 (11,000 to 13,600)."""
+    value, low, high = rounding.with_interval(one.value, one.low, one.high)
+    return f"{value} ({low} to {high})"
+
+
+def _row(point: GrowthPoint, scored: Sequence[GrowthScored]) -> tuple[str, ...]:
+    rate = rounding.with_interval(point.rate.value, point.rate.low, point.rate.high)
+    time = [rounding.seconds(each) for each in (point.seconds.value, point.seconds.low, point.seconds.high)]
+    cells = (f"{point.entries:,.0f}", rate[0], f"{rate[1]} to {rate[2]}", time[0], f"{time[1]} to {time[2]}")
+    if not scored:
+        return cells
+    came = next((one for one in scored if one.entries == point.entries), None)
+    return (*cells, "" if came is None else _came(came))
+
+
+def _came(one: GrowthScored) -> str:
+    return (
+        f"{rounding.plain(one.rate)}/s {_held(one.rate_inside)}, "
+        f"{rounding.seconds(one.seconds)} {_held(one.seconds_inside)}"
+    )
+
+
+def _held(inside: bool) -> str:
+    return "inside" if inside else "outside"

@@ -1,5 +1,4 @@
-"""Every change that was tried, beside the noise of its own blocks: the ratio with its interval, over a band of what
-equal states differed by (A/A)."""
+"""What each change gives: its ratio over a band of what equal states differed by (A/A), and all as a waterfall."""
 
 from __future__ import annotations
 
@@ -7,11 +6,11 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from loadframe.model import Investigation, Verdict
-from loadframe.reporting import change_words, facts, rounding, verdict_words, words
-from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Plot, Size
-from loadframe.reporting.vega import canvas as blank
+from loadframe.model import Investigation, Ladder, Verdict
+from loadframe.reporting import change_words, facts, rounding, vega, verdict_words, words
+from loadframe.reporting.vega import AFTER, BETWEEN, INK, QUIET, Canvas, Plot, Size
 
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
@@ -105,17 +104,17 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for each, (name, said) in zip(found, heads, strict=True):
         top = drawing.row(top, each, name, said)
     drawing.scale(top)
-    drawing.plot.told = alt(inv)
-    return drawing.plot
+    drawing.told = alt(inv)
+    return drawing
 
 
 def _reach(verdict: Verdict) -> tuple[float, float]:
     return max(verdict.low, verdict.ratio / FURTHEST), min(verdict.high, verdict.ratio * FURTHEST)
 
 
-class _Drawing:
+class _Drawing(Canvas):
     def __init__(self, size: Size, found: Sequence[Gain]) -> None:
-        self.plot, self._y = blank(size)
+        super().__init__(size)
         ends = [1.0]
         for each in found:
             ends += [*_reach(each.verdict), *(each.verdict.floor or ())]
@@ -130,22 +129,23 @@ class _Drawing:
     def row(self, top: float, each: Gain, name: Sequence[str], said: Sequence[str]) -> float:
         """One change; returns where the next one begins."""
         for number, line in enumerate(name):
-            self._write(0, top + LINE_PX * number, line, INK, fontWeight=600)
+            self.label(0, top + LINE_PX * number, line, INK, fontWeight=600)
         for number, line in enumerate(said, start=len(name)):
-            self._write(0, top + LINE_PX * number, line, QUIET)
+            self.label(0, top + LINE_PX * number, line, QUIET)
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if each.kept is False else INK if each.kept is None else AFTER
         if each.verdict.floor is not None:
             low, high = (self._at(end) for end in each.verdict.floor)
-            self._bar(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
-        self._line(self._at(1.0), self._at(1.0), top - 1, top + LANE_PX + 1, INK, strokeDash=[3, 3], strokeWidth=1)
+            self.box(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
+        one = self._at(1.0)
+        self.box(one, one, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1)
         low, high = (self._at(end) for end in _reach(each.verdict))
-        self._line(low, high, middle, middle, colour, strokeWidth=3)
+        self.box(low, high, middle, middle, colour, kind="rule", strokeWidth=3)
         for end, cut, arrow in ((low, each.verdict.low, "<"), (high, each.verdict.high, ">")):
             if cut not in _reach(each.verdict):
-                self._write(end, middle - 7, arrow, colour, align="center", fontWeight=700)
+                self.label(end, middle - 7, arrow, colour, align="center", fontWeight=700)
         dot = {"x": self._at(each.verdict.ratio), "y": middle}
-        self.plot.add("point", [dot], {"x": self.plot.x, "y": self._y}, color=colour, filled=True, size=90, opacity=1)
+        self.add("point", [dot], self.place, color=colour, filled=True, size=90, opacity=1)
         return top + LANE_PX + GAP_PX
 
     def scale(self, top: float) -> None:
@@ -155,23 +155,96 @@ class _Drawing:
             if self._low <= math.log(tick) <= self._high and self._at(tick) - previous >= 34:
                 shown.append(tick)
                 previous = self._at(tick)
-        self._line(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, strokeWidth=1)
+        self.box(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, kind="rule", strokeWidth=1)
         for tick in shown:
-            self._line(self._at(tick), self._at(tick), top, top + 4, QUIET, strokeWidth=1)
-            self._write(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
-        self._write(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)
+            self.box(self._at(tick), self._at(tick), top, top + 4, QUIET, kind="rule", strokeWidth=1)
+            self.label(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
+        self.label(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)
 
-    def _bar(self, left: float, right: float, top: float, bottom: float, colour: str) -> None:
-        row = {"x": left, "x2": right, "y": top, "y2": bottom}
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
-        self.plot.add("rect", [row], encoding, color=colour)
 
-    def _line(self, left: float, right: float, top: float, bottom: float, colour: str, **look: object) -> None:
-        row = {"x": left, "x2": right, "y": top, "y2": bottom}
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
-        self.plot.add("rule", [row], encoding, color=colour, **look)
+Row = dict[str, Any]
 
-    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
-        encoding = {"x": self.plot.x, "y": self._y, "text": {"field": "label", "type": "nominal"}}
-        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
-        self.plot.add("text", [{"x": x, "y": y, "label": label}], encoding, color=colour, **mark)
+ROOM = 3.0
+"""Times the longest bar: room for its label; what the label needs more is left at the right."""
+WIDEST = 10.0
+"""An interval of a ladder's bar is drawn up to this many times the bar: one of two blocks would flatten all others."""
+
+
+def ladder(inv: Investigation, size: Size) -> Plot | None:
+    """The kept changes as a waterfall on a logarithmic scale, where equal lengths are equal factors; None for one."""
+    rows: list[Row] = []
+    reached = 1.0
+    for step in inv.ladder:
+        if not (math.isfinite(step.ratio) and step.ratio > 0):
+            return None
+        label = f"{verdict_words.ratio(step)} times, {rounding.percent(step.share)}"
+        rows.append(
+            {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
+        )
+        reached *= step.ratio
+    if len(rows) < 2:
+        return None
+    label = f"{verdict_words.ratio(inv.gain) if inv.gain else rounding.plain(reached)} times"
+    whole = inv.gain.ratio if inv.gain is not None else reached
+    rows.append({"change": "together", "from": 1.0, "to": whole, "label": label, "kind": "total"})
+    return _waterfall(rows, size)
+
+
+def waterfall(found: Ladder, size: Size) -> Plot | None:
+    """Every change that was measured, on top of the kept ones before it; after one that was reverted the next begins
+    where it began. Thin lines: 95 % intervals."""
+    rows: list[Row] = []
+    reached = 1.0
+    for rung in found.rungs:
+        if (verdict := rung.verdict) is None:
+            continue
+        kind = "step" if rung.kept else "reverted"
+        share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
+        label = (
+            f"{verdict_words.ratio(verdict)} times{share}"
+            if rung.kept
+            else f"{verdict_words.ratio(verdict)} times, reverted"
+        )
+        rows.append({"change": rung.change, "label": label, "kind": kind, **_beside(verdict, reached)})
+        reached *= verdict.ratio if rung.kept else 1.0
+    if not rows:
+        return None
+    if found.total is not None:
+        label = f"{verdict_words.ratio(found.total)} times"
+        rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total, 1.0)})
+    return _waterfall(rows, size)
+
+
+def _beside(verdict: Verdict, reached: float) -> Row:
+    """Where a bar begins and ends, and its interval: one that reaches further than WIDEST either way is cut there."""
+    low, high = max(verdict.low, verdict.ratio / WIDEST), min(verdict.high, verdict.ratio * WIDEST)
+    return {"from": reached, "to": reached * verdict.ratio, "low": reached * low, "high": reached * high}
+
+
+def _waterfall(rows: list[Row], size: Size) -> Plot:
+    for row in rows:
+        row["right"] = max(row["from"], row["to"], row.get("high", 0.0))
+    lowest = min(min(1.0, row["to"], row.get("low", 1.0)) for row in rows)
+    highest = max(row["right"] for row in rows)
+    scale = {"type": "log", "domain": [lowest, highest * ROOM], "nice": False}
+    marks = vega.log_ticks(lowest, highest * ROOM)
+    ticks: Row = {"values": marks} if marks else {"tickCount": 5}
+    x = vega.quantity(
+        "from", "times the throughput before (log scale)", scale, **ticks, format=vega.number_format(highest)
+    )
+    y = {**vega.text("change"), "title": None, "sort": None}
+    y["axis"] = {"labelLimit": 230, "ticks": False, "domain": False}
+    kinds = {"domain": ["step", "total", "reverted"], "range": [AFTER, INK, BETWEEN]}
+    colour = {**vega.text("kind"), "legend": None, "scale": kinds}
+    plot = Plot(Size(size.width - 80, 36 * len(rows)), x)
+    plot.left += vega.SLACK * max(len(row["change"]) for row in rows)
+    room = plot.size.width * math.log(ROOM) / math.log(highest * ROOM / lowest)
+    plot.right += max(0.0, max(CHARACTER_PX * len(row["label"]) for row in rows if row["right"] == highest) - room)
+    plot.told = " ".join(f"{row['change']}: {row['label']}." for row in rows)
+    plot.add("bar", rows, {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}, height=20)
+    if any("low" in row for row in rows):
+        low = {"field": "low", "type": "quantitative", "scale": scale}
+        plot.add("rule", rows, {"x": low, "x2": {"field": "high"}, "y": y}, color=INK, strokeWidth=1.2)
+    right = {"field": "right", "type": "quantitative", "scale": scale}
+    plot.add("text", rows, {"x": right, "y": y, "text": vega.text()}, align="left", dx=6, color=INK)
+    return plot

@@ -1,14 +1,11 @@
-"""A document as one HTML file that needs nothing else: no network, no second file, and no script but its own few lines,
-by which settings are copied, figures saved and boxes of a flame graph enlarged; without them everything can be read.
-
-User text (the question, names, paths) is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json. The
-page's Content-Security-Policy allows its own scripts and style, by their hashes, nothing else.
-"""
+"""A document as one HTML file that needs nothing else; without its few lines of script everything can be read. User
+text is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the
+page's own scripts and style, by their hashes, nothing else."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from itertools import groupby
 
@@ -16,14 +13,27 @@ from markupsafe import Markup
 
 from loadframe.model import Change, ChangeRecord
 from loadframe.reporting import document as doc
-from loadframe.reporting import facts, sources, words
+from loadframe.reporting import facts, words
 from loadframe.reporting.markup import element, joined, policy
 from loadframe.version import __version__
 
+STEPS = "steps.jsonl"
+FILES: Mapping[str, tuple[str, ...]] = {
+    "percentiles": (STEPS, "latency"),
+    "forecast": ("forecast.json", STEPS),
+    "ladder": ("verdicts.json", STEPS),
+    "gains": ("verdicts.json", STEPS),
+    "limits": (STEPS, "limits.parquet"),
+    "waterfall": ("ladder.json", STEPS),
+    "trials": ("trials.jsonl", STEPS),
+    "flame": ("profiles/steps.jsonl", "profiles"),
+}
+"""Beginning of a figure's name -> files of the run folder; figures that are not named are drawn from the steps."""
+TO = "figures"
+
+
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
 """The scripts of the pages by the ids of their elements."""
-
-
 HEADINGS = {"": "h3", "small": "h4"}
 
 
@@ -198,9 +208,10 @@ class _Page:
 
     def _figure(self, figure: doc.Figure) -> Markup:
         chart = figure.chart
-        drawn = chart.svg
-        if chart.narrow_svg:
-            drawn = element("div", {"class": "wide"}, chart.svg) + element("div", {"class": "narrow"}, chart.narrow_svg)
+        drawn = chart.svgs[0]
+        if len(chart.svgs) > 1:
+            looks = zip(("wide", "narrow"), chart.svgs, strict=True)
+            drawn = Markup("").join(element("div", {"class": look}, svg) for look, svg in looks)
         spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
         return element(
             "figure",
@@ -226,20 +237,22 @@ class _Page:
         )
 
     def _source(self, name: str, metric: str = "") -> Markup:
-        """Where a figure comes from, and how to draw it again."""
-        source = sources.of(name, shlex.quote(self._about.run))
+        found = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
         places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
-        files = [element("a", {"href": file}, file) for file in source.files]
-        files += [element("code", {}, f"{folder}/") for folder in source.folders]
-        of = joined("; metric ", element("code", {}, metric)) if metric else ""
+        files = [element("a", {"href": file}, file) for file in found if "." in file]
+        files += [element("code", {}, f"{folder}/") for folder in found if "." not in folder]
+        which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
-        again = joined("Draw it again: ", element("code", {}, source.command))
+        command = f"loadframe report {shlex.quote(self._about.run)} --figures {TO}"
+        again = joined("Draw it again: ", element("code", {}, command))
         return element(
             "details",
             {"class": "source"},
             element("summary", {}, "Data, picture, command"),
-            element("p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", of, ". ", saved),
-            element("p", {}, again, " (", element("code", {}, source.drawn), ")."),
+            element(
+                "p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", which, ". ", saved
+            ),
+            element("p", {}, again, " (", element("code", {}, f"{TO}/{name}.svg"), ")."),
         )
 
 

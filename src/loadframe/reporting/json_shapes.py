@@ -1,8 +1,5 @@
-"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away.
-
-A record's fields are its keys, and whatever differs from that is in SHAPES. What is not a number (a bend that was not
-found, an interval without data) is null: JSON knows no NaN.
-"""
+"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away. A record's fields
+are its keys, and whatever differs from that is in SHAPES. What is not a number is null."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
-from loadframe.reporting import answers, ladder_report, limits_report, reaching, stages, tuning_report
+from loadframe.reporting import answers, ladder_report, limits_report, stages, tuning_report, verdict_words
 
 Json = dict[str, Any]
 
@@ -58,22 +55,17 @@ def learned_json(learned: Learned) -> Json:
     1 / response time. Without throughput and response there are no points."""
     empty = {each.name: None for each in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
-    return _object({**shape, "observed": _observed(learned)})
-
-
-def _observed(learned: Learned) -> Json:
-    return {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
+    observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
+    return _object({**shape, "observed": observed})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     """A single comparison is loadframe.verdict/1 with what it is about; several are loadframe.comparison/1."""
-    shapes = [_comparison(each) for each in comparisons]
+    shapes = []
+    for comparison in comparisons:
+        about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
+        shapes.append(_object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels}))
     return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
-
-
-def _comparison(comparison: Comparison) -> Json:
-    about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
-    return _object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels})
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
@@ -103,7 +95,7 @@ def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
-        "reach": reaching.of(inv),
+        "reach": verdict_words.reach_of(inv),
         "stages": stages.table(inv),
         "enough": stages.enough(inv),
         "more": stages.more(inv),
@@ -156,7 +148,6 @@ def _change(change: Change) -> Json:
 
 
 def _quality(quality: RunQuality | None) -> Json:
-    """What a reader must know of a run's quality before using its numbers."""
     return {
         "flags": {} if quality is None else quality.flags,
         "blind": () if quality is None else quality.blind,
@@ -186,10 +177,6 @@ def tuning_json(found: Tuning) -> Json:
             **_quality(found.quality),
         }
     )
-
-
-def _proof(proof: TuningProof) -> Json:
-    return {**_fields(proof), "objective": _objective(proof.objective)}
 
 
 def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
@@ -230,36 +217,26 @@ def _curve(curve: Curve) -> Json:
     return {"schema": "loadframe.curve/1", **_fields(curve)}
 
 
-def _cliff(cliff: Cliff) -> Json:
-    return {"from": cliff.from_load, "to": cliff.to_load, "throughput_kept": cliff.throughput_kept}
-
-
 def _scalability(usl: Scalability) -> Json:
     intervals = {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval}
     shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
     return {**shape, "intervals": intervals, "peak_load": usl.peak_load}
 
 
-def _profile(profile: Profile) -> Json:
-    """Without the boxes of the flame graph: the run folder has the stacks themselves."""
-    return _fields(profile, "flame")
-
-
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
     AnswerCompared: lambda one: {**_fields(one), "equal": one.equal},
     AnswersCompared: lambda one: {**_fields(one), "equal": one.equal, "missing": one.missing or None},
-    Cliff: _cliff,
+    Cliff: lambda one: {"from": one.from_load, "to": one.to_load, "throughput_kept": one.throughput_kept},
     Control: _bare_verdict,
     Curve: _curve,
     Forecast: forecast_json,
-    Profile: _profile,
+    Profile: lambda one: _fields(one, "flame"),  # the run folder has the stacks themselves
     Quantity: _bare_verdict,
     Rung: _rung,
     Scalability: _scalability,
-    TuningProof: _proof,
+    TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
     Verdict: _verdict,
 }
-"""Records whose keys are not just their fields."""
 
 
 def _fields(record: Any, *without: str) -> Json:

@@ -1,22 +1,85 @@
-"""A ladder as a document: what each change gave, what was reverted, and which changes need one another."""
+"""A ladder as a document: what each change gave, what was reverted, which need one another, which thread is busiest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from loadframe.model import Change, Interaction, Ladder, Rung, Verdict
-from loadframe.reporting import (
-    change_words,
-    charts,
-    facts,
-    html,
-    ladder_use,
-    rounding,
-    terminal,
-    verdict_words,
-    words,
-)
+from loadframe.model import Change, CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
 from loadframe.reporting import document as doc
+from loadframe.reporting.document import Row
+
+FULL = 0.9
+"""Of one CPU, or of those that a component may use: less a tenth, our choice, as in the signatures of hot threads."""
+TOLD = 0.02
+"""Of the machine's CPUs: what other programs use below is not told."""
+HEAD = ("State", "Throughput", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
+
+
+def states(found: Ladder) -> tuple[StateUse, ...]:
+    """Those of which anything is known."""
+    return tuple(one for one in found.cpu_use if one.threads or one.components)
+
+
+def row(one: StateUse) -> Row:
+    """As HEAD says; CPU time in CPUs."""
+    cells = (
+        one.state or "at the start",
+        f"{rounding.plain(one.throughput)}/s",
+        _shown(one.threads),
+        _shown(one.kinds),
+        _shown(one.components),
+        "" if one.busy is None else rounding.percent(one.busy),
+    )
+    return Row(cells)
+
+
+def sentences(found: Ladder) -> Iterator[str]:
+    """The busiest thread at the start, and at the top of what is kept; where nothing is, over the states that were
+    tried."""
+    each = states(found)
+    first = next((one for one in each if not one.state), None)
+    if first is None:
+        return
+    yield f"At the start {_limit(first)}"
+    kept = " + ".join(rung.change for rung in found.kept)
+    top = next((one for one in each if kept and one.state == kept), None)
+    if top is not None:
+        yield f"With all that is kept {_limit(top)}"
+    tried = [one.threads[0] for one in each if one.state and one.threads]
+    if not kept and tried:
+        names = words.and_list(sorted({used.name for used in tried}))
+        cores = [used.cores for used in tried]
+        spread = f"{min(cores):.2f} to {max(cores):.2f} of one CPU"
+        yield f"In the states that were tried and reverted it is one of {names}, with {spread}."
+
+
+def _limit(one: StateUse) -> str:
+    """What of it is at its limit; the busiest thread is named in any case."""
+    kinds = f"; the busiest kind is {_shown(one.kinds[:1])}" if one.kinds else ""
+    thread = "" if not one.threads else f"{one.threads[0].name} ({one.threads[0].cores:.2f} of one CPU{kinds})"
+    busiest = thread and f"the busiest thread is one of {thread}"
+    full = [used for used in one.components if used.cores >= FULL * used.of]
+    if one.threads and one.threads[0].cores >= FULL:
+        return f"{busiest}: it is at the limit of a single CPU."
+    if full:
+        names = words.and_list([f"{used.name} ({used.cores:.2f} of {used.of:g})" for used in full])
+        return f"{busiest}; the CPUs that it may use are full for {names}."
+    if one.busy is not None and one.busy >= FULL:
+        return f"{busiest}, so no thread is at its limit: the machine's CPUs are, {_busy(one)}."
+    busy = f" (the machine's are {_busy(one)})" if one.busy is not None else ""
+    return f"{busiest}: neither a thread nor the CPUs are at their limit{busy}."
+
+
+def _busy(one: StateUse) -> str:
+    share = rounding.percent(one.busy or 0.0)
+    others = one.others or 0.0
+    return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")
+
+
+def _shown(each: Sequence[CpuUse]) -> str:
+    return ", ".join(f"{used.name} {used.cores:.2f}" for used in each)
+
 
 NOTE = (
     "Ratios of throughput with their 95 % intervals, where nothing else is said. Kept changes were measured again, all "
@@ -38,7 +101,7 @@ def render_ladder_page(found: Ladder) -> str:
 
 def of(found: Ladder, *, drawn: bool = False) -> doc.Document:
     """A ladder. drawn: with its picture, for a page."""
-    chart = charts.ladder_chart(found) if drawn else None
+    chart = charts.chart_of(found) if drawn else None
     about = doc.About(found.run, found.study, found.host)
     return doc.Document(
         kind="Ladder of gains",
@@ -114,11 +177,11 @@ def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
 
 
 def _threads(found: Ladder) -> Iterator[doc.Block]:
-    uses = ladder_use.states(found)
+    uses = states(found)
     if not uses:
         return
-    yield from map(doc.Prose, ladder_use.sentences(found))
-    yield doc.Table(ladder_use.HEAD, tuple(map(ladder_use.row, uses)))
+    yield from map(doc.Prose, sentences(found))
+    yield doc.Table(HEAD, tuple(map(row, uses)))
     at = " at the highest level" if len(found.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
@@ -165,7 +228,6 @@ def proof(found: Ladder, total: Verdict) -> str:
 
 
 def _named(rung: Rung) -> str:
-    """ "wal (journal_mode from DELETE to WAL)": a change with what it sets."""
     changes = words.and_list([change_words.change(change) for change in rung.changes])
     return f"{rung.change} ({changes})" if changes else rung.change
 

@@ -29,7 +29,7 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
     values = [point.latency_ms for _, _, one in drawn for point in one.points]
     most = max(point.one_in for _, _, one in drawn for point in one.points)
     axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
-    plot = Plot(size, PercentileAxis(most).channel(), axis, _percentile)
+    plot = Plot(size, PercentileAxis(most).channel(), axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, one in drawn:
         rows = [{PercentileAxis.FIELD: point.one_in, "value": point.latency_ms} for point in one.points]
         plot.draw("line", rows, colour, strokeWidth=2.2)
@@ -38,13 +38,9 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
     return plot
 
 
-def _percentile(one_in: float) -> str:
-    return f"p{100 - 100 / one_in:.6g}"
-
-
 def title(inv: Investigation) -> str:
-    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after"; the highest percentile that all states have enough
-    requests for; empty without a state."""
+    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after": the highest percentile with enough requests in all
+    states."""
     drawn = _states(inv)
     if not drawn:
         return ""
@@ -57,9 +53,9 @@ def title(inv: Investigation) -> str:
 
 
 def slower(inv: Investigation) -> str:
-    """Where most requests are faster after the changes and the slowest are not: what the slowest take, in a sentence;
-    "" elsewhere. The last percentile that both states have requests beyond decides; the longest request alone does not,
-    as more requests have a longer one."""
+    """Where most requests are faster after the changes and the slowest are not: what the slowest take; "" elsewhere.
+    The last percentile that both states have requests beyond decides, not the longest request, which is longer among
+    more."""
     drawn = [one for _, _, one in _states(inv)]
     if len(drawn) < 2:
         return ""
@@ -96,19 +92,17 @@ def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """A line for each state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
     names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
-    return [(name, _cells(one)) for name, (_, _, one) in zip(names, drawn, strict=False)]
-
-
-def _cells(one: LatencyDistribution) -> list[str]:
-    told = [
-        words.milliseconds(value).replace(" ", UNBROKEN) if name not in BEYOND or _beyond(one, name) >= 1 else ""
-        for name, value in _quantities(one).items()
-    ]
-    return [rounding.exact(one.requests), *told]
+    found = []
+    for name, (_, _, one) in zip(names, drawn, strict=False):
+        times = [
+            words.milliseconds(value).replace(" ", UNBROKEN) if of not in BEYOND or _beyond(one, of) >= 1 else ""
+            for of, value in _quantities(one).items()
+        ]
+        found.append((name, [rounding.exact(one.requests), *times]))
+    return found
 
 
 def _beyond(one: LatencyDistribution, name: str) -> int:
-    """How many requests lie beyond a percentile."""
     return one.requests // BEYOND[name]
 
 
@@ -119,7 +113,6 @@ def _quantities(one: LatencyDistribution) -> dict[str, float]:
 
 
 def _states(inv: Investigation) -> Sequence[tuple[str, str, LatencyDistribution]]:
-    """Name, colour and latencies of each state that has some."""
     return [
         (label, colour, one)
         for (label, colour), one in zip(STATES, inv.latencies, strict=False)

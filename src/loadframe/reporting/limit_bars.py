@@ -1,5 +1,4 @@
-"""How full each limit is over the load: a panel for each, with a bar for each level that fills up to its ceiling,
-before and after the changes."""
+"""How full each limit is over the load: a panel for each, with a bar for each level, before and after the changes."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from statistics import median
 from loadframe.model import Investigation, Limit
 from loadframe.model.limit import REACHED
 from loadframe.reporting import facts, plots, rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, INK, QUIET, Plot, Row, Size
-from loadframe.reporting.vega import canvas as blank
+from loadframe.reporting.vega import AFTER, BEFORE, INK, QUIET, Canvas, Plot, Row, Size
 
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
@@ -79,12 +77,8 @@ def name(limit: Limit) -> str:
 def _shares(limit: Limit, each: facts.Series) -> dict[float, float]:
     if not (math.isfinite(limit.ceiling) and limit.ceiling > 0 and limit.use_metric):
         return {}
-    by_level: dict[float, list[float]] = {}
-    for row in each.round.footprint:
-        use = row.get(limit.use_metric, math.nan)
-        if math.isfinite(use) and math.isfinite(row.get("level", math.nan)):
-            by_level.setdefault(row["level"], []).append(use / limit.ceiling)
-    return {level: median(uses) for level, uses in by_level.items()}
+    values = facts.values_by_level(each.round, limit.use_metric)
+    return {level: median(uses) / limit.ceiling for level, uses in values.items()}
 
 
 def shown(found: Sequence[Panel]) -> list[Panel]:
@@ -108,7 +102,6 @@ def title(inv: Investigation) -> str:
 
 
 def _full_in_both(found: Sequence[Panel], unit: str) -> str:
-    """Where the limit that is full first is the same before and after; "" where it is not."""
     firsts = []
     for state in COLOURS:
         full = [(level, each.name) for each in found if state in each.shares and (level := each.full_from(state))]
@@ -182,12 +175,11 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
         drawing.head(left, top, titles[number], said[number])
         drawing.bars(left, top + head, width, each)
-    drawing.plot.told = alt(inv)
+    drawing.told = alt(inv)
     return drawing.finished()
 
 
 def _said(each: Panel, width: float) -> list[tuple[str, str]]:
-    """Lines below a panel's title, each with its colour."""
     several = len(each.shares) > 1
     return [
         (line, COLOURS[state] if several else INK)
@@ -196,18 +188,16 @@ def _said(each: Panel, width: float) -> list[tuple[str, str]]:
     ]
 
 
-class _Drawing:
-    """Bars and texts at places in pixels, from the top left."""
-
+class _Drawing(Canvas):
     def __init__(self, size: Size) -> None:
-        self.plot, self._y = blank(size)
+        super().__init__(size)
         self._bars: dict[tuple[str, float], list[Row]] = {}
 
     def head(self, left: float, top: float, title: Sequence[str], said: Sequence[tuple[str, str]]) -> None:
         for number, line in enumerate(title):
-            self._write(left, top + LINE_PX * number, line, INK, fontWeight=600)
+            self.label(left, top + LINE_PX * number, line, INK, fontWeight=600)
         for number, (line, colour) in enumerate(said, start=len(title)):
-            self._write(left, top + LINE_PX * number, line, colour)
+            self.label(left, top + LINE_PX * number, line, colour)
 
     def bars(self, left: float, top: float, width: float, each: Panel) -> None:
         levels = sorted({level for found in each.shares.values() for level in found})
@@ -219,7 +209,7 @@ class _Drawing:
                     self._bar(left + column * slot + place * bar, top, bar * 0.92, found[level], COLOURS[state])
         for column, label in _labelled(levels, slot):
             middle = left + column * slot + bar * len(each.shares) / 2
-            self._write(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
+            self.label(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
 
     def _bar(self, left: float, top: float, width: float, share: float, colour: str) -> None:
         filled = BARS_PX * min(max(share, 0.0), 1.0)
@@ -228,17 +218,10 @@ class _Drawing:
         opacity = FULL if share >= REACHED else FILLING
         self._bars.setdefault((colour, opacity), []).append({**row, "y": top + BARS_PX - filled})
 
-    def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
-        encoding = {"x": self.plot.x, "y": self._y, "text": {"field": "label", "type": "nominal"}}
-        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
-        self.plot.add("text", [{"x": x, "y": y, "label": label}], encoding, color=colour, **mark)
-
     def finished(self) -> Plot:
-        """With the bars, the room first."""
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
         for (colour, opacity), rows in self._bars.items():
-            self.plot.add("rect", rows, encoding, color=colour, opacity=opacity)
-        return self.plot
+            self.boxes(rows, colour, opacity=opacity)
+        return self
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:

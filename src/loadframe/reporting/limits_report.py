@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Investigation, LedgerNow, Limit, LoadInterval
+from loadframe.model import Investigation, LedgerNow, Limit
 from loadframe.progress import counted
+from loadframe.reporting import curve_report, facts, finding_words, rounding, terminal, words
 from loadframe.reporting import document as doc
-from loadframe.reporting import every_step, facts, names, rounding, terminal, words
 from loadframe.units import show, show_metric
 
 
@@ -19,14 +20,23 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
     read = f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}"
-    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), tuple(map(_row, rest)))
+    rows = (
+        (limit.id, _percent(limit), "" if limit.unit == "share" else _amount(limit), _when_full(limit))
+        for limit in rest
+    )
+    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), tuple(rows))
+    ceilings = {limit.id: show(limit.ceiling, limit.unit) for limit in now.limits}
+    linked = (" <- ".join(f"{name} {ceilings[name]}" for name in chain) for chain in chains(now.limits))
+    reasons: dict[str, list[str]] = {}
+    for unread in now.unread:
+        reasons.setdefault(unread.reason, []).append(unread.id)
     sections = (
         doc.listed("Reached, or runs out", map(_urgent, urgent)),
         doc.Section("Others", "others", (table,) if rest else ()),
-        doc.listed("Chains: each is capped by the next", (_chain(chain, now.limits) for chain in chains(now.limits))),
+        doc.listed("Chains: each is capped by the next", linked),
         doc.listed("Silently clamped", now.clamped),
         doc.listed("Without a ceiling here", [", ".join(unlimited)] if unlimited else ()),
-        doc.listed("Not read", _reasons(now)),
+        doc.listed("Not read", (f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items())),
         doc.listed("Mind", now.warnings),
     )
     answer = (read,) if urgent else (read, "None is reached or near.")
@@ -34,38 +44,31 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each with what caps it, in order, as far as it was read; a chain that is the end of
-    another is not repeated."""
+    """The limits that others cap, each with what caps it, as far as it was read; none that is the end of another
+    chain."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
-    found = [_linked(limit.id, known) for limit in known.values()]
+
+    def linked(name: str, order: tuple[str, ...]) -> tuple[str, ...]:
+        if name not in known or name in order:
+            return order
+        return reduce(lambda longer, link: linked(link, longer), known[name].chain, (*order, name))
+
+    found = [linked(limit.id, ()) for limit in known.values()]
     inner = {chain[at:] for chain in found for at in range(1, len(chain))}
     return sorted({chain for chain in found if len(chain) > 1 and chain not in inner})
 
 
-def _linked(head: str, known: dict[str, Limit]) -> tuple[str, ...]:
-    """The chain of one limit, with the chains of its links."""
-    order: list[str] = []
-
-    def follow(name: str) -> None:
-        if name in known and name not in order:
-            order.append(name)
-            for link in known[name].chain:
-                follow(link)
-
-    follow(head)
-    return tuple(order)
-
-
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
-    """The limits of the last round, with the loads at which they run out."""
-    limits = facts.ranked_limits(inv.rounds[-1].limits) if inv.rounds else ()
+    """The limits of the last round, what runs out first before the others; of these the fullest first."""
+    limits = list(inv.rounds[-1].limits) if inv.rounds else []
+    limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
     if limits:
         heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
         yield doc.Table(heads, tuple(_of_run(inv, limit) for limit in limits))
 
 
 def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = words.axis_unit(inv), names.chain(inv, limit)
+    unit, chain = words.axis_unit(inv), finding_words.chain(inv, limit)
     about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
     ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
     if limit.configured is not None and limit.configured != limit.effective:
@@ -73,13 +76,17 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
         ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
     full = facts.fullness(limit)
     share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
-    use = doc.Span(words.limit_number(limit.use, limit), to=every_step.address(inv.rounds[-1]))
+    use = doc.Span(words.limit_number(limit.use, limit), to=curve_report.address(inv.rounds[-1]))
     when: doc.Words = doc.Span("does not grow with load", "note")
     if limit.exhausted_at:
-        within = (doc.Span("within the tested levels", "below"),) if facts.within_levels(inv, limit) else ()
+        tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
+        within = (doc.Span("within the tested levels", "below"),) if tested else ()
         when = (words.load_interval(limit.exhausted_at, unit), *within)
     cells: doc.Cells = (
-        (doc.Span(names.limit(limit), "b", title=limit.id), doc.Span("".join(about), "below")),
+        (
+            doc.Span(finding_words.heading(limit.title or limit.id), "b", title=limit.id),
+            doc.Span("".join(about), "below"),
+        ),
         tuple(ceiling),
         (use, doc.Span(share, "note")) if share else use,
         words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
@@ -100,16 +107,13 @@ def _urgent(limit: Limit) -> str:
         share = f"{share.partition(',')[0]}, costs nothing"
     told = [f"{status}: {limit.id}: {_amount(limit)}{share}"]
     if limit.exhausted_at is not None and limit.status != "reached":
-        told.append(_when(limit.exhausted_at))
+        at = limit.exhausted_at
+        value, low, high = map(rounding.seconds, (at.load, at.low, at.high))
+        told.append(f"full in {value} ({low} to {high})" if at.high > 0 else "at its ceiling in the last reading")
     if limit.harm is not None:
         metric = limit.thrash_metric
         return "; ".join([*told, limit.title, f"{show_metric(metric, limit.harm)} {metric_of(metric).what}"])
     return "; ".join([*told, limit.title])
-
-
-def _row(limit: Limit) -> doc.Row:
-    amount = "" if limit.unit == "share" else _amount(limit)
-    return doc.Row((limit.id, _percent(limit), amount, _when_full(limit)))
 
 
 def _when_full(limit: Limit) -> str:
@@ -117,7 +121,6 @@ def _when_full(limit: Limit) -> str:
 
 
 def _amount(limit: Limit) -> str:
-    """Use of ceiling, in the limit's unit; a share of a whole is its use alone."""
     if limit.unit == "share":
         return show(limit.use, "share")
     asked = ""
@@ -129,23 +132,3 @@ def _amount(limit: Limit) -> str:
 def _percent(limit: Limit) -> str:
     share = limit.use / limit.ceiling
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
-
-
-def _when(interval: LoadInterval) -> str:
-    if interval.high <= 0:
-        return "at its ceiling in the last reading"
-    low, high = rounding.seconds(interval.low), rounding.seconds(interval.high)
-    return f"full in {rounding.seconds(interval.load)} ({low} to {high})"
-
-
-def _chain(chain: Sequence[str], limits: Sequence[Limit]) -> str:
-    ceilings = {limit.id: show(limit.ceiling, limit.unit) for limit in limits}
-    return " <- ".join(f"{name} {ceilings[name]}" for name in chain)
-
-
-def _reasons(now: LedgerNow) -> list[str]:
-    """The limits by the reason why they were not read."""
-    by_reason: dict[str, list[str]] = {}
-    for one in now.unread:
-        by_reason.setdefault(one.reason, []).append(one.id)
-    return [f"{', '.join(ids)}: {reason}" for reason, ids in by_reason.items()]

@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 
 Attribute = str | int | float
 VOID = frozenset({"meta", "input"})
-"""Elements that have no end."""
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
@@ -27,8 +26,8 @@ def joined(*inside: str | Markup) -> Markup:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """A Content-Security-Policy for a page that needs nothing else: its own scripts and style sheets, by their hashes,
-    and nothing from anywhere. https://www.w3.org/TR/CSP3/."""
+    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) of a page's own scripts and style sheets, and nothing
+    else."""
     return (
         f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"

@@ -9,7 +9,6 @@ from loadframe.reporting import terminal
 from loadframe.units import show
 
 NEEDED = ("ndb_mgmd", "ndbmtd", "ndb_mgm")
-"""What starts a cluster."""
 HEADS = {"error": "Wrong", "warning": "Costs speed or safety", "note": "Worth a trial"}
 
 

@@ -51,12 +51,11 @@ ACTIONS = {
     "network.local_ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
     "net.ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
 }
-"""What moves a limit or a cause, by its id."""
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit; where nothing is known of that, what to do next; and where the curve alone says
-    what limits, what would confirm it."""
+    """What to do about the next limit, else what to do next; where the curve alone says what limits, what would confirm
+    it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
@@ -91,7 +90,7 @@ def without_limit(inv: Investigation) -> NextStep:
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), words.axis_unit(inv))}" if inv.study.levels else ""
             return NextStep(f"Test higher loads: add levels{highest}.")
-        case "limit-not-seen" if _begins_flat(inv):
+        case "limit-not-seen" if inv.rounds[-1].curve.points[0].load > 1 and is_flat(inv.rounds[-1].curve):
             lowest = words.load(inv.rounds[-1].curve.points[0].load, words.axis_unit(inv))
             return NextStep(
                 "Measure from a load of 1.",
@@ -122,7 +121,6 @@ def without_limit(inv: Investigation) -> NextStep:
 
 
 def _growth_next(growing: Finding) -> NextStep:
-    """What to do about a cost that grows: a restart was measured, or it was not."""
     still = "What load it takes can be measured once its cost stands still."
     if growing.status == "confirmed":
         return NextStep(f"Find what the service keeps until it is restarted. {still}")
@@ -163,8 +161,7 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    """Where a cause is suspected, is there from the lowest level on, and no remedy for it was tried: which ones could
-    be, and why they were not; None elsewhere."""
+    """Of a suspected cause that is there from the lowest level on: which remedies could be tried; None elsewhere."""
     found = facts.main_findings(inv)
     reached = found[0].reached_at if found else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
@@ -175,19 +172,12 @@ def _not_tried(inv: Investigation) -> NextStep | None:
 
 
 def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:
-    """Which remedies for it were not tried, and why; None where none is left."""
     could = [one for one in change_words.untried(inv) if finding.id in one.remedy.addresses]
     if not could:
         return None
     titles = words.and_list(list(dict.fromkeys(one.remedy.title for one in could)))
     was = "was" if len(could) == 1 else "were"
     return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
-
-
-def _begins_flat(inv: Investigation) -> bool:
-    """Whether the lowest level of the last state is above 1 and has all the throughput that there is."""
-    curve = inv.rounds[-1].curve
-    return curve.points[0].load > 1 and is_flat(curve)
 
 
 def _first_id(inv: Investigation) -> str:

@@ -1,38 +1,33 @@
-"""What was learnt from production data, as text: the answer, the curve, the resources, and what the data were like."""
+"""What was learnt from production data, as text; and the first answer of a watch, from what was imported."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from loadframe.analysis.saturation_of_rows import BENT
-from loadframe.model import (
-    Apart,
-    GrowsByItself,
-    Learned,
-    LoadInterval,
-    MissingRows,
-    ObservedDemand,
-    RegimeChange,
-)
+from loadframe.formats import said
+from loadframe.model import Apart, GrowsByItself, Learned, LoadInterval, MissingRows, ObservedDemand, RegimeChange
+from loadframe.model.watch import ImportedWatch
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
 from loadframe.reporting.curve_report import levels, sentences
+from loadframe.reporting.rounding import plain
+from loadframe.reporting.words import load, load_interval
 
 SINCE_1970 = 1e8
 """Times from here on are seconds since 1970; smaller ones count from the start."""
-
 LEAST_IDLE = 0.01
 """A use without load that is worth a word."""
-
 SEEN_FULL = 0.97
 """A use from here on is one without anything left."""
-
 AS_USUAL = 1.1
 """Times the usual response time: less than this is as usual."""
-
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
@@ -59,7 +54,9 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
 
 def answer(learned: Learned, unit: str) -> str:
     """Where it bends, or that the load never came near; and which resource would be full first."""
-    first, curve, top = _first_full(learned.demands), learned.curve, words.load(learned.highest_load, unit)
+    known = [one for one in learned.demands if one.full_at is not None]
+    first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
+    curve, top = learned.curve, words.load(learned.highest_load, unit)
     said = []
     if curve is not None and curve.gradual is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}.")
@@ -79,27 +76,18 @@ def answer(learned: Learned, unit: str) -> str:
     said += [f"{_near_end(one)}, apart from the load." for one in learned.apart]
     said += [f"{one.resource} grows with time, and is {rounding.percent(one.use)} used." for one in learned.growing]
     if first is not None and first.full_at is not None:
-        said.append(_full(first, first.full_at, unit))
-        said += _flattening(learned.demands, first)
+        at, used = _interval(first.full_at, unit), f"{rounding.percent(first.highest_use)} used"
+        would = f"would be full first: {used} at {words.load(first.highest_load, unit)}, 100 % at {at}"
+        said.append(f"{first.resource} {f'is full from {at} on' if first.highest_use >= SEEN_FULL else would}.")
+        # What is used more than the first that is told may be full before it.
+        higher = [one.resource for one in learned.demands if one.flattens and one.highest_use > first.highest_use]
+        said += [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
     elif learned.demands:
         most = max(learned.demands, key=lambda one: one.highest_use)
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
         how = f"; its use {FLATTENS}" if most.flattens else ""
         said.append(f"No resource is seen to run out; {use} at {words.load(most.highest_load, unit)}{how}.")
     return " ".join(said)
-
-
-def _flattening(demands: Sequence[ObservedDemand], first: ObservedDemand) -> list[str]:
-    """What is used more than the first that is told, and may be full before it."""
-    higher = [one.resource for one in demands if one.flattens and one.highest_use > first.highest_use]
-    return [f"{words.and_list(higher)}, used more, {FLATTENS}."] if higher else []
-
-
-def _full(one: ObservedDemand, at: LoadInterval, unit: str) -> str:
-    if one.highest_use >= SEEN_FULL:
-        return f"{one.resource} is full from {_interval(at, unit)} on."
-    use = f"{rounding.percent(one.highest_use)} used at {words.load(one.highest_load, unit)}"
-    return f"{one.resource} would be full first: {use}, 100 % at {_interval(at, unit)}."
 
 
 def resource(one: ObservedDemand, unit: str) -> str:
@@ -163,7 +151,6 @@ def growing(one: GrowsByItself) -> str:
 
 
 def _about(at_s: float) -> str:
-    """A moment that was worked out, to the hour."""
     if at_s < SINCE_1970:
         return f"{rounding.plain(at_s / 3600)} h after the start"
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:00 UTC")
@@ -174,7 +161,6 @@ def _near_end(one: Apart) -> str:
 
 
 def _when(one: Apart) -> str:
-    """ "on 30 of 30 days, between 02:00 and 02:40 UTC"."""
     if one.spells == 1:
         since = moment(one.first_s)
         since = f"from {since} on" if one.first_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"
@@ -238,11 +224,8 @@ def absent(missing: MissingRows) -> list[str]:
     else:
         together = f"one pause of {together}, {since}"
     pace = rounding.seconds(missing.usual_s)
-    return [f"{_rows_are(missing.rows)} missing, as they come every {pace}: {together}."]
-
-
-def _rows_are(count: int) -> str:
-    return "One row is" if count == 1 else f"{count:,} rows are"
+    rows = "One row is" if missing.rows == 1 else f"{missing.rows:,} rows are"
+    return [f"{rows} missing, as they come every {pace}: {together}."]
 
 
 def moment(at_s: float) -> str:
@@ -252,12 +235,65 @@ def moment(at_s: float) -> str:
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _first_full(demands: Sequence[ObservedDemand]) -> ObservedDemand | None:
-    known = [one for one in demands if one.full_at is not None]
-    return min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
-
-
 def _interval(found: LoadInterval, unit: str) -> str:
     if math.isfinite(found.high):
         return words.load_interval(found, unit)
     return f"{rounding.plain(found.load)} {unit} ({rounding.plain(found.low)} or more)"
+
+
+SCHEMA = "loadframe.watch-import/1"
+_LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
+
+
+def import_json(found: ImportedWatch) -> dict[str, Any]:
+    """JSON-ready. `model` as a line `model` of a day file; times are wall clock."""
+    fields = asdict(found)
+    del fields["has_response"], fields["titles"]
+    return {"schema": SCHEMA, **fields}
+
+
+def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
+    """The same in words."""
+    unit = said.words(found.load, 100)
+    highest = "no load" if found.highest_load is None else f"{unit} up to {plain(found.highest_load)}"
+    span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
+    answer = [f"{said.words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"]
+    if found.bend is not None:
+        answer.append(f"From {load_interval(found.bend, unit)} on the response takes {_LONGER}")
+    elif found.has_response:
+        answer.append(f"No load is seen from which on the response takes {_LONGER}")
+    full = {limit["id"]: limit for limit in found.model["limits"]}
+    limits = [f"{_title(found, name)}: {_reached(found, limit, unit)}" for name, limit in full.items()]
+    others = sorted(found.highest_use.keys() - full.keys())
+    limits += [f"{_title(found, name)}: nothing shows at which load it would be full" for name in others]
+    on = f"{said.words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
+    sections = (
+        doc.listed("Limits", limits),
+        doc.listed("Mind", (said.words(note, 400) for note in found.notes)),
+        doc.listed("Day files", (on,) if found.folder else ()),
+    )
+    return terminal.render(doc.Document("Watch", tuple(answer), sections), width)
+
+
+def _title(found: ImportedWatch, name: str) -> str:
+    return f"{said.words(found.titles.get(name, name), 100)}, {found.highest_use.get(name, 0):.0%} at the most"
+
+
+def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
+    """At which load a limit is full, and when the load gets there."""
+    at, at_s = limit["at_load"], limit["at_s"]
+    full = f"full at {load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
+    if at["low"] == at["high"]:  # it was full at the lowest load already
+        full = f"full at {load(at['load'], unit)} or less"
+    if at_s is not None:
+        value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
+        return f"{full}; the load gets there at about {value} ({low} to {high})"
+    if found.highest_load is not None and found.highest_load >= at["load"]:
+        return f"{full}; the load was there already"
+    return f"{full}; no proof that the load is on its way there"
+
+
+def _moment(at_s: float | None) -> str:
+    if at_s is None or at_s > 4e9:
+        return "much later"
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at_s))

@@ -1,18 +1,19 @@
-"""Measurements as OpenMetrics text: of a run, of several, or of a watch. https://prometheus.io/docs/specs/om/.
-
-Every family is a gauge, so that readers of Prometheus' older text format (the textfile collector of node_exporter, the
-Pushgateway) accept the same text. Names and help are in FAMILIES and nowhere else; units are the last part of a name.
-"""
+"""OpenMetrics text (https://prometheus.io/docs/specs/om/) of runs, and of what a watch has seen last
+(docs/watching.md). Every family is a gauge, so that readers of Prometheus' older text format (node_exporter's textfile
+collector, the Pushgateway) accept the same text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeGuard
 
 from loadframe.formats.said import words
-from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval, Round, Verdict
+from loadframe.formats.watch_days import WatchLine
+from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval
 from loadframe.version import __version__
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -73,9 +74,8 @@ class Sample:
 
 
 def text(samples: Iterable[Sample], families: Mapping[str, Family] = FAMILIES) -> str:
-    """The exposition of these samples, ended by "# EOF". Values that are not numbers are left out; of two samples with
-    one name and the same labels the first is kept, because a reader refuses the second. KeyError for a family that is
-    not declared."""
+    """The exposition of these samples, ended by "# EOF". What is no number is left out; of two samples with one name
+    and labels the first is kept, as a reader refuses the second. KeyError for a family that is not declared."""
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:
@@ -98,12 +98,20 @@ def samples_of(run: CaseStudy) -> Iterator[Sample]:
     yield from _of_run(run, own)
     for name, state in run.states.items():
         yield Sample("treatment_info", 1.0, {**own, "treatment": name, "title": state.title})
-    for name, state in run.states.items():
         yield from _of_curve(state.curve, {**own, "treatment": name})
-    for one in run.rounds:
-        yield from _of_round(one, {**own, "treatment": one.treatment, "round": str(one.number)})
-    if run.gain is not None:
-        yield from _of_gain(run.gain, own)
+    for round_ in run.rounds:
+        of = {**own, "treatment": round_.treatment, "round": str(round_.number)}
+        for limit in round_.limits:
+            yield from _of_limit(limit, {**of, "limit": limit.id, "layer": limit.layer, "unit": limit.unit})
+        for finding in round_.findings:
+            cause = {"finding": finding.id, "status": finding.status, "title": finding.title}
+            yield Sample("finding_info", 1.0, {**of, **cause})
+    if (gain := run.gain) is not None:
+        at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
+        about = {**own, **at, "decision": gain.decision}
+        yield Sample("gain_ratio", gain.ratio, about)
+        yield Sample("gain_low_ratio", gain.low, about)
+        yield Sample("gain_high_ratio", gain.high, about)
 
 
 def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
@@ -118,8 +126,8 @@ def _of_run(run: CaseStudy, own: Mapping[str, str]) -> Iterator[Sample]:
         "loadframe_version": __version__,
     }
     yield Sample("run_info", 1.0, {**own, **about})
-    if (began := _epoch_s(run.started_at)) is not None:
-        yield Sample("run_started_timestamp_seconds", began, own)
+    with suppress(ValueError, OverflowError):
+        yield Sample("run_started_timestamp_seconds", datetime.fromisoformat(run.started_at).timestamp(), own)
     yield Sample("run_ended", float(run.ended), own)
     yield Sample("steps", float(quality.steps), own)
     for flag, count in quality.flags.items():
@@ -147,14 +155,6 @@ def _of_curve(curve: Curve, own: Mapping[str, str]) -> Iterator[Sample]:
         yield Sample("capacity_load", curve.capacity.load, own)
 
 
-def _of_round(one: Round, own: Mapping[str, str]) -> Iterator[Sample]:
-    for limit in one.limits:
-        yield from _of_limit(limit, {**own, "limit": limit.id, "layer": limit.layer, "unit": limit.unit})
-    for finding in one.findings:
-        about = {"finding": finding.id, "status": finding.status, "title": finding.title}
-        yield Sample("finding_info", 1.0, {**own, **about})
-
-
 def _of_limit(limit: Limit, own: Mapping[str, str]) -> Iterator[Sample]:
     yield Sample("limit_ceiling", limit.ceiling, own)
     yield Sample("limit_use", limit.use, own)
@@ -168,14 +168,6 @@ def _interval(family: str, found: LoadInterval | None, own: Mapping[str, str]) -
         yield Sample(family, found.load, own)
         yield Sample(f"{family}_low", found.low, own)
         yield Sample(f"{family}_high", found.high, own)
-
-
-def _of_gain(gain: LoadGain | Verdict, own: Mapping[str, str]) -> Iterator[Sample]:
-    at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
-    about = {**own, **at, "decision": gain.decision}
-    yield Sample("gain_ratio", gain.ratio, about)
-    yield Sample("gain_low_ratio", gain.low, about)
-    yield Sample("gain_high_ratio", gain.high, about)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
@@ -203,8 +195,161 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-def _epoch_s(moment: str) -> float | None:
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except (ValueError, OverflowError):
-        return None
+WATCH_FAMILIES: Mapping[str, Family] = {
+    "watch_info": Family("A watch: what is watched, and the metric that is its load. Always 1."),
+    "watch_sampled_timestamp_seconds": Family("When counters were read last, in seconds since 1970.", "seconds"),
+    "watch_target_present": Family("1 while the service that is watched is there, 0 while it is not."),
+    "watch_load": Family("The load, in the unit of its metric."),
+    f"watch_throughput_{RATE}": Family("Requests that the service counted, per second.", RATE),
+    "watch_value": Family("A counter that was read, by its name; rates are per second."),
+    "watch_response_seconds": Family("The time that the last unit of work took, from its intended start.", "seconds"),
+    "watch_unit_failed": Family("1 if the last unit of work failed."),
+    "watch_limit_use_ratio": Family("Use of a limit as a share of its ceiling.", "ratio"),
+    "watch_limit_reached_load": Family("The load at which a limit will be reached."),
+    "watch_limit_reached_timestamp_seconds": Family("When the load gets there, in seconds since 1970.", "seconds"),
+    "watch_bend_load": Family("The load at which the response bends."),
+    "watch_leak_ends_timestamp_seconds": Family("When a slow leak ends, in seconds since 1970.", "seconds"),
+    "watch_alarms": Family("Alarms in the days that were read, by their kind."),
+    "watch_alarm_timestamp_seconds": Family("When the last alarm of a kind was raised.", "seconds"),
+    "watch_cost_cpu_cores": Family("CPUs that the watcher and its children used: 0.001 is a thousandth.", "cores"),
+    "watch_cost_memory_bytes": Family("Resident memory of the lasting process.", "bytes"),
+}
+"""Every metric of a watch, by its name without the prefix."""
+KNOWN = ("head", "unit", "target", "model", "cost")
+"""The kinds of which the latest line counts."""
+HOLDS_S = 300.0
+"""What a sample lacks is what one before it had, for as long as Prometheus holds a series (its lookback delta)."""
+MOST_READ, MOST_KINDS, LONGEST_NAME = 5_000, 100, 200
+"""Metrics that are kept, kinds of alarms, letters of their names: another program may have written the file."""
+
+
+def of_watch(lines: Iterable[WatchLine], name: str) -> str:
+    """The exposition of a watch from its lines, in their order. name: of its folder. What is no number is left out."""
+    seen = Seen()
+    for line in lines:
+        seen.take(line)
+    return text(seen.samples(name), WATCH_FAMILIES)
+
+
+class Seen:
+    """What the lines of a watch have told until now."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, WatchLine] = {}
+        self._read = _Read()
+        self._alarms: dict[str, tuple[int, float]] = {}
+
+    def take(self, line: WatchLine) -> None:
+        """The next line."""
+        if line.kind == "sample":
+            self._read.take(line)
+        elif line.kind in KNOWN:
+            self._last[line.kind] = line
+        elif line.kind == "alarm":
+            kind = str(line.data.get("alarm", ""))[:LONGEST_NAME]
+            if kind in self._alarms or len(self._alarms) < MOST_KINDS:
+                self._alarms[kind] = self._alarms.get(kind, (0, 0.0))[0] + 1, line.at_s
+
+    def samples(self, name: str) -> Iterator[Sample]:
+        """Everything that the watch exports. name: of its folder."""
+        last, own = dict(self._last), {"watch": name}
+        head, target = last.get("head"), last.get("target")
+        if head is not None and head.data.get("pids") and (target is None or head.at_s > target.at_s):
+            last["target"] = head  # at the beginning of a day it says who is there
+        if "target" in last:
+            yield Sample("watch_target_present", float(bool(last["target"].data.get("pids"))), own)
+        for kind, tell in TOLD.items():
+            if kind in last:
+                yield from tell(last[kind].data, own)
+        yield from self._read.told(own)
+        for kind, (count, last_s) in self._alarms.items():
+            yield Sample("watch_alarms", float(count), {**own, "alarm": kind})
+            yield Sample("watch_alarm_timestamp_seconds", last_s, {**own, "alarm": kind})
+
+
+class _Read:
+    """What samples have told: of each metric the last value that holds."""
+
+    def __init__(self) -> None:
+        self._at_s: float | None = None
+        self._pruned_s = -HOLDS_S
+        self._last: dict[tuple[str, str, str], tuple[float, float]] = {}
+
+    def take(self, line: WatchLine) -> None:
+        at_s = self._at_s = line.at_s
+        if len(self._last) >= MOST_READ and at_s - self._pruned_s >= HOLDS_S:
+            self._pruned_s = at_s
+            self._last = {key: one for key, one in self._last.items() if abs(at_s - one[0]) <= HOLDS_S}
+        self._keep("watch_load", line.data.get("load"))
+        self._keep(f"watch_throughput_{RATE}", line.data.get("throughput"))
+        for name, value in _table(line.data.get("values")).items():
+            self._keep("watch_value", value, "metric", str(name))
+        for name, value in _table(line.data.get("use")).items():
+            self._keep("watch_limit_use_ratio", value, "limit", str(name))
+
+    def told(self, own: Mapping[str, str]) -> Iterator[Sample]:
+        if self._at_s is None:
+            return
+        yield Sample("watch_sampled_timestamp_seconds", self._at_s, own)
+        for (family, label, name), (at_s, value) in self._last.items():
+            if abs(self._at_s - at_s) <= HOLDS_S:
+                yield from _if_number(family, value, {**own, label: name} if label else own)
+
+    def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
+        if _is_number(value) and self._at_s is not None and len(name) <= LONGEST_NAME:
+            key = family, label, name
+            if key in self._last or len(self._last) < MOST_READ:
+                self._last[key] = self._at_s, value
+
+
+def _head(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    about = {"subject": "subject", "load": "load_metric", "host": "host", "version": "loadframe_version"}
+    yield Sample("watch_info", 1.0, {**own, **{label: str(data.get(key) or "") for key, label in about.items()}})
+
+
+def _unit(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    yield from _if_number("watch_response_seconds", data.get("response_s"), own)
+    yield Sample("watch_unit_failed", float(bool(data.get("error"))), own)
+
+
+def _model(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    for limit in _rows(data.get("limits")):
+        mine = {**own, "limit": str(limit.get("id", ""))}
+        yield from _if_number("watch_limit_reached_load", _table(limit.get("at_load")).get("load"), mine)
+        yield from _if_number("watch_limit_reached_timestamp_seconds", _table(limit.get("at_s")).get("value"), mine)
+    yield from _if_number("watch_bend_load", _table(data.get("bend")).get("load"), own)
+    for leak in _rows(data.get("leaks")):
+        ends_s = _table(leak.get("ends_s")).get("value")
+        yield from _if_number(
+            "watch_leak_ends_timestamp_seconds", ends_s, {**own, "metric": str(leak.get("metric", ""))}
+        )
+
+
+def _cost(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
+    cpu_s, children_s, elapsed_s = (
+        float(value) if _is_number(value := data.get(name)) else 0.0
+        for name in ("cpu_s", "children_cpu_s", "elapsed_s")
+    )
+    if elapsed_s > 0:
+        yield Sample("watch_cost_cpu_cores", (cpu_s + children_s) / elapsed_s, own)
+    yield from _if_number("watch_cost_memory_bytes", data.get("rss_bytes"), own)
+
+
+TOLD = {"head": _head, "unit": _unit, "model": _model, "cost": _cost}
+
+
+def _if_number(family: str, value: Any, labels: Mapping[str, str]) -> Iterator[Sample]:
+    if _is_number(value):
+        yield Sample(family, float(value), labels)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _table(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _rows(value: Any) -> list[Mapping[Any, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -11,7 +11,7 @@ import numpy as np
 
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, Curve, CurvePoint, Finding, Investigation
+from loadframe.model import Alternative, CurvePoint, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, LoadAxis, Plot, Size, ValueAxis
 
@@ -19,7 +19,6 @@ Row = dict[str, Any]
 
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
-"""Who is painted over whom."""
 TERSE_BELOW = 320
 """Pictures narrower than this many pixels have room for short labels only."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
@@ -34,8 +33,7 @@ SCALES: Mapping[str, tuple[float, str]] = {
 """Unit of a metric -> factor and unit on the chart's axis; other units are drawn as they are."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of alternatives, in their order: Okabe and Ito's, as BEFORE is, the colour of what they are held against. Where there
-are more, the same again, in dashes."""
+"""Of alternatives, in their order: Okabe and Ito's; where there are more, the same again, in dashes."""
 BOX_WIDTH = 12
 
 
@@ -87,10 +85,10 @@ def throughput_rows(each: facts.Series) -> list[Row]:
     """The points in the order of their loads; where no interval is known, low and high are the value."""
     rows = []
     for point in sorted(each.points, key=lambda point: point.load):
-        if math.isfinite(point.throughput):
-            banded = rounding.has_width(point.throughput_low, point.throughput_high)
-            low, high = (point.throughput_low, point.throughput_high) if banded else (point.throughput,) * 2
-            rows.append({"load": point.load, "value": point.throughput, "low": low, "high": high})
+        if math.isfinite(value := point.throughput):
+            ends = point.throughput_low, point.throughput_high
+            low, high = ends if rounding.has_width(*ends) else (value, value)
+            rows.append({"load": point.load, "value": value, "low": low, "high": high})
     return rows
 
 
@@ -115,7 +113,6 @@ def wants_log(drawn: Sequence[facts.Series]) -> bool:
 
 
 def _draw_curve(plot: Plot, each: facts.Series, colour: str = "", **look: Any) -> None:
-    """colour: another one than its role's. look: of its line."""
     colour, rows = colour or COLOURS[each.role], throughput_rows(each)
     plot.draw("area", rows, colour, "low", "high", opacity=0.18)
     plot.draw("line", rows, colour, strokeWidth=1.5 if each.role == "between" else 2.5, **look)
@@ -127,12 +124,7 @@ def alternatives_together(inv: Investigation, size: Size) -> Plot | None:
     """Throughput of the target and of all alternatives over the levels."""
     if not inv.rounds:
         return None
-    first = inv.rounds[0]
-    drawn = [
-        facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
-        *(facts.Series("after", one.name, one.round.curve.points, None, one.round) for one in inv.alternatives),
-    ]
-    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
+    plot, drawn = _beside(inv, inv.alternatives, size)
     _draw_curve(plot, drawn[0])
     for number, each in enumerate(drawn[1:]):
         again, place = divmod(number, len(OTHERS))
@@ -145,18 +137,23 @@ def side_by_side(inv: Investigation, one: Alternative, size: Size) -> Plot | Non
     """Throughput of the target and of an alternative over the levels, and where they diverge."""
     if not inv.rounds:
         return None
-    first = inv.rounds[0]
-    drawn = [
-        facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
-        facts.Series("after", one.name, one.round.curve.points, None, one.round),
-    ]
-    plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
+    plot, drawn = _beside(inv, (one,), size)
     if one.divergence is not None:
         plot.shade(one.divergence.low, one.divergence.high, INK, 0.1)
         plot.rule(one.divergence.load, INK)
     for each in drawn:
         _draw_curve(plot, each)
     return plot
+
+
+def _beside(inv: Investigation, others: Sequence[Alternative], size: Size) -> tuple[Plot, list[facts.Series]]:
+    """The target and alternatives, and the axes on which they are to be drawn."""
+    first = inv.rounds[0]
+    drawn = [
+        facts.Series("before", inv.study.target_kind, first.curve.points, None, first),
+        *(facts.Series("after", one.name, one.round.curve.points, None, one.round) for one in others),
+    ]
+    return Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv))), drawn
 
 
 def side_by_side_title(inv: Investigation, one: Alternative) -> str:
@@ -185,18 +182,14 @@ def _draw_bend(plot: Plot, each: facts.Series, rank: int) -> None:
     at = curve.knee.load if curve.knee else curve.cliff.from_load if curve.cliff else 0.0
     middle = math.sqrt(min(loads) * max(loads)) if vega.is_geometric(loads) else (min(loads) + max(loads)) / 2
     side: Row = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
-    label = _bend_label(curve, terse=plot.size.width < TERSE_BELOW)
-    plot.write(at, plot.y.high, label, colour, dy=8 + 13 * (rank % 2), fontSize=11.5, **side)
-
-
-def _bend_label(curve: Curve, *, terse: bool) -> str:
-    parts = []
+    terse, parts = plot.size.width < TERSE_BELOW, []
     if curve.knee:
         interval = words.load_interval(curve.knee, "")
         parts.append("knee " + " ".join(interval.split()[:1] if terse else interval.split()))
     if curve.cliff:
         parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
-    return ", ".join(parts)
+    look: Row = {"dy": 8 + 13 * (rank % 2), "fontSize": 11.5, **side}
+    plot.write(at, plot.y.high, ", ".join(parts), colour, **look)
 
 
 # --- latency, blocks, metrics ---------------------------------------------------------------------------------------
@@ -315,8 +308,8 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """What each component used over the load, in the state as given: a dot per step, a line through the averages. what:
-    the rest of the metric's name. None where there is only one component."""
+    """What each of several components used over the load, in the state as given. what: the rest of the metric's
+    name."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
@@ -331,8 +324,7 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
 
 
 def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
-    """One metric over the levels, before and after: a dot per step, a line through the averages, and the ceilings
-    of the limit (by its id) in both states."""
+    """One metric over the levels, before and after, and the ceilings of the limit (by its id) in both states."""
     unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
     drawn = [(each, rows) for each in measured_ends(inv) if (rows := _footprint_rows(each, name, factor))]
@@ -347,11 +339,8 @@ def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plo
 
 
 def _footprint_rows(each: facts.Series, name: str, factor: float) -> list[Row]:
-    return [
-        {"load": row["level"], "value": row[name] * factor}
-        for row in each.round.footprint
-        if math.isfinite(row.get("level", math.nan)) and math.isfinite(row.get(name, math.nan))
-    ]
+    by_level = facts.values_by_level(each.round, name)
+    return [{"load": level, "value": value * factor} for level, values in by_level.items() for value in values]
 
 
 def ends_of(inv: Investigation) -> list[facts.Series]:
@@ -373,8 +362,7 @@ def _lines(
     logarithmic: bool = False,
     ceilings: Sequence[tuple[str, float]] = (),
 ) -> Plot | None:
-    """Dots, and lines through their averages, each with its name and colour; None where there is nothing to draw.
-    ceilings: each in its colour."""
+    """Dots, and lines through their averages, each with its name and colour; ceilings: each in its colour."""
     drawn = [(label, colour, rows) for label, colour, rows in drawn if rows]
     values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:

@@ -11,15 +11,14 @@ from loadframe.units import show
 
 
 def sentences(quality: RunQuality) -> list[str]:
-    """Run quality: changes not reverted, steps, counters that did not work, flags in plain words, what the recorder
-    cost."""
+    """Changes not reverted, steps, counters that did not work, flags in plain words, what the recorder cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
     told = [
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
     ]
     told += [beside_sentence(one) for one in quality.beside if one.cores >= TOLD * one.of]
-    told += [influence_sentence(one, quality.steps) for one in quality.influences]
+    told += [_influence(one, quality.steps) for one in quality.influences]
     told += [
         f"a counter did not work in {one.steps} of {quality.steps} steps; it rules out and confirms nothing: "
         f"{one.because}"
@@ -49,8 +48,6 @@ QUANTITIES = {
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
 """By flag, for steps of which the amount is known."""
-
-
 TOLD = 0.1
 """Of all CPUs: a program that works for the target and uses less is not named."""
 
@@ -61,7 +58,7 @@ def beside_sentence(one: Beside) -> str:
     return f"{one.name}, which the target connects to, used {cores} of {of} CPUs at {one.load:g}"
 
 
-def influence_sentence(one: Influence, steps: int) -> str:
+def _influence(one: Influence, steps: int) -> str:
     """What something took from steps besides the study, what it follows, and what that means for them."""
     what = FLAGS[one.flag]
     if one.low is not None and one.high is not None and one.flag in QUANTITIES:

@@ -1,7 +1,4 @@
-"""Numbers for people: as many digits as the interval supports, never more.
-
-Every text and every page takes its numbers from here, so that the two can not round one fact differently.
-"""
+"""Numbers for people: as many digits as the interval supports, never more, in every text and on every page."""
 
 from __future__ import annotations
 
@@ -14,12 +11,9 @@ value looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2
 
 
 def decimals_for(value: float, low: float, high: float) -> int:
-    """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width.
-
-    More are taken, up to three, where rounding would hide what matters: a low end that would become 0 ("0 to 30" for
-    2.9 to 31), or an end that would become 1 although it is not ("1.0 to 1.9" for 1.04 to 1.9) - for a ratio it is the
-    side of 1 that decides.
-    """
+    """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width; up to
+    three more where a low end would become 0 ("0 to 30" for 2.9 to 31), or an end 1 although it is not: for a ratio it
+    is the side of 1 that decides."""
     half_width = abs(high - low) / 2
     if not math.isfinite(half_width) or half_width <= 0:
         return _significant_decimals(value, 3)
@@ -72,8 +66,8 @@ def _two_digits(value: float) -> str:
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends of a ratio's interval are so far apart (more than WIDE times) that no value between them is
-    worth a word: the nearer end is."""
+    """Whether the ends of a ratio's interval are so far apart (more than WIDE times) that only the nearer is worth a
+    word."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 

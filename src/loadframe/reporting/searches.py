@@ -1,14 +1,14 @@
-"""The trials of a search for settings, one after the other, and what the best of them came to in fresh blocks."""
+"""The pictures of searches: the trials of one for settings, and of one for the capacity."""
 
 from __future__ import annotations
 
 import itertools
 import math
 
-from loadframe.model import Tuning, TuningTrial
-from loadframe.reporting import rounding, vega, verdict_words
+from loadframe.model import Capacity, CapacityTrial, Tuning, TuningTrial
+from loadframe.reporting import rounding, vega, verdict_words, words
 from loadframe.reporting.plots import TERSE_BELOW
-from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Plot, Size
+from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, LoadAxis, Plot, Size, ValueAxis
 
 KINDS = {
     "trial": (AFTER, "circle"),
@@ -16,7 +16,6 @@ KINDS = {
     "missed the objective": (BEFORE, "diamond"),
     "failed": (INK, "cross"),
 }
-"""How a trial is drawn: its colour and its shape."""
 DEEPEST = 20.0
 """Of the best ratio; what is further below that and the start, and what failed, stands at the bottom."""
 
@@ -58,15 +57,13 @@ def note(found: Tuning) -> str:
 
 
 def _range(found: Tuning) -> tuple[float, float]:
-    """The lowest and the highest ratio that are shown; an interval may have no end."""
     proved = (found.told.low, found.told.ratio, found.told.high) if found.told else ()
     known = [1.0, *(each.ratio for each in found.trials if each.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
 
 def trials(found: Tuning, size: Size) -> Plot | None:
-    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof with its
-    interval. None without a trial."""
+    """Every trial's ratio to the start over its number, the best so far as a line, and behind them the proof."""
     if not found.trials:
         return None
     verdict, last = found.told, found.trials[-1].number
@@ -120,11 +117,64 @@ STEPS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 1.1, 1.2, 1.3, 1
 
 
 def even_steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two, as one step alone says
-    nothing of a logarithmic axis."""
+    """1, 2, 5, 10, 20 and so on between two values; finer ones where that were fewer than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found = [
         [step for power in powers for digit in digits if low <= (step := digit * 10.0**power) <= high]
         for digits in STEPS
     ]
     return next((steps for steps in found if len(steps) > 1), found[-1])
+
+
+LOGARITHMIC = 8.0
+"""Latencies that are further apart than this factor are drawn on a logarithmic scale."""
+
+
+def unit(found: Capacity) -> str:
+    """Of the load."""
+    return found.axis_unit or found.axis.replace("_", " ")
+
+
+def capacity_title(found: Capacity) -> str:
+    """What the picture shows, as a fact."""
+    met, missed = (sum(trial.met is wanted for trial in _drawn(found)) for wanted in (True, False))
+    return f"{met} trial{'' if met == 1 else 's'} met the objective, {missed} missed it"
+
+
+def capacity_note(found: Capacity) -> str:
+    """How to read it."""
+    between = "" if None in (found.low, found.high) else " Shaded: between the level shown to meet and that to miss."
+    return f"A dot is a trial: blue met the objective, orange missed it.{between}"
+
+
+def capacity(found: Capacity, size: Size) -> Plot | None:
+    """The p95 latency of each trial over its load, with the latency that is asked for; None where there is no trial."""
+    drawn = _drawn(found)
+    if not drawn:
+        return None
+    limit = found.objective.latency_p95_ms
+    values = [trial.latency_p95_ms for trial in drawn] + ([limit] if limit is not None else [])
+    logarithmic = max(values) > LOGARITHMIC * min(values)
+    low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
+    levels = tuple(sorted({trial.load for trial in drawn}))
+    axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
+    plot = Plot(size, LoadAxis(unit(found), levels).channel(), axis)
+    if found.low is not None and found.high is not None:
+        plot.shade(found.low, found.high, AFTER, 0.12)
+    for met, colour in ((True, AFTER), (False, BEFORE)):
+        of = [{"load": one.load, "value": one.latency_p95_ms} for one in drawn if one.met is met]
+        if of:
+            plot.draw("point", of, colour, filled=True, size=52, opacity=0.75)
+    if limit is not None:
+        plot.ceiling(limit, f"objective: {limit:g} ms", INK, levels[0])
+    said = [(one.load, f"{words.milliseconds(one.latency_p95_ms)} {'met' if one.met else 'missed'}") for one in drawn]
+    by_level = [
+        f"{words.load(level, unit(found))}: {', '.join(text for load, text in said if load == level)}"
+        for level in levels
+    ]
+    plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
+    return plot
+
+
+def _drawn(found: Capacity) -> list[CapacityTrial]:
+    return [one for one in found.trials if one.counted and 0 < one.latency_p95_ms < math.inf]

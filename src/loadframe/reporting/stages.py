@@ -1,18 +1,16 @@
-"""The stages of a pipeline over the load: for each stage and level a bar of what its workers did (at work, blocked,
-idle), with the queue before it; the same as text and as a table."""
+"""The stages of a pipeline: for each stage and level a bar of what its workers did, with the queue before it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from loadframe.analysis.in_service import WORTH
 from loadframe.metrics import pipelines
 from loadframe.model import CLIENT_AXES, Investigation, LoadInterval, More
 from loadframe.model.verdict import decide
 from loadframe.reporting import facts, plots, rounding, verdict_words, words
-from loadframe.reporting.vega import INK, QUIET, Channel, Plot, Row, Size, text
+from loadframe.reporting.vega import INK, QUIET, Canvas, Plot, Size
 
 BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
 LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
@@ -45,6 +43,12 @@ class Cell:
     at_work: float | None
     ms_per_entry: float | None
     entries: float | None
+
+
+METRICS = (
+    "busy_share", "blocked_share", "idle_share", "waiting", "queue_share", "workers", "busy", "ms_per_entry", "entries",
+)  # fmt: skip
+"""Of a stage, in the order of a Cell's fields."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
@@ -89,7 +93,7 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     for row, name in enumerate(names):
         drawing.name(row, name)
     drawing.legend(words.axis_unit(inv))
-    return drawing.plot
+    return drawing
 
 
 def table(inv: Investigation) -> list[dict[str, object]]:
@@ -108,8 +112,7 @@ def table(inv: Investigation) -> list[dict[str, object]]:
 
 
 def enough(inv: Investigation) -> LoadInterval | None:
-    """Of a load that is a number of those who do the work, the level that is enough in the first state; None of other
-    loads, and where that was not seen."""
+    """The level that is enough in the first state, of a load that counts those who do the work."""
     return inv.rounds[0].curve.enough if inv.rounds and inv.study.axis in HELPERS else None
 
 
@@ -119,9 +122,8 @@ def more(inv: Investigation) -> More | None:
 
 
 def helping(inv: Investigation) -> str:
-    """ "More threads stopped helping at 2 threads (1 to 3), where ...": the level that is enough in the first state, of
-    a pipeline whose load is a number of those who do the work, and what more of them give; "" for others, and where
-    that was not seen."""
+    """ "More threads stopped helping at 2 threads (1 to 3), where ...": of a pipeline whose load counts who does the
+    work."""
     curve = inv.rounds[0].curve if inv.rounds and rounds(inv) else None
     if curve is None or inv.study.axis not in HELPERS:
         return ""
@@ -138,8 +140,7 @@ def helping(inv: Investigation) -> str:
 
 
 def _gives(found: More | None, unit: str) -> str:
-    """ " 4 threads, the best of the others, give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is
-    proven."""
+    """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; whether that is proven."""
     if found is None:
         return ""
     decision = decide(found.low, found.high)
@@ -180,34 +181,22 @@ def _percent(share: float | None) -> str:
 # --- the drawing ------------------------------------------------------------------------------------------------------
 
 
-class _Drawing:
-    """Cells in columns and rows, on two axes of numbers that are not shown: x in columns, y in rows from the top."""
+class _Drawing(Canvas):
+    """Cells in columns and rows: x in columns, y in rows from the top."""
 
     def __init__(self, size: Size, columns: int, rows: int) -> None:
-        names = NAME_PX / (size.width - NAME_PX) * columns
-        head = HEAD_PX / ROW_PX
-        self._left = -names
-        self.plot = Plot(size, _channel("x", -names, float(columns)))
-        self._rows = float(rows)
-        self._wide = size.width >= TERSE_BELOW
-        self._columns = columns
-        self._head = head
-
-    @property
-    def _y(self) -> Channel:
-        return _channel("y", -self._head, self._rows, reverse=True)
+        self._left, self._head = -NAME_PX / (size.width - NAME_PX) * columns, HEAD_PX / ROW_PX
+        super().__init__(size, (self._left, float(columns)), (-self._head, float(rows)))
+        self._wide, self._columns = size.width >= TERSE_BELOW, columns
 
     def head(self, column: int, label: str) -> None:
-        """The level over its column."""
         self._write(column + GAP + BAR / 2, -0.22, label, INK, align="center")
 
     def name(self, row: int, name: str) -> None:
-        """A stage before its row."""
         short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-        self._write(self._left, row + 0.5, short, INK, align="left", fontWeight=600)
+        self._write(self._left, row + 0.5, short, INK, fontWeight=600)
 
     def cell(self, column: int, row: int, cell: Cell) -> None:
-        """The bar of a stage at a level, and the queue before it."""
         left, top, bottom = column + GAP, row + 0.14, row + 0.7
         at = left
         parts = ((cell.busy, BUSY, "white"), (cell.blocked, BLOCKED, "white"), (cell.idle, IDLE, INK))
@@ -215,13 +204,13 @@ class _Drawing:
             if not share:
                 continue
             right = min(left + BAR, at + share * BAR)
-            self._rect(at, right, top, bottom, colour)
+            self.box(at, right, top, bottom, colour)
             if share >= SAID_FROM:
                 said = _percent(share) if self._wide and self._columns <= MOST_LEVELS[True] else f"{100 * share:.0f}"
                 self._write((at + right) / 2, (top + bottom) / 2, said, ink, align="center", fontSize=11)
             at = right
         if cell.busy is None and cell.at_work is not None:
-            self._write(left, (top + bottom) / 2, f"{rounding.plain(cell.at_work)} at work", INK, align="left")
+            self._write(left, (top + bottom) / 2, f"{rounding.plain(cell.at_work)} at work", INK)
         self._queue(column, top, bottom, cell)
 
     def _queue(self, column: int, top: float, bottom: float, cell: Cell) -> None:
@@ -229,84 +218,45 @@ class _Drawing:
             return
         left, right = column + 0.03, column + GAP - 0.03
         if cell.room is not None:
-            self._rect(left, right, top, bottom, "#F3F4F6")
-            self._rect(left, right, bottom - min(1.0, cell.room) * (bottom - top), bottom, QUEUE)
+            self.box(left, right, top, bottom, "#F3F4F6")
+            self.box(left, right, bottom - min(1.0, cell.room) * (bottom - top), bottom, QUEUE)
         if cell.waiting >= 0.5:
-            self._write(
-                left,
-                bottom + 0.14,
-                f"{rounding.exact(round(cell.waiting))}{' waiting' if self._wide else ''}",
-                QUIET,
-                align="left",
-                fontSize=10,
-            )
+            waiting = f"{rounding.exact(round(cell.waiting))}{' waiting' if self._wide else ''}"
+            self._write(left, bottom + 0.14, waiting, QUIET, fontSize=10)
 
     def legend(self, unit: str) -> None:
-        """What the colours are, and what the columns."""
         at = self._left
         step = (self._columns - self._left) / (6.4 if self._wide else 2.05)
         for number, (label, colour) in enumerate(LEGEND):
             line = 0.0 if self._wide else 0.26 * (number // 2)
             left = at + step * (1.25 * number if self._wide else number % 2)
             top = -self._head + 0.02 + line
-            self._rect(left, left + step * 0.09, top, top + 0.18, colour)
+            self.box(left, left + step * 0.09, top, top + 0.18, colour)
             shown = label if self._wide else label.partition(",")[0]
-            self._write(left + step * 0.13, top + 0.1, shown, QUIET, align="left", fontSize=11)
-        self._write(self._left, -0.22, f"{unit}:", QUIET, align="left", fontSize=11)
-
-    def _rect(self, left: float, right: float, top: float, bottom: float, colour: str) -> None:
-        row = {"x": left, "x2": right, "y": top, "y2": bottom}
-        encoding = {"x": self.plot.x, "x2": {"field": "x2"}, "y": self._y, "y2": {"field": "y2"}}
-        self.plot.add("rect", [row], encoding, color=colour)
+            self._write(left + step * 0.13, top + 0.1, shown, QUIET, fontSize=11)
+        self._write(self._left, -0.22, f"{unit}:", QUIET, fontSize=11)
 
     def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
-        row = {"x": x, "y": y, "label": label}
-        encoding = {"x": self.plot.x, "y": self._y, "text": text()}
-        self.plot.add("text", [row], encoding, color=colour, baseline="middle", **look)
-
-
-def _channel(field: str, low: float, high: float, *, reverse: bool = False) -> Channel:
-    scale = {"domain": [low, high], "nice": False, "zero": False, "reverse": reverse}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": None}
+        self.label(x, y, label, colour, baseline="middle", **look)
 
 
 # --- the data ---------------------------------------------------------------------------------------------------------
 
 
 def _levels(each: facts.Series) -> dict[float, dict[str, Cell]]:
-    """By level the stages, in their order, with the means of the steps there."""
-    by_level: dict[float, list[Row]] = {}
-    for row in each.round.footprint if each.round is not None else ():
-        if any(name.startswith(pipelines.STAGES) for name in row):
-            by_level.setdefault(row["level"], []).append(row)
-    return {level: _cells(_means(rows)) for level, rows in by_level.items()}
-
-
-def _means(rows: Sequence[Row]) -> dict[str, float]:
-    names = {name for row in rows for name in row if name.startswith(pipelines.STAGES)}
-    return {name: fmean(row[name] for row in rows if name in row) for name in names}
-
-
-def _cells(metrics: Mapping[str, float]) -> dict[str, Cell]:
-    found = {}
-    for name in pipelines.in_order(metrics):
-        prefix = f"{pipelines.STAGES}{name}."
-        found[name] = Cell(
-            busy=metrics.get(f"{prefix}busy_share"),
-            blocked=metrics.get(f"{prefix}blocked_share"),
-            idle=metrics.get(f"{prefix}idle_share"),
-            waiting=metrics.get(f"{prefix}waiting"),
-            room=metrics.get(f"{prefix}queue_share"),
-            workers=metrics.get(f"{prefix}workers"),
-            at_work=metrics.get(f"{prefix}busy"),
-            ms_per_entry=metrics.get(f"{prefix}ms_per_entry"),
-            entries=metrics.get(f"{prefix}entries"),
-        )
+    found: dict[float, dict[str, Cell]] = {}
+    for level, rows in facts.by_level(each.round).items():
+        means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
+        cells = {
+            name: Cell(*(means.get(f"{pipelines.STAGES}{name}.{metric}") for metric in METRICS))
+            for name in pipelines.in_order(means)
+        }
+        if cells:
+            found[level] = cells
     return found
 
 
 def _some(levels: Sequence[float], most: int) -> list[float]:
-    """As many of them, from the lowest to the highest."""
     if len(levels) <= most:
         return list(levels)
     return [levels[round(number * (len(levels) - 1) / (most - 1))] for number in range(most)]

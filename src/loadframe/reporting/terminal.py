@@ -10,12 +10,10 @@ from loadframe.reporting import document as doc
 
 WIDTH = 100
 SCREEN = 25
-"""Lines of a short form."""
 
 
 def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
-    """The answer first, then what stands beside it, then the sections. more: where they are; in their place, on a
-    screen that has what there is room for."""
+    """The answer first, then what stands beside it, then the sections, or `more`: where they are, on a screen."""
     first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
@@ -40,7 +38,6 @@ def _aside(aside: doc.Aside, width: int) -> list[str]:
 
 
 def _fitting(parts: Iterable[list[str]], room: int) -> Iterator[str]:
-    """Those that fit whole, the first ones first."""
     for part in parts:
         if len(part) <= room:
             yield from part

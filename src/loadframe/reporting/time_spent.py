@@ -1,15 +1,19 @@
-"""Where the time goes, as blocks of a document: what the profiles say, and their flame graphs."""
+"""What is used, by the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013), and where the
+time goes, as blocks of a document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from loadframe.model import Investigation, Profile, ProfileKind
 from loadframe.reporting import document as doc
-from loadframe.reporting import flame, flame_difference, profiles, verdict_words, words
+from loadframe.reporting import facts, finding_words, flame, plots, verdict_words, waits, words
 from loadframe.reporting.markup import element, joined
+from loadframe.units import show_metric
 
 TABLES: Mapping[ProfileKind, str] = {
     "cpu": "CPU time of the target, by what it was spent on",
@@ -27,57 +31,55 @@ READING = (
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     """In a text the largest classes in a sentence; on a page tables and flame graphs."""
-    if told := profiles.summary(inv):
+    if told := flame.summary(inv):
         yield doc.Group(tuple(map(doc.Prose, told)), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
-    rest = (profiles.rest_sentence(inv, one) for one in profiles.of_kind(inv, "cpu", "rest"))
+    rest = (flame.rest_sentence(inv, one) for one in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
     if inv.profile_missing:
-        shown.append(doc.Items(tuple(map(words.sentence, profiles.missing_sentences(inv)))))
+        shown.append(doc.Items(tuple(map(words.sentence, flame.missing_sentences(inv)))))
     if shown:
         yield doc.Group(tuple(shown), only="page")
 
 
 def _tables(inv: Investigation) -> Iterator[doc.Block]:
     for kind, title in TABLES.items():
-        shown = profiles.of_kind(inv, kind)
-        heads = (doc.Column(""), *doc.numbers(*(profiles.where(inv, one) for one in shown)))
+        shown = flame.of_kind(inv, kind)
+        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, one) for one in shown)))
         rows: list[doc.Cells] = []
-        for row in profiles.rows(shown):
+        for name, shares in flame.rows(shown):
             if kind == "threads":
-                rows.append((row.title, *map(profiles.threads, row.shares)))
+                rows.append((name, *map(flame.threads, shares)))
                 continue
-            costs = ((profiles.share(share), profiles.demand(share)) for share in row.shares)
-            rows.append(
-                (row.title, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs))
-            )
+            costs = ((flame.share(share), flame.demand(share)) for share in shares)
+            rows.append((name, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs)))
         if shown:
             yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
-    difference = flame_difference.of(inv)
+    difference = flame.pair_of(inv)
     if difference is not None:
-        before, after = map(profiles.quality_sentence, (difference.before, difference.after))
+        before, after = map(flame.quality_sentence, (difference.before, difference.after))
         quality = words.sentence(f"{before} before; {after} after")
         drawn = doc.Drawing(
             "flame-difference",
-            words.sentence(flame_difference.sentence(inv, difference)),
+            words.sentence(flame.difference_sentence(inv, difference)),
             _legend("", ("up3", "a larger share after"), ("down3", "a smaller share after"), SAME),
-            flame_difference.svg(inv, difference),
+            flame.difference_svg(inv, difference),
             f"{SHARES} {quality}",
             "flame-difference",
         )
         yield doc.Group((drawn,), heading="CPU time, before against after")
-    for number, one in enumerate(profiles.with_flame(inv), start=1):
+    for number, one in enumerate(flame.with_flame(inv), start=1):
         name = f"Flame graph of the {one.component}"
-        where = profiles.where(inv, one)
+        where = flame.where(inv, one)
         drawn = doc.Drawing(
             f"flame-{number}",
-            words.sentence(profiles.cpu_sentence(inv, one)),
+            words.sentence(flame.cpu_sentence(inv, one)),
             _choice(inv, one, number),
             flame.svg(one, label=f"{name}, {where}"),
-            f"{words.sentence(profiles.quality_sentence(one))} {READING}",
+            f"{words.sentence(flame.quality_sentence(one))} {READING}",
         )
         unfolded = "open" if number == 1 and difference is None else ""
         yield doc.Group((drawn,), unfolded, summary=f"{name}: {where}")
@@ -87,11 +89,10 @@ SAME = ("same", verdict_words.NO_DIFFERENCE)
 
 
 def _choice(inv: Investigation, one: Profile, number: int) -> Markup:
-    """What the colours are, and a choice between two where there are two."""
     classes = _legend("class", *((f"k-{share.id}", share.title) for share in one.classes))
     if not one.against:
         return classes
-    against = f"coloured by change from {profiles.baseline_words(inv, one)}"
+    against = f"coloured by change from {flame.baseline_words(inv, one)}"
     buttons = []
     for kind, label in (("change", against), ("class", "by class of work")):
         name, chosen = f"by-{kind}-{number}", {"checked": "checked"} if kind == "change" else {}
@@ -104,3 +105,114 @@ def _choice(inv: Investigation, one: Profile, number: int) -> Markup:
 def _legend(look: str, *colours: tuple[str, str]) -> Markup:
     boxes = (element("span", {"class": name}, text) for name, text in colours)
     return element("p", {"class": f"legend {look}".rstrip()}, *boxes)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A row. use, saturation, errors: metrics, of each the first that was measured is shown; () where nothing counts
+    it. high: the use, by the first of them, from which on it is worth a word."""
+
+    name: str
+    use: tuple[str, ...]
+    saturation: tuple[str, ...]
+    errors: tuple[str, ...]
+    high: float = 0.9
+
+
+RESOURCES = (
+    Resource(
+        "CPUs of the machine",
+        ("system.cpu.utilization",),
+        ("system.pressure.cpu.some", "system.processes.running"),
+        ("system.cpu.throttles",),
+        0.95,
+    ),
+    Resource("CPUs of the target", ("target.cpu.utilization", "target.cpu.cores"), ("target.cpu.run_delay",), (), 0.95),
+    Resource("Busiest thread of the target", ("target.cpu.hottest_thread",), (), (), 0.95),
+    Resource(
+        "Memory of the machine",
+        ("system.memory.utilization",),
+        ("system.pressure.memory.some", "system.paging.direct_stalls"),
+        (),
+    ),
+    Resource(
+        "Memory of the target",
+        ("target.memory.rss",),
+        ("target.paging.major_faults",),
+        ("target.cage.memory.oom_kills",),
+        math.inf,
+    ),
+    Resource("Busiest disk", ("system.disk.busy",), ("system.disk.queue", "system.pressure.io.some"), (), 0.7),
+    Resource("Open files of the target", ("target.open_files.share", "target.open_files"), (), (), 0.8),
+    Resource(
+        "Connections to the target",
+        ("target.accept_queue.share",),
+        ("target.accept_queue.waiting",),
+        ("system.network.listen_overflows", "system.network.listen_drops"),
+        0.8,
+    ),
+    Resource("TCP of the machine", ("system.network.tcp_memory",), (), ("system.network.retransmits",), math.inf),
+    Resource("Lock that one request holds", ("workload.lock_held",), ("workload.lock_waiting",), ()),
+    Resource(
+        "Load driver",
+        ("driver.cpu.utilization", "driver.cpu.cores"),
+        ("driver.cpu.run_delay",),
+        ("workload.errors",),
+    ),
+)
+COLUMNS = ("Use", "Saturation", "Errors")
+NOT_COUNTED = "not counted"
+
+
+def metrics() -> frozenset[str]:
+    """What the page shows of every run, where it was measured, besides what its evidence names."""
+    of_resources = (name for one in RESOURCES for name in (*one.use, *one.saturation, *one.errors))
+    return frozenset((*of_resources, *waits.METRICS))
+
+
+def level(inv: Investigation) -> float | None:
+    """The highest level that every shown state was measured at; None for none."""
+    levels = [set(facts.by_level(each.round)) for each in plots.measured_ends(inv)]
+    return max(set.intersection(*levels), default=None) if levels else None
+
+
+def heading(inv: Investigation) -> str:
+    """ "At 320 active jobs, before -> after the changes"."""
+    at = level(inv)
+    if at is None:
+        return ""
+    sides = ", before \u2192 after the changes" if len(plots.measured_ends(inv)) > 1 else ""
+    where = f"At {words.load(at, words.axis_unit(inv))}{sides}"
+    return f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
+
+
+def table(inv: Investigation, to: str = "") -> tuple[doc.Cells, ...]:
+    """The resources of which anything was measured and is not zero, at the highest level. to: where its steps are."""
+    at = level(inv)
+    if at is None:
+        return ()
+    states = [facts.means(facts.by_level(each.round)[at]) for each in plots.measured_ends(inv)]
+    rows: list[doc.Cells] = []
+    for one in RESOURCES:
+        quantities = ((one.use, one.high), (one.saturation, math.inf), (one.errors, math.inf))
+        if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
+            rows.append((one.name, *(_cell(names, states, high, to) for names, high in quantities)))
+    return tuple(rows)
+
+
+def _first(names: Sequence[str], states: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    return tuple(name for name in names if any(name in state for state in states))[:1]
+
+
+def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: float, to: str) -> doc.Words:
+    """The values in each state, and the metric in words; high where a value is worth a word."""
+    for name in _first(names, states):
+        shown = [
+            # seconds of waiting in each second are the threads that wait, on average
+            show_metric(name, state[name]).replace(" s/s", " threads") if name in state else "not measured"
+            for state in states
+        ]
+        loud = name == names[0] and any(state.get(name, 0.0) >= high for state in states)
+        what = words.sentence(finding_words.metric_words(name))[:-1]
+        return doc.Span(" \u2192 ".join(shown), "high" if loud else "", to), doc.Span(what, "below")
+    return doc.Span(NOT_COUNTED, "note")

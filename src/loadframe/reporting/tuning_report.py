@@ -13,7 +13,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
-from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
+from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
 
@@ -24,8 +24,7 @@ REASONS: Mapping[TrialReason, str] = {
     "search": "highest expected gain",
     "again": "repeated to be sure",
 }
-
-
+MISSED = "the objective is missed"
 VALUES = "The value of each setting"
 WORTH_NOTE = (
     "Throughput with a value against that with the value before, all others as after; 95 % intervals. An estimate from "
@@ -46,7 +45,7 @@ def render_tuning_page(found: Tuning) -> str:
 
 def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
     """A search. drawn: with its picture, for a page."""
-    chart = charts.tuning_chart(found) if drawn else None
+    chart = charts.chart_of(found) if drawn else None
     about = (
         doc.About(found.run, found.study, found.host) if found.study is not None and found.host is not None else None
     )
@@ -57,7 +56,7 @@ def of(found: Tuning, *, drawn: bool = False) -> doc.Document:
         sections=(
             doc.Section("Settings to copy", "settings", tuple(_settings(found)), "Settings to copy"),
             doc.Section("The proof", "proof", tuple(_proof(found)), "The proof"),
-            doc.Section("Other proofs, which failed", "other-proofs", tuple(_other_proofs(found))),
+            doc.Section("Other proofs, which failed", "other-proofs", _failed(found)),
             doc.Section("The objective", "objective", tuple(_objective(found))),
             doc.Section("Settings that were varied, and the value of each", "worth", tuple(_worth(found)), VALUES),
             doc.Section("Every trial, the best first", "trials", tuple(_trials(found)), "Every trial"),
@@ -120,17 +119,11 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     proof = found.proof
     if proof is None or not proof.levels:
         return
-    ratios = ", ".join(map(rounding.plain, proof.told.block_ratios))
-    in_blocks = f"Ratio in each block: {ratios}." if ratios else ""
     gain = words.sentence(verdict_words.gain_sentence(proof.told, found.axis_unit))
-    yield doc.Prose(" ".join(text for text in (gain, deciding_sentence(found), in_blocks) if text))
+    said = (gain, deciding_sentence(found), verdict_words.block_ratios(proof.told))
+    yield doc.Prose(" ".join(text for text in said if text))
     work = f"{found.study.work_unit}/s" if found.study else "per second"
-    heads = (words.capital(found.axis_unit), f"As given, {work}", f"With the best, {work}", "Ratio")
-    rows = (
-        doc.Row((rounding.exact(row.load), *map(rounding.plain, (row.before, row.after, row.ratio))))
-        for row in proof.levels
-    )
-    yield doc.Table(tuple(doc.Column(head, side=">") for head in heads), tuple(rows), "figures")
+    yield trials.levels(proof.levels, found.axis_unit, f"As given, {work}", f"With the best, {work}")
     decided = "; they decided that the settings are recommended" if found.end == "gained" else ""
     chose = (
         "These blocks were measured once the settings had been proved, and chose nothing."
@@ -140,17 +133,18 @@ def _proof(found: Tuning) -> Iterator[doc.Block]:
     yield doc.Prose(f"Method: {words.strip(proof.told.method)}. {chose}", "note")
 
 
-def _other_proofs(found: Tuning) -> Iterator[doc.Block]:
-    proofs = other_proofs(found)
-    if proofs:
-        yield doc.Items(tuple(_failed(proof) for proof in proofs))
-        yield doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
-
-
-def _failed(proof: TuningProof) -> doc.Words:
-    changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
-    expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
-    return doc.Span(changes, "code"), f": {_proof_fate(proof)}. {expected}"
+def _failed(found: Tuning) -> tuple[doc.Block, ...]:
+    items: list[doc.Words] = []
+    for proof in other_proofs(found):
+        changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
+        expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
+        sentence = verdict_words.gain_sentence(proof.told)
+        if proof.verdict.decision == "better":
+            taken_back = proof.told.decision == "worse"
+            sentence = f"{verdict_words.TAKEN_BACK}: {sentence}" if taken_back else f"{sentence}, but {MISSED}"
+        items.append((doc.Span(changes, "code"), f": {sentence}. {expected}"))
+    note = doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
+    return (doc.Items(tuple(items)), note) if items else ()
 
 
 def _objective(found: Tuning) -> Iterator[doc.Block]:
@@ -240,7 +234,10 @@ def answer(found: Tuning) -> str:
         kept = "" if found.objective is None else ", and the objective is met"
         gain = verdict_words.gain_sentence(proof.told, found.axis_unit)
         proved = "" if proof.told.decision == "better" else "A gain was proved; in fresh blocks "
-        return f"{proved}{gain}{kept}. Found in {varied}{_before_it(found)}."
+        count = len(found.failed_proofs)
+        proofs = f" in {count} proofs" if count > 1 else " in its proof"
+        failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
+        return f"{proved}{gain}{kept}. Found in {varied}{failed}."
     ratio = verdict_words.ratio(proof.told)
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
@@ -255,23 +252,12 @@ def answer(found: Tuning) -> str:
 
 
 def deciding_sentence(found: Tuning) -> str:
-    """Whence the number of a proved gain is: "The gain is from fresh blocks; the deciding blocks gave 2.9 times (95 %
-    interval 2.1 to 4)."; "" where nothing is proved."""
+    """Where the reported gain comes from; "" where nothing is proved."""
     if found.end != "gained" or found.proof is None:
         return ""
     if found.proof.fresh is None:
         return "No time was left for fresh blocks: the gain comes from the deciding blocks and is likely too high."
     return words.sentence(f"the gain is {verdict_words.fresh_words(found.proof.verdict)}")
-
-
-def _before_it(found: Tuning) -> str:
-    """Of a gain: how many were held against the start before."""
-    count = len(found.failed_proofs)
-    if count == 0:
-        return ""
-    return "; settings with a higher expected gain did not hold" + (
-        f" in {count} proofs" if count > 1 else " in its proof"
-    )
 
 
 def _after_it(found: Tuning) -> str:
@@ -281,7 +267,6 @@ def _after_it(found: Tuning) -> str:
 
 
 def _blocks(found: Tuning) -> str:
-    """Of which blocks what is told of the best settings is."""
     return "in fresh blocks" if found.proof and found.proof.fresh else "in the proof"
 
 
@@ -296,21 +281,12 @@ def other_proofs(found: Tuning) -> list[TuningProof]:
     return list(found.failed_proofs if found.end in ("gained", "stopped") else found.failed_proofs[1:])
 
 
-def _proof_fate(proof: TuningProof) -> str:
-    """What came of a proof that failed, in words."""
-    sentence = verdict_words.gain_sentence(proof.told)
-    if proof.verdict.decision == "better" and proof.told.decision == "worse":
-        return f"{verdict_words.TAKEN_BACK}: {sentence}"
-    return f"{sentence}, but the objective is missed" if proof.verdict.decision == "better" else sentence
-
-
 def changed(found: Tuning) -> list[TunedSetting]:
     """The settings that are recommended to change."""
     return [each for each in found.settings if each.after != each.before]
 
 
 def _changes(found: Tuning) -> list[Change]:
-    """The same as changes."""
     return [Change("server", each.name, each.before, each.after) for each in changed(found)]
 
 
@@ -325,7 +301,6 @@ def worth(each: TunedSetting) -> str:
 
 
 def _next_step(found: Tuning) -> str:
-    """What to do with the result."""
     match found.end:
         case "stopped":
             return "Go on from its trials: the command is below, at Reproduce."
@@ -340,7 +315,6 @@ def _next_step(found: Tuning) -> str:
 
 
 def _prices(found: Tuning) -> list[str]:
-    """What is given up with the best settings."""
     return [
         f"{each.name} = {facts.shown(each.after)} gives up durability ({each.gives_up})."
         for each in changed(found)
@@ -350,8 +324,5 @@ def _prices(found: Tuning) -> list[str]:
 
 def fate(trial: TuningTrial) -> str:
     """What became of a trial, in words; "" of one that was measured whole."""
-    if trial.failed:
-        return f"failed: {trial.failed}"
-    if trial.missed:
-        return f"missed the objective {trial.missed}"
-    return "ended early" if trial.ended_early else ""
+    missed = f"missed the objective {trial.missed}" if trial.missed else "ended early" if trial.ended_early else ""
+    return f"failed: {trial.failed}" if trial.failed else missed

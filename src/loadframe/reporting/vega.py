@@ -1,8 +1,5 @@
-"""The grammar that all charts share: axes, marks, labels, look; and the rendering to SVG without browser and network.
-
-Charts are specifications of Vega-Lite, https://vega.github.io/vega-lite/docs/spec.html. Colours are Okabe and Ito's,
-which people with any colour vision tell apart: vermilion before, blue after.
-"""
+"""The grammar that all charts share, as specifications of Vega-Lite (https://vega.github.io/vega-lite/docs/spec.html),
+and their rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from markupsafe import Markup
@@ -120,8 +118,8 @@ def text(field: str = "label") -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between two ends; the powers of ten alone where these would be too many; none where they would
-    be fewer than two."""
+    """1, 2, 5, 10, ... between two ends; the powers of ten where these are too many; none where they would be fewer
+    than two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
@@ -198,23 +196,21 @@ class Plot:
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
     def described(self) -> str:
-        """What the picture shows, for those who do not see it: of each line where it begins, its extremes and where it
-        ends; from the data."""
+        """What the picture shows, in words: of each line where it begins, its extremes and where it ends."""
         if self.told or not self._lines:
             return self.told
-        told = [f"{self._name_of(colour, points)}{self._course(points)}." for colour, points in self._lines if points]
+        told = []
+        for colour, points in ((colour, points) for colour, points in self._lines if points):
+            name = next((name for point in points if (name := self._names.get((colour, point)))), "")
+            told.append(f"{f'{name}: ' if name and len(self._lines) > 1 else ''}{self._course(points)}.")
         x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
         return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *told])
-
-    def _name_of(self, colour: str, points: list[tuple[float, float]]) -> str:
-        name = next((name for point in points if (name := self._names.get((colour, point)))), "")
-        return f"{name}: " if name and len(self._lines) > 1 else ""
 
     def _course(self, points: list[tuple[float, float]]) -> str:
         """ "2,050 at 5, at most 2,060 at 10, 718 at 320"."""
         ordered = sorted(points)
         ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
-        by_value = {"at most": max(ordered, key=_second), "at least": min(ordered, key=_second)}
+        by_value = {"at most": max(ordered, key=itemgetter(1)), "at least": min(ordered, key=itemgetter(1))}
         inner = [
             f"{word} {self._point(found)}"
             for word, found in by_value.items()
@@ -251,8 +247,7 @@ class Plot:
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """The same rising heights, each moved up as far as it touches the one below; down again where they would reach
-        beyond the top."""
+        """The same rising heights, each moved up as far as it touches the one below; down again at the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -263,20 +258,35 @@ class Plot:
         return places
 
 
-def canvas(size: Size) -> tuple[Plot, Channel]:
-    """A drawing without axes, whose marks lie at places in pixels from the top left, and its channel for the height."""
-    x, y = (
-        quantity(field, "", {"domain": [0, end], "nice": False, "zero": False, "reverse": field == "y"})
-        for field, end in (("x", size.width), ("y", size.height))
-    )
-    return Plot(size, {**x, "axis": None}), {**y, "axis": None}
+class Canvas(Plot):
+    """A drawing without axes. across, down: the ends of its places, in pixels from the top left where they are left
+    out."""
 
+    def __init__(
+        self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
+    ) -> None:
+        ends = {"x": across or (0, size.width), "y": down or (0, size.height)}
+        self.place: dict[str, Channel] = {
+            field: {"field": field, "type": "quantitative", "scale": {**FIXED, "domain": list(end)}, "axis": None}
+            for field, end in ends.items()
+        }
+        self.place["y"]["scale"]["reverse"] = True
+        super().__init__(size, self.place["x"])
 
-def _second(point: tuple[float, float]) -> float:
-    return point[1]
+    def label(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
+        mark = {"align": "left", "baseline": "top", "fontSize": 12, **look}
+        self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
+
+    def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
+        """From x to x2 and from y to y2; lines where `kind` is rule."""
+        self.add(kind, rows, {**self.place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}, color=colour, **look)
+
+    def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
+        self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
 
 
 SI = "~s"
+FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
     "view": {"stroke": None},
@@ -332,8 +342,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """A specification as an SVG element for a page that holds several: described by `alt`, and with ids of its own. The
-    engine escapes what the specification's texts say."""
+    """A specification as an SVG element with ids of its own, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

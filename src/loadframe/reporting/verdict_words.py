@@ -1,26 +1,32 @@
-"""Decisions and statuses in words: gains, comparisons, ladders, causes. A ratio carries the digits that its interval
-supports."""
+"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
+from loadframe.diagnosis.windows import bend_of
 from loadframe.model import (
     WORK,
     Answer,
+    AnswersCompared,
     Comparison,
     Decision,
     Finding,
     FindingStatus,
+    Investigation,
     LadderStep,
     LevelRatio,
     LoadGain,
+    LoadInterval,
     Margin,
     More,
     Needed,
+    Round,
     Sessions,
     Variant,
     Verdict,
@@ -73,8 +79,8 @@ def status(finding: Finding) -> str:
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)"; with a unit also the levels it holds for:
-    "4.1 times the throughput at 20, 40 and 80 active jobs (95 % ...)"."""
+    """ "4.1 times the throughput at 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the levels with a
+    unit."""
     if not verdict.judged:
         return verdict.method
     levels = verdict_levels(verdict, unit) if unit else ""
@@ -118,8 +124,7 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(variant: Variant, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the one that the answer is about,
-    and the highest."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the answer's, and the highest."""
     shown = variant.by_load
     if len(shown) > MOST_LOADS:
         shown = tuple(dict.fromkeys((shown[0], variant.gain, shown[-1])))
@@ -139,12 +144,18 @@ def noise_sentence(verdict: Verdict) -> str:
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
     """ "At equal loads (2 and 4 workers), block by block: 32 times, 95 % interval 27 to 37. Equal states differed by
-    0.903 to 1.11 times in the same blocks."."""
+    ..."."""
     levels = verdict_levels(verdict, unit).removeprefix("at ")
     where = f" ({levels})" if levels else ""
     no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
     gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.judged else verdict.method
     return f"At equal loads{where}, block by block: {gain}. {noise_sentence(verdict)}".rstrip()
+
+
+def block_ratios(verdict: Verdict) -> str:
+    """ "Ratio in each block: 3.9, 4.2."; "" where they are not known."""
+    ratios = ", ".join(map(rounding.plain, verdict.block_ratios))
+    return f"Ratio in each block: {ratios}." if ratios else ""
 
 
 def margin_sentence(margin: Margin) -> str:
@@ -153,8 +164,7 @@ def margin_sentence(margin: Margin) -> str:
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    """ "Two sessions of this machine differ by up to 5 % (a prior: no equal sessions are known); the values by
-    themselves give 0.78 to 0.82 times."."""
+    """What two sessions of this machine differ by, and what the values say by themselves."""
     share = rounding.percent(sessions.share)
     source = (
         f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
@@ -213,8 +223,7 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 
 def fresh_words(decided: Verdict) -> str:
-    """What the blocks said that decided, where fresh ones followed: "from fresh blocks; the deciding blocks gave 2.9
-    times (95 % interval 2.1 to 4)"."""
+    """ "from fresh blocks; the deciding blocks gave 2.9 times (95 % interval 2.1 to 4)"."""
     return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval(decided)})"
 
 
@@ -260,3 +269,71 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
     if len(levels) > 3:
         return f"at {rounding.exact(levels[0])} to {last}"
     return f"at {words.and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
+
+
+def answers_sentences(compared: Sequence[AnswersCompared]) -> list[str]:
+    """One for each thing that was asked about."""
+    return [answers_sentence(one) for one in compared]
+
+
+def answers_sentence(compared: AnswersCompared) -> str:
+    """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; what differs; why it was
+    not compared."""
+    if compared.equal is None:
+        return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
+    if compared.equal:
+        told = ", ".join(f"{one.answer} {one.target:,}" for one in compared.answers)
+        return f"The same as {compared.beside}, of {compared.of}: {told}."
+    told = "; ".join(
+        f"{one.answer}: the target says {one.target:,}, {compared.beside} {one.other:,}"
+        + (f" ({one.differences[0]})" if one.differences else "")
+        for one in compared.answers
+        if not one.equal
+    )
+    return f"Other answers than {compared.beside}, of {compared.of}: {told}."
+
+
+def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
+    """Of those that are not the same, or were not compared."""
+    return [answers_sentence(one) for one in compared if not one.equal]
+
+
+def reach_of(inv: Investigation) -> Reach | None:
+    """From the first curve to the last one; None where nothing was gained, or the last state was not measured."""
+    if inv.gain is None or len(inv.rounds) < 2:
+        return None
+    first, last = inv.rounds[0], inv.rounds[-1]
+    found = divergence.reach(first.curve, last.curve)
+    return None if found is None else replace(found, knee=(bend_place(first), bend_place(last)))
+
+
+def bend_place(one: Round) -> LoadInterval | None:
+    """Where a state bends: at the load of the limit that explains it, where one does."""
+    explained = bend_of(one)
+    return one.curve.knee if explained is None else explained.load
+
+
+def height_words(found: Reach, unit: str) -> str:
+    """Of the peak: "1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers
+    after)"."""
+    told = f"({interval(found)}; {_peaks(found, unit)})"
+    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
+        return f"{NO_DIFFERENCE} of the peaks, {ratio(found)} times {told}"
+    return f"{led_ratio(found)} times as high {told}"
+
+
+def _peaks(found: Reach, unit: str) -> str:
+    before, after = (f"{rounding.plain(end.throughput)}/s" for end in (found.before, found.after))
+    if found.before.load == found.after.load:
+        return f"{before} before, {after} after, at {words.load(found.after.load, unit)}"
+    at = [words.load(end.load, unit) for end in (found.before, found.after)]
+    return f"{before} at {at[0]} before, {after} at {at[1]} after"
+
+
+def knee_words(found: Reach, unit: str) -> str:
+    """Where the curve bends before and after; "" where it does neither."""
+    before, after = found.knee
+    first = "" if before is None else words.about_load(before, unit)
+    if after is None:
+        return first and f"it bends nowhere within the tested levels; before, at {first}"
+    return f"it bends at {words.about_load(after, unit)}{f' instead of at {first}' if first else ''}"

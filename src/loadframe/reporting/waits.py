@@ -1,29 +1,29 @@
-"""What the threads of the target do over the load: a band for each wait class, as many threads high as were in it, and
-the CPUs that the target may use as a line."""
+"""What the threads of the target do over the load: a band for each wait class, and the CPUs that it may use as a
+line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Mapping
 
 from loadframe.model import Investigation
 from loadframe.reporting import facts, plots, rounding, words
-from loadframe.reporting.vega import INK, Plot, Row, Size, ValueAxis
+from loadframe.reporting.vega import INK, Plot, Size, ValueAxis
 
-BANDS: Mapping[str, tuple[str, str]] = {
-    "running": ("on a CPU", "#0072B2"),
-    "runnable": ("no CPU free", "#D55E00"),
-    "disk": ("disk", "#7B3F00"),
-    "network": ("a peer", "#009E73"),
-    "socket": ("a socket", "#66C2A5"),
-    "futex": ("lock or pool", "#CC79A7"),
-    "sleeping": ("sleeping", "#E69F00"),
-    "other": ("something else", "#8A8A8A"),
-    "unknown": ("not told", "#C4C9CF"),
-    "idle": ("next request", "#DCE6EE"),
+BANDS: Mapping[str, tuple[str, str, str]] = {
+    "running": ("on a CPU", "#0072B2", "run"),
+    "runnable": ("no CPU free", "#D55E00", "wait for a CPU"),
+    "disk": ("disk", "#7B3F00", "wait for a disk"),
+    "network": ("a peer", "#009E73", "wait for a peer"),
+    "socket": ("a socket", "#66C2A5", "wait for a socket"),
+    "futex": ("lock or pool", "#CC79A7", "are at a lock or in an idle pool"),
+    "sleeping": ("sleeping", "#E69F00", "sleep for a time"),
+    "other": ("something else", "#8A8A8A", "wait for something else"),
+    "unknown": ("not told", "#C4C9CF", "wait for what the kernel does not tell"),
+    "idle": ("next request", "#DCE6EE", "wait for requests"),
 }
-"""Class -> its name beside the band, and its colour (Okabe and Ito's for those that say most); from the bottom up."""
+"""Class -> its name beside the band, its colour (Okabe and Ito's for those that say most), and what a thread in it
+does; from the bottom up."""
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
 """Of the height: a thinner band has no name of its own."""
@@ -45,7 +45,7 @@ def title(each: facts.Series, unit: str) -> str:
     load = max(levels)
     found = levels[load]
     many = sorted(((count, name) for name, count in found.items() if count >= 0.5 and name != "idle"), reverse=True)
-    said = words.and_list([f"{_threads(count)} {_doing(name)}" for count, name in many[:2]])
+    said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
     threads = f"{_threads(sum(found.values()))} threads of the target"
     where = f"{'After the change, at' if each.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
@@ -54,21 +54,6 @@ def title(each: facts.Series, unit: str) -> str:
 def _threads(count: float) -> str:
     """An average of a few dozen looks has no third digit."""
     return rounding.plain(round(count, 1)) if count >= 0.1 else rounding.plain(count)
-
-
-def _doing(name: str) -> str:
-    doing = {
-        "running": "run",
-        "runnable": "wait for a CPU",
-        "disk": "wait for a disk",
-        "network": "wait for a peer",
-        "socket": "wait for a socket",
-        "futex": "are at a lock or in an idle pool",
-        "sleeping": "sleep for a time",
-        "other": "wait for something else",
-        "unknown": "wait for what the kernel does not tell",
-    }
-    return doing[name]
 
 
 def note(each: facts.Series) -> str:
@@ -94,7 +79,7 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
     plot = Plot(size, plots.load_axis(inv).channel(), ValueAxis("threads", 0.0, high * 1.12))
     floor = dict.fromkeys(levels, 0.0)
     for name in names:
-        label, colour = BANDS[name]
+        label, colour, _ = BANDS[name]
         rows = [
             {"load": load, "low": floor[load], "value": floor[load] + found[name]}
             for load, found in sorted(levels.items())
@@ -110,14 +95,11 @@ def chart(inv: Investigation, each: facts.Series, size: Size) -> Plot | None:
 
 
 def _levels(each: facts.Series) -> dict[float, dict[str, float]]:
-    """By level the mean number of threads in each class; levels without a census are left out."""
-    by_level: dict[float, list[Row]] = {}
-    for row in each.round.footprint if each.round is not None else ():
-        if all(math.isfinite(row.get(f"target.waits.{name}", math.nan)) for name in BANDS):
-            by_level.setdefault(row["level"], []).append(row)
+    means = {level: facts.means(rows) for level, rows in facts.by_level(each.round).items()}
     return {
-        level: {name: fmean(row[f"target.waits.{name}"] for row in rows) for name in BANDS}
-        for level, rows in by_level.items()
+        level: {name: found[f"target.waits.{name}"] for name in BANDS}
+        for level, found in means.items()
+        if all(f"target.waits.{name}" in found for name in BANDS)
     }
 
 
@@ -127,7 +109,6 @@ def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
 
 
 def _cpus(each: facts.Series) -> float | None:
-    """The CPUs that the target may use."""
-    rows: Sequence[Row] = each.round.footprint if each.round is not None else ()
-    known = [row["target.cpu.limit"] for row in rows if math.isfinite(row.get("target.cpu.limit", math.nan))]
+    limits = (row.get("target.cpu.limit", math.nan) for row in each.round.footprint)
+    known = [limit for limit in limits if math.isfinite(limit)]
     return max(known, default=None)

@@ -1,7 +1,5 @@
-"""The sentences that text and page share, so that the two can never disagree: loads, throughput and curves, and how a
-sentence is made. Of verdicts, causes, changes and how a run went: verdict_words.py, finding_words.py, change_words.py,
-quality_words.py. Numbers carry the digits that their interval supports (rounding.py).
-"""
+"""The sentences that text and page share: loads, throughput and curves, and how a sentence is made. Of verdicts,
+causes, changes and how a run went: verdict_words.py, finding_words.py, change_words.py, quality_words.py."""
 
 from __future__ import annotations
 
@@ -25,13 +23,8 @@ from loadframe.reporting import rounding
 from loadframe.units import show
 
 
-def target(inv: Investigation) -> str:
-    """ "mariadb 10.11.14"; servers that name themselves in their version are not named twice."""
-    return target_name(inv.study)
-
-
 def target_name(study: StudySummary) -> str:
-    """The same from a study."""
+    """ "mariadb 10.11.14"; servers that name themselves in their version are not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
@@ -40,12 +33,11 @@ def target_name(study: StudySummary) -> str:
 
 
 def axis_unit(inv: Investigation) -> str:
-    """What the load axis counts, in the user's words."""
     return study_unit(inv.study)
 
 
 def study_unit(study: StudySummary) -> str:
-    """The same from a study."""
+    """What the load axis counts, in the user's words."""
     return study.axis_unit or study.axis.replace("_", " ")
 
 
@@ -125,25 +117,21 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """Peak and knee of one state of the target. limit: what explains its bend, by name. curve: its own, which says why
-    there is no bend."""
-    told = bends(state.bend, unit, limit) if state.bend else _knee(state, unit, curve)
+    """Peak and knee of one state. limit: what explains its bend. curve: its own, which says why there is no bend."""
+    if state.bend:
+        told = bends(state.bend, unit, limit)
+    elif state.knee:
+        told = f"bends at {load_interval(state.knee, unit)}"
+    elif curve is not None and is_flat(curve):  # it has bent below its lowest level
+        told = f"flat from {load(min(point.load for point in curve.points), unit)} on, the lowest level"
+    else:
+        told = "no bend within the tested levels"
     return f"peak {peak(state, unit, work)}; {told}"
 
 
-def _knee(state: StateSummary, unit: str, curve: Curve | None) -> str:
-    """A curve that is flat from its lowest level on has bent below it: it is not one without a bend."""
-    if state.knee:
-        return f"bends at {load_interval(state.knee, unit)}"
-    if curve is not None and is_flat(curve):
-        lowest = min(point.load for point in curve.points)
-        return f"flat from {load(lowest, unit)} on, the lowest level"
-    return "no bend within the tested levels"
-
-
 def bends(bend: Bend, unit: str, limit: str = "") -> str:
-    """ "bends at 117 jobs (112 to 124), where mariadb.table_open_cache is full; the curve alone gives 90 jobs (60 to
-    140)"; with the limit's name "..., where a limit is reached (the table cache); ..."."""
+    """ "bends at 117 jobs (112 to 124), where a limit is reached (the table cache); the curve alone gives 90 jobs (60
+    to 140)"."""
     alone = load_interval(bend.curve, unit)
     where = f"a limit is reached ({limit})" if limit and limit != bend.limit else f"{bend.limit} is full"
     return f"bends at {load_interval(bend.load, unit)}, where {where}; the curve alone gives {alone}"
@@ -196,14 +184,12 @@ FORESIGHT = 10.0
 """Beyond this many times the highest load the scalability law's peak is not told, as other loads that are ahead."""
 
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
-
-
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
-    """Peak, knee, capacity, scalability law and loop of a curve, a sentence each; only what is known. bend: where a
-    limit explains its knee; limit: what that is called."""
+    """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
+    its name."""
     at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
     height = throughput(curve.peak.throughput, work) if at_peak is None else point_throughput(at_peak, work)
     lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
@@ -223,15 +209,12 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured:
-    further out it is a few thousandths of throughput, drawn on. One below the highest load is refuted by a throughput
-    that does not fall."""
-    highest_load = curve.points[-1].load
-    low, high = law.kappa_interval
-    falls = curve.shape in ("decline", "cliff")
-    if law.peak_load is not None and law.peak_load <= highest_load and not falls:
-        return None
+    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured.
+    One below the highest load is refuted by a throughput that does not fall."""
+    highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
+        return None
+    if law.peak_load <= highest_load and curve.shape not in ("decline", "cliff"):
         return None
     soonest, latest = (math.sqrt((1 - law.sigma) / kappa) for kappa in (high, low))
     return LoadInterval(law.peak_load, soonest, latest)
