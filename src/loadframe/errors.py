@@ -26,8 +26,6 @@ Every message tells the fact, the offending value and the next thing to do. Thir
 once, in the adapter that calls the third party.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from loadframe.masking import masked

@@ -1,7 +1,5 @@
 """What this machine can do for Loadframe: every requirement of targets, workloads, recording and profiles."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Callable

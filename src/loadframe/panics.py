@@ -1,8 +1,6 @@
 """Libraries in other languages, where the machine has no more memory, threads or descriptors for them: they panic,
 which is no Exception, or say so in an error of their own."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import re

@@ -1,7 +1,5 @@
 """How a long command tells where it is. The lab calls it; the command line draws it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 

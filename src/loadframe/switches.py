@@ -1,7 +1,5 @@
 """Words for on and off, as servers and those who configure them write them."""
 
-from __future__ import annotations
-
 WORDS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 
 

@@ -1,7 +1,5 @@
 """Values with their units, as people read them."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.metrics import metric as metric_of

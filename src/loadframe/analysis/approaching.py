@@ -16,8 +16,6 @@ no rhythm of a day, and what began yesterday has rows in between that are off, t
 lasting process of a watch imports it.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -156,7 +154,7 @@ class Days:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def of_json(cls, data: Any) -> Days:
+    def of_json(cls, data: Any) -> "Days":
         """ValueError where it is not what `as_json` has made."""
         known = kept.fields(data, cls.__slots__)
         found = cls(
@@ -261,7 +259,7 @@ class Rhythm:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def of_json(cls, data: Any, value: Callable[[Any], float]) -> Rhythm:
+    def of_json(cls, data: Any, value: Callable[[Any], float]) -> "Rhythm":
         """ValueError where it is not what `as_json` has made. value: checks one of the series."""
         known = kept.fields(data, cls.__slots__)
         times_s = kept.listed(known["times_s"], kept.number)

@@ -8,8 +8,6 @@ LEAST_CHANGE and by THRESHOLD standard errors. These carry the correlation of ne
 correlation and no change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,7 +39,7 @@ class _Sums:
     number: Floats
     total: Floats
 
-    def of(self, first: int, last: int) -> _Sums:
+    def of(self, first: int, last: int) -> "_Sums":
         """The batches from first up to last."""
         return _Sums(self.number[first:last], self.total[first:last])
 

@@ -1,7 +1,5 @@
 """The rows of production data that count: those with a load and anything beside it, in time order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from loadframe.analysis import observed_blocks as in_blocks
@@ -31,7 +29,7 @@ class Rows:
         self.time_s, self.load, self.columns, self.uses = time_s, load, columns, uses
 
     @classmethod
-    def of(cls, observed: Observed) -> Rows:
+    def of(cls, observed: Observed) -> "Rows":
         """From the record; throughput and response under these names, each resource under its own."""
         columns: dict[str, Floats] = {}
         if observed.throughput is not None:
@@ -47,12 +45,12 @@ class Rows:
             anything |= np.isfinite(values)
         return rows.at(np.flatnonzero(np.isfinite(rows.load) & (rows.load >= 0) & anything))
 
-    def at(self, indices: np.ndarray) -> Rows:
+    def at(self, indices: np.ndarray) -> "Rows":
         """Some of them."""
         picked = {name: values[indices] for name, values in self.columns.items()}
         return Rows(self.time_s[indices], self.load[indices], picked, self.uses)
 
-    def counted(self) -> tuple[Rows, list[str]]:
+    def counted(self) -> "tuple[Rows, list[str]]":
         """Without a throughput that is 0 in most rows that have a load: a level's middle would be 0, whatever is
         served."""
         served = self.columns.get("throughput")
@@ -86,7 +84,7 @@ class Rows:
                 f"{LEAST_RANGE:g}"
             )
 
-    def without(self, residuals: list[Floats]) -> Rows:
+    def without(self, residuals: list[Floats]) -> "Rows":
         """Outliers as missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)

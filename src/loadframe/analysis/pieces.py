@@ -4,8 +4,6 @@ A rise is linear in the load N (every client adds its share), a decline linear i
 thrashing server loses by ratios). Given the breaks each model is linear.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,14 +66,14 @@ class Series:
         """Pooled relative standard deviation of a block; 0 where no level has two blocks."""
         return float(np.sqrt((self.residuals**2).sum() / self.freedom)) if self.freedom else 0.0
 
-    def weighted_by(self, fitted: Floats) -> Series:
+    def weighted_by(self, fitted: Floats) -> "Series":
         """The same with the noise in proportion to a smooth fit: weights taken from the values themselves would
         count the levels more that noise has made low, and bend a straight line."""
         weight = np.maximum(fitted / fitted.max(), WEIGHT_FLOOR)
         residuals = self.residuals * np.repeat(self.weight / weight, self.blocks)
         return Series(self.load, self.value, weight, self.spread, self.blocks, residuals, self.freedom)
 
-    def upto(self, load: float) -> Series:
+    def upto(self, load: float) -> "Series":
         """The levels up to `load` only: a collapse is noisier than what comes before it."""
         keep = self.load <= load
         kept = tuple(count for count, inside in zip(self.blocks, keep, strict=True) if inside)

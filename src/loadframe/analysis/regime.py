@@ -11,8 +11,6 @@ Runger and Willemain 1995, IIE Transactions 27). What was so at the same time a 
 (rhythm.py). The standard library alone: the lasting process of a watch imports it.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -216,7 +214,7 @@ class Series:
         return {name: getattr(self, name) for name in self.__slots__} | {"rhythm": self.rhythm.as_json()}
 
     @classmethod
-    def of_json(cls, data: Any, *, most: float = kept.MOST) -> Series:
+    def of_json(cls, data: Any, *, most: float = kept.MOST) -> "Series":
         """ValueError where it is not what `as_json` has made. most: of a value, without its sign."""
 
         def value(one: Any) -> float:

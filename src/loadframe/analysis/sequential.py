@@ -6,8 +6,6 @@ err at most as often as one test would. Intervals at these levels are repeated c
 Turnbull 1989, JRSS B 51(3)): all of them hold at once, so that stopping may depend on anything.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,7 +73,7 @@ class ErrorBudget:
         """Of the next test: half of what is left while another one may follow, all of it for the last one."""
         return self.left if last else self.left / 2
 
-    def after(self, level: float, *, decided: bool) -> ErrorBudget:
+    def after(self, level: float, *, decided: bool) -> "ErrorBudget":
         """What is left after a test at this level."""
         return self if decided else ErrorBudget(self.left - level)
 

@@ -9,8 +9,6 @@ part are not known: every choice is weighed by how well it fits (Schwarz 1978), 
 counted as fewer windows, and draws are taken from all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -209,7 +207,7 @@ def _fitted(before: Numbers, after: Numbers, values: Numbers, scale: Numbers) ->
     return SizeLaw(choices, first, last, noise)
 
 
-def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> list[_Tried]:
+def _all(plain: Numbers, missing: Numbers, grid: Numbers, target: Numbers) -> "list[_Tried]":
     """Every choice that is possible."""
     tried = [_least(plain, target, terms, math.nan) for terms in (TERMS["constant"], TERMS["log"])]
     for column, end in enumerate(grid):

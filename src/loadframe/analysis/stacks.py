@@ -5,8 +5,6 @@ named, to the kernel or to the program's own code, by its innermost frame. Deman
 CPU-seconds per second over requests per second.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -139,7 +137,7 @@ class _Node:
     count: int = 0
     before: int = 0
     classes: Counter[str] = field(default_factory=Counter)
-    below: dict[str, _Node] = field(default_factory=dict)
+    below: "dict[str, _Node]" = field(default_factory=dict)
 
 
 def flame(

@@ -9,8 +9,6 @@ version 1 keeps them:
     io.rbps, io.wbps, io.riops, io.wiops  bytes and operations per second, on the disk that the data are on
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -83,7 +81,7 @@ class Cage:
         of: str = "",
         root: Path = Path("/"),
         make_folder: Callable[[Path], None] = Path.mkdir,
-    ) -> Cage:
+    ) -> "Cage":
         """Make the groups and set the limits. CageError where the machine does not grant them, with what is needed.
 
         cpus: also bound by a cpuset where there is one; affinity is the launcher's business. of: tells apart two that

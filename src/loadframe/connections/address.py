@@ -5,8 +5,6 @@ A name is looked up once in the life of a command. Who checks it for consent loo
 what was found then, so that a name server that answers with something else a moment later changes nothing.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket

@@ -1,7 +1,5 @@
 """How much is read of an answer, and for how long: a server may be slow, broken or hostile, and says what it likes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

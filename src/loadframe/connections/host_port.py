@@ -1,7 +1,5 @@
 """HOST:PORT as it is written, also where the host is an address with colons of its own."""
 
-from __future__ import annotations
-
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words

@@ -1,8 +1,6 @@
 """HTTP/1.1 as everybody here speaks it: to the address that was decided, by no proxy, following nothing, unpacking
 nothing, and no longer than bounded (bounds.py) whatever the server says."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import socket

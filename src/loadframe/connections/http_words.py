@@ -1,7 +1,5 @@
 """What may stand in a request that a study, a log or a recorded session names: one request, and no second one in it."""
 
-from __future__ import annotations
-
 import re
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")

@@ -1,7 +1,5 @@
 """Where PostgreSQL's programs are, for whoever starts one: the server, or a load driver."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

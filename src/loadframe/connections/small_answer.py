@@ -3,8 +3,6 @@ its answer in one piece, and none of what http.client imports and makes of it. T
 address that was decided, by no proxy, following nothing, unpacking nothing.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence

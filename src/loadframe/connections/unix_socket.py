@@ -1,8 +1,6 @@
 """Connected Unix sockets: opened for clients that would leave one of their own open where no server answers; and who is
 at the other end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

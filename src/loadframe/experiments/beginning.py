@@ -1,8 +1,6 @@
 """`loadframe init`: the first study of a service of the reader's own, written from its command or from the process that
 is found at its port. Nothing is started and nothing is asked of the service here."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -67,7 +65,7 @@ class Beginning:
     hints: tuple[str, ...]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def slower(self, shown: TooFewRequests) -> Beginning:
+    def slower(self, shown: TooFewRequests) -> "Beginning":
         """With windows that have enough in them, of a service that took too long for one client's short step."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)

@@ -1,7 +1,5 @@
 """Where the work of an experiment is done: on this machine. fleet/ has the executors that give it to hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from loadframe.bench.bench import RealBench

@@ -2,8 +2,6 @@
 agree, measured once more when a trial looks too good. A stall in few steps would make every trial look many times as
 fast."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +49,7 @@ class Start:
     reference: Mapping[float, float]
 
     @classmethod
-    def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> Start:
+    def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> "Start":
         """From the steps at these levels. RunError where at one of them most blocks serve nothing."""
         reference = {level: median(_throughputs(steps, level)) for level in levels}
         for level, throughput in reference.items():
@@ -76,7 +74,7 @@ class Start:
         """Whether other steps of the start show about the same at every level."""
         return all(_alike(step.throughput, self.reference[step.level]) for step in steps)
 
-    def again(self, book: Bookkeeping) -> Start:
+    def again(self, book: Bookkeeping) -> "Start":
         """The start after another block of it. Where that does not agree with those before, it is measured again: what
         is measured beside the trials is what they are held against."""
         book.progress.say("a trial looks too good: measuring the start again")

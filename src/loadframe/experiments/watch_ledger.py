@@ -1,8 +1,6 @@
 """The limits of a watched service: a few of them with every sample, all of them now and then, and no more often than
 the budget allows. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +42,7 @@ class Part:
         """Whether it is time."""
         return now_s >= self._due_s
 
-    def taken(self, now_s: float) -> Part:
+    def taken(self, now_s: float) -> "Part":
         """`with` this while it is done."""
         self._now_s = now_s
         return self
@@ -72,7 +70,7 @@ class _Judged:
     harm: str
 
     @classmethod
-    def of(cls, rule: LimitRule) -> _Judged:
+    def of(cls, rule: LimitRule) -> "_Judged":
         ceiling = 1.0 if rule.ceiling == "one" else rule.ceiling
         return cls(
             rule.id,

@@ -1,7 +1,5 @@
 """Samples averaged over intervals, and a bounded list of such rows. Light: the lasting process imports it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +84,7 @@ class Thinned:
         return {"columns": list(self.columns), "rows": self.rows, "step": self._step}
 
     @classmethod
-    def of_json(cls, data: Any, columns: Sequence[str]) -> Thinned:
+    def of_json(cls, data: Any, columns: Sequence[str]) -> "Thinned":
         """ValueError for what is none, or has other columns."""
 
         def values(row: Any) -> list[float | None]:

@@ -4,8 +4,6 @@ The requests of all hosts are put together one by one, by the coordinator's cloc
 is that of all of them: quantiles of hosts are never averaged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -216,7 +214,7 @@ class FleetLoad:
         else:
             self._inner.set_level(endpoint, most)
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> FleetDriver:
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "FleetDriver":
         """Let all drivers begin at one instant. StepVoid."""
         shares = self._shares(level)
         self._steps += 1

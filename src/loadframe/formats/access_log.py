@@ -5,8 +5,6 @@ Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may h
 (seconds since 1970 with milliseconds) and of `$time_iso8601`.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import io

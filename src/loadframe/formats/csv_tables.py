@@ -1,8 +1,6 @@
 """Tables in comma-separated text, from a file or standard input, as other tools and people write them: samples for
 `compare`, curves, and loads. Rows know their line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

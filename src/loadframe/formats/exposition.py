@@ -5,8 +5,6 @@ left out is named with its reason; what contradicts the format as a whole is an 
 used. Names are as metrics/exposed.py has them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """HTTP Archives (HAR 1.2) of a browser's session: its requests, in their order, with the pauses between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any

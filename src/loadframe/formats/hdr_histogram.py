@@ -4,8 +4,6 @@ Read here and not by the library, as others write it: neither its header nor zli
 https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoCompressedByteBuffer (V2) and ZigZagEncoding.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

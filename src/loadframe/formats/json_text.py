@@ -5,8 +5,6 @@ The standard parser takes NaN, numbers beyond what a float holds, integers of th
 nesting that only the interpreter's stack ends. All of these are JsonError here, as is what is no JSON at all.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

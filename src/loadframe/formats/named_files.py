@@ -1,8 +1,6 @@
 """Files that the user names: read up to a bound, whatever they are - a device without an end, a pipe, a folder; and
 written whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

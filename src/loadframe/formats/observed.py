@@ -3,8 +3,6 @@
 `import_observed` finds out which it is. Several files become one: their series are joined by their times.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Also what `pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime

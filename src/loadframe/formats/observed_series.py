@@ -9,8 +9,6 @@ Series that match one name are added up. Times are those of the load; other seri
 line between their neighbours, and are missing where those lie further apart than MOST_APART usual steps.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_left, bisect_right
@@ -54,7 +52,7 @@ class Series:
     counts: bool = False
 
     @classmethod
-    def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> Series:
+    def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> "Series":
         """values: by their times, in any order."""
         times = sorted(values)
         return cls(name, labels, tuple(times), tuple(values[time_s] for time_s in times))

@@ -1,7 +1,5 @@
 """Paths as text: records, configurations of servers and reports hold them in UTF-8, and have to find them again."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

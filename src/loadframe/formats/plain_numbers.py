@@ -1,7 +1,5 @@
 """Numbers that others wrote, from text: what is none is None, and nothing that is written raises."""
 
-from __future__ import annotations
-
 import math
 import re
 

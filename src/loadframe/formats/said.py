@@ -1,7 +1,5 @@
 """What a server or another program has said, as words that can be shown."""
 
-from __future__ import annotations
-
 MOST = 300
 """Characters: what is longer says no more."""
 

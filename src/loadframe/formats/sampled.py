@@ -1,7 +1,5 @@
 """Two CSV samples against each other: how they were taken, and the verdict on each quantity of theirs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -13,8 +13,6 @@ seconds of workers. It counts entries where we count operations: they are divide
 (2.4: "Threads waiting") are those of the one pool that works on all stages.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +59,7 @@ class RobinHood:
     _idle: float | None = None
     _reader: str = ""
 
-    def read(self, line: str) -> list[StageLine]:
+    def read(self, line: str) -> "list[StageLine]":
         """What a line with STATS says; most say nothing that is used. StageLineError."""
         said = line.partition("STATS")[2]
         if (found := _IDLE.search(said)) is not None:
@@ -73,7 +71,7 @@ class RobinHood:
             raise StageLineError("it is no line of a stage as RobinHood prints it")
         return self._log(said)
 
-    def _stage(self, found: re.Match[str]) -> list[StageLine]:
+    def _stage(self, found: re.Match[str]) -> "list[StageLine]":
         name, total, ms = found["name"], float(found["total"]), float(found["ms"])
         if name not in self._done and len(self._done) >= MOST:
             return []
@@ -104,7 +102,7 @@ class RobinHood:
         """Whether all that was told twice has only grown. Totals of periods seldom do in all stages."""
         return self._again and not self._went_back
 
-    def _log(self, said: str) -> list[StageLine]:
+    def _log(self, said: str) -> "list[StageLine]":
         if (found := _READER.search(said)) is not None:
             self._reader = f"reader{found[1]}"
         elif not self._reader:
@@ -178,7 +176,7 @@ class StageLines:
     _robinhood: RobinHood = field(default_factory=RobinHood)
 
     @classmethod
-    def of(cls, pieces: Iterable[bytes | None]) -> StageLines:
+    def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
         """To read a file that has these pieces, None where it begins again. RobinHood's totals mean one thing or
         another, which only several reports show."""
         scout = cls()

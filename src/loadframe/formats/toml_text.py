@@ -5,8 +5,6 @@ seconds for a key of thousands of parts, and takes what TOML allows and no study
 integers of more than 64 bits, control characters.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

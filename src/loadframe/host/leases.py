@@ -10,8 +10,6 @@ Leases are kept in the state directory (state.py); data go to $LOADFRAME_SCRATCH
 /tmp often is memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd
@@ -88,7 +86,7 @@ class Lease:
         self._told = told
 
     @classmethod
-    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> Lease:
+    def acquire(cls, what: str, *, scratch: Path | None = None, run: Path | None = None, told: str = "") -> "Lease":
         """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: what its
         processes are to do: what that names of the common temporary folders, they see (Allowance.told).
 
@@ -216,7 +214,7 @@ class Lease:
         in_group = [] if self.user is None else identity.of_group(self.user, self.folder)
         return [*identity.marked(mark_of(self.id)), *working, *in_group]
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> "Lease":
         return self
 
     def __exit__(

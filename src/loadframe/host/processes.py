@@ -1,7 +1,5 @@
 """Start a process under an allowance: resource limits, CPUs, user; it never outlives its parent."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -43,7 +41,7 @@ class Resources:
     cpus: frozenset[int] | None = None
     groups: tuple[Path, ...] = ()
 
-    def run_by(self, user: Privilege) -> Allowance:
+    def run_by(self, user: Privilege) -> "Allowance":
         """The same for processes of this user."""
         return Allowance(user, limits=self.limits, cpus=self.cpus, groups=self.groups)
 

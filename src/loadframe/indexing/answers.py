@@ -7,8 +7,6 @@ The questions are SQL that SQLite, MariaDB and PostgreSQL all understand; their 
 literals.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ followed: what a stranger puts in place of a directory leads nowhere else. A wal
 system, as find -xdev.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -113,7 +111,7 @@ class Beneath:
         self._close()
         self._at, self._path = self.root, b""
 
-    def __enter__(self) -> Beneath:
+    def __enter__(self) -> "Beneath":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -160,7 +158,7 @@ LOOP, ELSEWHERE = "a directory that is its own ancestor", "another file system"
 class _Above:
     device: int
     inode: int
-    above: _Above | None
+    above: "_Above | None"
 
     def has(self, entry: Entry) -> bool:
         at: _Above | None = self

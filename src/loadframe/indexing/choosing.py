@@ -1,7 +1,5 @@
 """Which change log this machine permits for a tree, found out by trying, and told in words."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The answers of the database beside those of du(1) and find(1) on the same tree: equal in bytes and counts, or the
 differences told. Both programs are run as their user runs them, on one file system (-x, -xdev), and only read."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

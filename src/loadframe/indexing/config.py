@@ -1,7 +1,5 @@
 """What the programs of the index are told: one JSON object in a file."""
 
-from __future__ import annotations
-
 import errno
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the first process does besides: begins and ends scans, and prints the statistics lines of all processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -5,8 +5,6 @@ A record tells the handle of the directory and the name in it; the handle is ope
 system with handles. Records of other trees of the file system come, too, and are left out.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

@@ -8,8 +8,6 @@ record names the file and its own name is gone. What a directory had that was re
 is now.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -202,7 +200,7 @@ class Following:
             column, level = "parent", deeper
         return inodes
 
-    def _elsewhere(self, wanted: _Wanted, found: Mapping[bytes, Entry | None]) -> set[int]:
+    def _elsewhere(self, wanted: "_Wanted", found: Mapping[bytes, Entry | None]) -> set[int]:
         """The inodes of files that the records are of and that have other names, perhaps: where nothing is at the name
         of the record any more, or where records of it are of several files."""
         unsure = [files for path, files in wanted.files.items() if len(files) > 1 or found.get(path) is None]

@@ -1,7 +1,5 @@
 """The change log of a small tree, from inotify(7): a watch for each directory, without rights beyond reading them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

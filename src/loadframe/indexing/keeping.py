@@ -7,8 +7,6 @@ change that is applied is one record of the request log, from the time that its 
 Two stages take turns in one thread; their lines and that of the log are those of docs/pipelines.md.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -3,8 +3,6 @@
 Each raises OSError with the number that the kernel gave; ENOSYS where the C library does not have the call.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -4,8 +4,6 @@ Values go as hexadecimal literals: the client escapes values one by one in Pytho
 whole rest of a batch here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -30,7 +28,7 @@ REPLACE = (
 """From left to right: seen_ns, which decides, is the last."""
 
 
-def connect(database: Mapping[str, str]) -> MariadbStore:
+def connect(database: Mapping[str, str]) -> "MariadbStore":
     """See store.connect."""
     given: dict[str, Any] = {"user": database.get("user", "root"), "password": database.get("password", "")}
     if database.get("socket"):

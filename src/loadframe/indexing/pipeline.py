@@ -7,8 +7,6 @@ request log, from its discovery to its acknowledgement. Standard library and the
 these start together.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The database of the entries in a PostgreSQL. A batch is one array per column: the server unfolds them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,7 +15,7 @@ UPSERT = f"""INSERT INTO entries ({", ".join(COLUMNS)})
         %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[]) {REPLACED}""".encode()
 
 
-def connect(database: Mapping[str, str]) -> PostgresStore:
+def connect(database: Mapping[str, str]) -> "PostgresStore":
     """See store.connect. schema: where the tables are."""
     given = {name: value for name, value in database.items() if name not in ("kind", "schema", "proof") and value}
     if database.get("schema"):

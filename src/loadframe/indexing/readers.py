@@ -1,7 +1,5 @@
 """Who reads a change log: what every reader gives, and which of them this machine permits, told in words."""
 
-from __future__ import annotations
-
 import abc
 import os
 import time

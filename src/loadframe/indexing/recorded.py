@@ -7,8 +7,6 @@ tree; bytes that are no UTF-8 are halves of surrogate pairs (as os.fsdecode give
 file with several names is seen, also where the name of the record is gone. Numbers grow.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The database of the entries in one SQLite file."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ LOCKED_FOR_S = 30.0
 UPSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) {REPLACED}"
 
 
-def connect(database: Mapping[str, str]) -> SqliteStore:
+def connect(database: Mapping[str, str]) -> "SqliteStore":
     """path: of the file, which is there. pragmas: a JSON object, name -> value."""
     with SqliteStore.explained():
         uri = Path(database["path"]).resolve().as_uri() + "?mode=rw"

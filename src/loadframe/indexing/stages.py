@@ -1,8 +1,6 @@
 """The work of each stage of the pipeline, as one worker does it: SCAN lists directories, GET_INFO_DB asks the database
 what it knows of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what is new or changed."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence

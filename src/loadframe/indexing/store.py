@@ -5,8 +5,6 @@ that was looked at later (`seen_ns`), and removed only where it was not seen sin
 from what was acknowledged. One module per database has what differs; only they import its client.
 """
 
-from __future__ import annotations
-
 import abc
 import random
 import time

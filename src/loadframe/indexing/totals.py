@@ -7,8 +7,6 @@ counted by its number of names alone (`linked`): in which of its directories it 
 Sizes are kept in two parts, so that the sum of those that a file system may tell fits into 64 bits.
 """
 
-from __future__ import annotations
-
 LOW_BITS = 32
 LOW = (1 << LOW_BITS) - 1
 ONE_NAME = "({row}.links < 2 OR {row}.type = 'd')"

@@ -5,8 +5,6 @@ Files are sparse: they have their size and no content, so that a million fit on 
 the same shape is used again.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

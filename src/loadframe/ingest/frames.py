@@ -6,8 +6,6 @@ every row is committed. REFUSED (a sentence) ends it at any time. A client that 
 Only the standard library: a loader process is started for each file.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 

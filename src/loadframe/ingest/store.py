@@ -5,8 +5,6 @@ others (Gray and Lamport, Consensus on Transaction Commit, 2006). `settle` finis
 is told by its connection string (PostgreSQL documentation, libpq, Connection Strings).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class Content:
     rows: int
     amount: int
 
-    def __add__(self, other: Content) -> Content:
+    def __add__(self, other: "Content") -> "Content":
         return Content(self.rows + other.rows, self.amount + other.amount)
 
 

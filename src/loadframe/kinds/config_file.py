@@ -1,8 +1,6 @@
 """A file of our own among the configuration of an attached server, and its restart: for settings that only a
 start reads. The study names both; the file is not there before and not there after."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -50,7 +48,7 @@ class ConfigFile:
         }
 
     @classmethod
-    def at(cls, address: Mapping[str, str]) -> ConfigFile:
+    def at(cls, address: Mapping[str, str]) -> "ConfigFile":
         """Found again by the address that it once gave; a restart may be under way that a killed command has begun.
         KeyError, ValueError for an address that is none."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}

@@ -1,8 +1,6 @@
 """A kind of server: the record by which it registers itself, in `kinds/NAME/kind.py`, or in
 another distribution by an entry point of the group `loadframe.kinds`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +92,7 @@ class KindOfTarget:
     worked_out: frozenset[str] = frozenset()
     ruled_as: str = ""
     loaded_by: frozenset[str] = frozenset()
-    declared: Callable[[KindOfTarget, TargetTable], KindOfTarget] | None = None
+    declared: "Callable[[KindOfTarget, TargetTable], KindOfTarget] | None" = None
     knobs: tuple[Knob, ...] = ()
     notes: tuple[str, ...] = ()
     running: Callable[[TargetTable], Attached] | None = None

@@ -3,8 +3,6 @@ itself. It is no cookie, which a browser would send to every port of this machin
 address, which is never sent, and the page's script sends it as a bearer token (RFC 6750). The checks of Host (against
 DNS rebinding), Origin and Sec-Fetch-Site stand in front of it all the same."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """The one reader of the runs: what has changed is read once and told to all viewers; without one nothing is read."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

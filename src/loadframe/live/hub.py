@@ -1,8 +1,6 @@
 """One writer, many readers: every event is encoded once, kept for those who reconnect, and handed to each subscriber,
 as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections import deque

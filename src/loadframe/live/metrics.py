@@ -1,8 +1,6 @@
 """/metrics: the newest runs and the watches as OpenMetrics text; what a run says is computed again once it has
 changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from loadframe.errors import UserError
@@ -42,7 +40,7 @@ class Metrics:
         of_watches = (one for watch in list(self._watches.values())[:MOST_WATCHES] for one in watch.samples())
         return openmetrics.text([*of_runs, *of_watches], {**openmetrics.FAMILIES, **openmetrics.WATCH_FAMILIES})
 
-    def _watch(self, run_id: str) -> WatchMetrics | None:
+    def _watch(self, run_id: str) -> "WatchMetrics | None":
         known = self._watches.get(run_id)
         if known is not None:
             return known

@@ -2,8 +2,6 @@
 is held by its descriptor (a name with a slash or a dot at its beginning, and a link, reach nothing), and the files that
 reports link to; from a stranger's folder, too, they are data."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -2,8 +2,6 @@
 that ask nothing are closed, and without the key those that do not take their answer; where all are taken, one without
 the key goes, the oldest first; and what is logged of them does not grow."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

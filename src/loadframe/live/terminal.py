@@ -2,8 +2,6 @@
 that a fault of it cannot end what measures, which holds the other end of the pipe OPEN: the view ends when that is
 closed, also by SIGKILL. A byte is written to READY once the view is there."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -1,7 +1,5 @@
 """What the page shows of one run, read on from where it was: in progress or finished, by the same code."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

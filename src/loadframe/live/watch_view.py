@@ -1,8 +1,6 @@
 """What the page shows of a watch (docs/watching.md): its last day, minute by minute, what it expects, and its alarms.
 What has another form is left out. The folder may be a stranger's: what is kept of it is bounded line by line."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -250,7 +248,7 @@ class WatchView:
                     if line.kind not in EVENTS or len(text) <= LONGEST_EVENT:
                         yield line
 
-    def _new(self, known: _Day, name: str) -> Iterator[bytes]:
+    def _new(self, known: "_Day", name: str) -> Iterator[bytes]:
         """The whole lines of a file behind those of its day that were read."""
         start = known.read if name.endswith(COMPACT) else max(0, known.read - known.packed)
         if name.endswith(COMPACT):

@@ -2,8 +2,6 @@
 
 A field with an `alias` has that key in run folders and in JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -38,7 +36,7 @@ class Round:
     footprint: tuple[Mapping[str, float], ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
 
-    def interval_of(self, limit: NextLimit) -> LoadInterval | None:
+    def interval_of(self, limit: "NextLimit") -> LoadInterval | None:
         """With which its limits, its findings or its bend give the load of what limits next."""
         listed: list[LoadInterval | None] = [each.exhausted_at for each in self.limits if each.id == limit.id]
         listed += [finding.reached_at for finding in self.findings if finding.id == limit.id]

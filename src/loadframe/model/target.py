@@ -1,7 +1,5 @@
 """The target, what it is set to, and what it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -51,9 +49,9 @@ class Endpoint:
     kind: str
     address: str
     options: Mapping[str, str] = field(default_factory=dict)
-    shards: tuple[Endpoint, ...] = ()
+    shards: "tuple[Endpoint, ...]" = ()
     attached: bool = False
-    fronts: tuple[Endpoint, ...] = ()
+    fronts: "tuple[Endpoint, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """What a watch is to do, handed over from the command to the process that stays; and what it says. All of it is
 JSON-ready. Not among the names of `loadframe.model`: the process that stays is light, and imports it by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -52,7 +50,7 @@ class WatchPlan:
         return asdict(self)
 
     @classmethod
-    def of_record(cls, data: Mapping[str, Any]) -> WatchPlan:
+    def of_record(cls, data: Mapping[str, Any]) -> "WatchPlan":
         """TypeError for what is no plan."""
         lists = ("sources", "limits", "kinds", "requests", "command")
         fields: dict[str, Any] = {name: tuple(value) if name in lists else value for name, value in data.items()}

@@ -11,8 +11,6 @@ Without resources `line` has no end; `economy` and `network` need them. A limit 
 growth of all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,7 +75,7 @@ class Seen:
     rows: Observations
     limit: float = math.inf
 
-    def before(self, count: int) -> Seen:
+    def before(self, count: int) -> "Seen":
         """The first `count` loads alone."""
         used = {name: values[:count] for name, values in self.used.items()}
         top = float(self.loads[count - 1])

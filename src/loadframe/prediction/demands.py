@@ -18,8 +18,6 @@ A straight line through few points far below saturation leaves the growth open. 
 beforehand: the interval carries a growth that the data cannot exclude, and the forecast does not follow noise.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass

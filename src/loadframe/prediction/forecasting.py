@@ -7,8 +7,6 @@ a limit of the ledger that runs out ends the growth of all. Where they do not, t
 is a bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

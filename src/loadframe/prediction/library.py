@@ -5,8 +5,6 @@ published.json     measurements that others published, each with its source
 calibration.json   what forecasts from both came to (benchmarks/forecast_library.py)
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

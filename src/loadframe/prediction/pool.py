@@ -13,8 +13,6 @@ on the library, each study without its own kind of server, each alone was no bet
     FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

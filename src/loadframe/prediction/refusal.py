@@ -1,7 +1,5 @@
 """When the data cannot carry a forecast: the reasons, in words. A guess that looks like one is worse than none."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

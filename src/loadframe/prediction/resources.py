@@ -5,8 +5,6 @@ the throughput. Without cages the machine's CPUs are the station, and each compo
 (bytes and operations per second) take no time until they are met: they bound.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

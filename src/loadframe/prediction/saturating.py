@@ -1,7 +1,5 @@
 """What is used up first, and the most that can be had: resources as far as they explain the load, and the ledger."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

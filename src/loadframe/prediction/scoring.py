@@ -1,7 +1,5 @@
 """A forecast next to what was measured later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median

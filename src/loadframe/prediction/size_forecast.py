@@ -5,8 +5,6 @@ further: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchm
 others. What ends at a size that was never reached (a memory, a factor beyond all scores) ends the forecast as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -15,8 +15,6 @@ cut by the number of clients, that gives the variance. The quantile of the gamma
 are lower already, everything is scaled to them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

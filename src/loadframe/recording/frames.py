@@ -7,8 +7,6 @@ ticks and a reader can begin anywhere. Nothing here knows what the recorded byte
 This module is imported by the recorder process and stays light: the standard library and zstandard.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import struct
@@ -82,7 +80,7 @@ class Facts:
     host: str = ""
 
     @classmethod
-    def of_this_machine(cls, interval_s: float) -> Facts:
+    def of_this_machine(cls, interval_s: float) -> "Facts":
         now_s = time.monotonic()
         return cls(
             interval_s=interval_s,
@@ -96,7 +94,7 @@ class Facts:
         )
 
     @classmethod
-    def from_json(cls, text: bytes) -> Facts:
+    def from_json(cls, text: bytes) -> "Facts":
         """ValueError where it is not the JSON of facts with numbers where numbers belong."""
         fields = json.loads(text)
         if not isinstance(fields, dict):

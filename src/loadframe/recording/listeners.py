@@ -4,8 +4,6 @@
 Layouts: linux/inet_diag.h, linux/unix_diag.h.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import struct
@@ -60,7 +58,7 @@ def listeners() -> list[Listener]:
 FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-def established(port: int, families: Sequence[int] = FAMILIES, *, asking: Asking | None = None) -> int:
+def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
     """How many connections by TCP are open at this port of ours, in our network namespace; the kernel looks for them,
     through a table of all sockets for each family. A connection has the family of the socket that accepted it: one to
     `::` has AF_INET6, whatever its client used. asking: of who asks again and again. RecordingError where it will not
@@ -70,7 +68,7 @@ def established(port: int, families: Sequence[int] = FAMILIES, *, asking: Asking
     return sum(len(_dump(request, asking)) for request in requests)
 
 
-def families_of(port: int, *, asking: Asking | None = None) -> tuple[int, ...]:
+def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
     """The families of the sockets that take connections at this port of ours; all where there is none. The table of
     listening sockets is small. RecordingError as `established`."""
     number = socket.htons(port)
@@ -84,7 +82,7 @@ def families_of(port: int, *, asking: Asking | None = None) -> tuple[int, ...]:
     )
 
 
-def users_of(port: int, *, asking: Asking | None = None) -> frozenset[int]:
+def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
     """The users of the sockets that take connections at this port of ours. RecordingError as `established`."""
     number = socket.htons(port)
     requests = (_PORT_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << LISTEN, number) for family in FAMILIES)

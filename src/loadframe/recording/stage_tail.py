@@ -5,8 +5,6 @@ A thread looks for what is new in each file a few times a second. A line without
 was there.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -170,7 +168,7 @@ class StageTail:
             told.append(f"Statistics of stages in {name}: {count:,} lines cannot be read, most of them as {why}.")
         return tuple(told)
 
-    def _lines(self, file: _File, number: int, *, of_driver: bool) -> Iterator[_Told]:
+    def _lines(self, file: _File, number: int, *, of_driver: bool) -> "Iterator[_Told]":
         lines, name = StageLines.of(piece for _, piece in file.pieces), words(file.path.name, 80)
         for seen_s, piece in file.pieces:
             if piece is None:
@@ -195,7 +193,7 @@ class StageTail:
         self._names[line.name] = None
         return True
 
-    def _add_up(self, told: Sequence[_Told]) -> None:
+    def _add_up(self, told: "Sequence[_Told]") -> None:
         """All lines of a step, in the order of time."""
         sums = _Sums(driver_alone=all(one.of_driver for one in told))
         for one in told:

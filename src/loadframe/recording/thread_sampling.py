@@ -3,8 +3,6 @@
 This module is imported by the recorder process and stays light: the standard library and frames.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 
@@ -119,7 +117,7 @@ class Threads:
     def _begin_rows(self, name: str) -> None:
         self._writer.begin_entry(self._sources[name])
 
-    def _rows(self, chosen: Sequence[_ThreadFiles], *wanted: int) -> None:
+    def _rows(self, chosen: "Sequence[_ThreadFiles]", *wanted: int) -> None:
         """A row of each thread with the texts of these of its files."""
         writer, directory, descriptors = self._writer, self._directory, self._descriptors
         for files in chosen:
@@ -137,7 +135,7 @@ class Threads:
                 continue
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
 
-    def _sample_calls(self, chosen: Sequence[_ThreadFiles]) -> None:
+    def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
         """A row of each thread that is not running: its system call, and where it polls, the descriptors."""
         writer, told = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
@@ -225,7 +223,7 @@ class Turn:
         self._next = 0
         self.rounds = 0
 
-    def of(self, everybody: Sequence[_ThreadFiles], size: int) -> Sequence[_ThreadFiles]:
+    def of(self, everybody: "Sequence[_ThreadFiles]", size: int) -> "Sequence[_ThreadFiles]":
         """All where they are no more than `size`; else the next ones, fewer where the list ends."""
         if size >= len(everybody):
             self.rounds += 1

@@ -4,8 +4,6 @@ How many ran, and how many could have run and had no CPU, the scheduler counts i
 the census tells in what, of some of them at each tick, and these stand for all. So the classes add up to the threads.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -105,7 +103,7 @@ def _census(
 
 
 def _place(
-    row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: _Sockets | None
+    row: TaskTexts, asked: TaskTexts | None, calls: Mapping[int, Call], sockets: "_Sockets | None"
 ) -> Place | None:
     """What a sleeping thread waits for; None where that is not known of it."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
@@ -134,7 +132,7 @@ class _Sockets:
         self._looks: list[dict[int, OpenSocket]] = [{one.descriptor: one for one in rows} for _, rows in looks]
         self._now: dict[int, OpenSocket] = {}
 
-    def at(self, at_s: float) -> _Sockets | None:
+    def at(self, at_s: float) -> "_Sockets | None":
         """Itself at this moment; None where the process was not looked through."""
         if not self._times:
             return None

@@ -1,7 +1,5 @@
 """A window of a recording: its ticks, its length, and the arithmetic that all metrics share."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +52,7 @@ class Window:
             first, last = having[chosen[0]], having[chosen[1]]
         return row.reading(first.entries), row.reading(last.entries), last.monotonic_s - first.monotonic_s
 
-    def of(self, names: Mapping[str, str], held: Collection[str]) -> Window:
+    def of(self, names: Mapping[str, str], held: Collection[str]) -> "Window":
         """The same window of these sources alone, under other names (new by old). What those in `held` (new names) said
         last holds on; before they said anything, what they said first."""
         heard: dict[str, bytes] = {}

@@ -1,7 +1,5 @@
 """A study's alternatives in words: how far apart they are at each load, from where on, and what tells them apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import get_args
 

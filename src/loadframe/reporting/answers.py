@@ -1,8 +1,6 @@
 """The answer of an investigation, honest for every outcome: what limits, what to do and what that gives; then what
 comes next. At most three lines, without intervals: these stand below."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.diagnosis import conclusion

@@ -1,7 +1,5 @@
 """What a search for the capacity found, as a document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from loadframe.analysis.objective import WORDS, latency_limits

@@ -1,7 +1,5 @@
 """An investigation as a document: what is shown where is decided here, the sentences are those of *words.py."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What was changed, what it costs and what became of it, in words."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

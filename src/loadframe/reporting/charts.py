@@ -1,8 +1,6 @@
 """The charts of the case study. Titles state the fact; a chart without its data is left out, never drawn empty. As
 files: SVG and PNG of each, and its Vega-Lite specification."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -4,8 +4,6 @@ Verdicts for systems of continuous integration: a job summary and annotations fo
 rest. What is proven to be worse by more than allowed fails; what cannot be told is a warning, and skipped.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A curve as a document: its shape, a table with a bar for each level, every step, and how its run went."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """A report as one record, built once from what a run found: shown as text by terminal.py, as a page by html.py."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ def plain(shown: Words) -> str:
             return "".join(map(plain, shown))
 
 
-def numbers(*heads: str) -> tuple[Column, ...]:
+def numbers(*heads: str) -> "tuple[Column, ...]":
     """Columns whose cells end below one another."""
     return tuple(Column(head, side=">") for head in heads)
 
@@ -163,7 +161,7 @@ class Group:
     """Blocks together. heading: a heading alone with the look "" or "small", else an article's. summary: unfolded by a
     click."""
 
-    blocks: tuple[Block, ...]
+    blocks: "tuple[Block, ...]"
     look: str = ""
     heading: Words = ""
     summary: str = ""

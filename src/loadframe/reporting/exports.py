@@ -1,8 +1,6 @@
 """A run for other tools: the Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format/), the
 profiles for speedscope (https://www.speedscope.app), tables for spreadsheets, data frames and databases."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,8 +1,6 @@
 """What the report is about, picked out of the record: which finding, which trial, which curve. No sentence and no
 picture is made here, so that text, page and charts tell of the same things."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

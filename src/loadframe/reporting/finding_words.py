@@ -1,7 +1,5 @@
 """Causes in words, with their evidence: only a confirmed one is stated, a suspected one is called so."""
 
-from __future__ import annotations
-
 import math
 
 from loadframe.diagnosis import operational

@@ -4,8 +4,6 @@ against another profile; or of two at once (Gregg, Differential Flame Graphs, 20
 of its shares, so that what vanished is still seen; red: a larger share after, blue: a smaller one, where that is beyond
 chance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -237,7 +235,7 @@ class Node:
     name: str
     before: float = 0.0
     after: float = 0.0
-    below: dict[str, Node] = field(default_factory=dict)
+    below: "dict[str, Node]" = field(default_factory=dict)
 
     @property
     def width(self) -> float:

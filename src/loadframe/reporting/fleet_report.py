@@ -1,7 +1,5 @@
 """The check of a fleet, and what its drivers gave together, as text and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Forecasts as text, of a load and of growth: the answer, what it rests on, and how often such forecasts were right."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What each change gives: its ratio over a band of what equal states differed by (A/A), and all as a waterfall."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

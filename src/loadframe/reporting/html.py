@@ -2,8 +2,6 @@
 text is escaped by markup.py, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the
 page's own scripts and style, by their hashes, nothing else."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from importlib import resources

@@ -1,8 +1,6 @@
 """The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or taken away. A record's fields
 are its keys, and whatever differs from that is in SHAPES. What is not a number is null."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass

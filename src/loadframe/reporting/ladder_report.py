@@ -1,7 +1,5 @@
 """A ladder as a document: what each change gave, what was reverted, which need one another, which thread is busiest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import Change, CpuUse, Interaction, Ladder, Rung, StateUse, Verdict

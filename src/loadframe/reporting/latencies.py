@@ -1,7 +1,5 @@
 """All latencies at one level, before and after: as percentiles on the scale of HdrHistogram's plots, and in a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

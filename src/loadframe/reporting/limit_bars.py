@@ -1,7 +1,5 @@
 """How full each limit is over the load: a panel for each, with a bar for each level, before and after the changes."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Mapping, Sequence

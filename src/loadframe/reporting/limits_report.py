@@ -1,7 +1,5 @@
 """The ledger now, as a document, and the limits of a run as a part of one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import reduce

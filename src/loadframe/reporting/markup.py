@@ -1,7 +1,5 @@
 """Markup that is made by hand: every name and every value is escaped here, whoever wrote it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

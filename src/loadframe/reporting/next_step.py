@@ -1,7 +1,5 @@
 """What to do after an investigation: the action first, then why, in a box of the first screen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from loadframe.diagnosis.growing import GROWTH

@@ -1,7 +1,5 @@
 """What was learnt from production data, as text; and the first answer of a watch, from what was imported."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping

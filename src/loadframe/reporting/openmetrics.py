@@ -2,8 +2,6 @@
 (docs/watching.md). Every family is a gauge, so that readers of Prometheus' older text format (node_exporter's textfile
 collector, the Pushgateway) accept the same text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The single drawings of the case study, in any size; None where the data for one are not there."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Run quality in words: steps and flags, changes that are not reverted, times in which no request completed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Numbers for people: as many digits as the interval supports, never more, in every text and on every page."""
 
-from __future__ import annotations
-
 import math
 
 WIDE = 4.0

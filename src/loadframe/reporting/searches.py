@@ -1,7 +1,5 @@
 """The pictures of searches: the trials of one for settings, and of one for the capacity."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The stages of a pipeline: for each stage and level a bar of what its workers did, with the queue before it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A document as plain text, for the end of a command. No colours: the caller may add them."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 

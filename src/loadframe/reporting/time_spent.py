@@ -1,8 +1,6 @@
 """What is used, by the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013), and where the
 time goes, as blocks of a document."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

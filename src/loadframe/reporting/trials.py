@@ -1,7 +1,5 @@
 """The changes that were tried, those that were not, and the settings to copy, as blocks of a document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from loadframe.model import Change, Investigation, LevelRatio, Trial

@@ -1,7 +1,5 @@
 """What a search for settings found, as a document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from loadframe.model import (

@@ -1,8 +1,6 @@
 """The grammar that all charts share, as specifications of Vega-Lite (https://vega.github.io/vega-lite/docs/spec.html),
 and their rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

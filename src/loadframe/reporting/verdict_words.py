@@ -1,7 +1,5 @@
 """Decisions and statuses in words: gains, comparisons, ladders, causes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

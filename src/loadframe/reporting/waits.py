@@ -1,8 +1,6 @@
 """What the threads of the target do over the load: a band for each wait class, and the CPUs that it may use as a
 line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

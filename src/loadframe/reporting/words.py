@@ -1,8 +1,6 @@
 """The sentences that text and page share: loads, throughput and curves, and how a sentence is made. Of verdicts,
 causes, changes and how a run went: verdict_words.py, finding_words.py, change_words.py, quality_words.py."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The run folder: append-only while it runs, readable after a kill; loses at most the step in progress."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +71,7 @@ class RunFolder:
     # --- making one ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, root: Path, study: str, *, private: bool = False) -> RunFolder:
+    def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
         """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be made."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
@@ -98,7 +96,7 @@ class RunFolder:
         return RunError(f"the run folder {self.path} cannot be made: {why}", remedy="Choose another place with --runs.")
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path) -> "RunFolder":
         """An existing run folder. RunError where it is none."""
         folder = cls(path)
         folder._files.open()
@@ -106,7 +104,7 @@ class RunFolder:
         return folder
 
     @classmethod
-    def below(cls, root: Folder, name: str) -> RunFolder:
+    def below(cls, root: Folder, name: str) -> "RunFolder":
         """An existing run folder in another folder, which is held: its name is no link. RunError where it is none."""
         folder = cls(root.path / name)
         folder._files = root.below(name)

@@ -7,8 +7,6 @@ are set on descriptors. Whoever swaps the folder's path for another meanwhile ch
 the folder that was opened.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -306,7 +304,7 @@ class Folder:
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
-    def below(self, name: str) -> Folder:
+    def below(self, name: str) -> "Folder":
         """A folder in it, held from now on. Refused where it is a link or no folder, or there is none."""
         found = Folder(self.path / name, self.whose, self._refusal, what=self._what)
         try:

@@ -1,8 +1,6 @@
 """access-log: the requests of an access log, sent again in an open loop by its own times, without bodies, headers and
 sessions, which it does not have (targets: known by their address; axis: speed = so many times as fast as recorded)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A web server asked by ourselves, outside the load: what it answers is learnt, and whether it answers at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 for each request, a PIECE for each connection with the headers of its session, and the bytes that these refer to. It is
 handed over as a descriptor without a name in any folder, as it may hold secrets."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

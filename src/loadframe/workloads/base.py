@@ -1,7 +1,5 @@
 """What every workload can do. One contract suite (tests/workloads) runs against each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -108,7 +106,7 @@ class Marked(Protocol):
 class TakesOptions(Protocol):
     """A workload that can go on with other options and the same data."""
 
-    def with_options(self, changed: Mapping[str, SettingValue]) -> Workload:
+    def with_options(self, changed: Mapping[str, SettingValue]) -> "Workload":
         """The same workload with these options, and all others as they are. StudyError for what does not suit it."""
 
 

@@ -1,8 +1,6 @@
 """When a driver that is ready begins: in a moment, or, where it is one of several on many hosts, at the instant that
 all of them are told. Light: worker processes import it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The clients are the driver. After each step every row is accounted for: docs/writing-a-workload.md.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +115,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         """Pipelines, and the size of their files in KiB."""
         return self.check_level(level), self.options.file_size_kb
 
-    def _files(self, folder: Path, size_kb: int, pipeline: int) -> tuple[InputFile, ...]:
+    def _files(self, folder: Path, size_kb: int, pipeline: int) -> "tuple[InputFile, ...]":
         """The files of a pipeline, made when first needed; they go with the folder."""
         key = (size_kb, pipeline)
         if key not in self._input:
@@ -160,7 +158,7 @@ class _Pipeline:
     number: int
     count: int
     first: int
-    files: tuple[InputFile, ...]
+    files: "tuple[InputFile, ...]"
     folder: Path
 
     @property

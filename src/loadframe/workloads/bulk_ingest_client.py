@@ -10,8 +10,6 @@ file is one request: from when it is read until the loader has taken it, for the
 and each file is one. The number of each file that was committed is a line of LOADED. Standard library only.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,8 +1,6 @@
 """What a server known by its address is asked for: paths, or the requests that a study declares, in sessions that log
 in first."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Sequence
 from dataclasses import replace

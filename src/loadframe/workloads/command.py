@@ -1,8 +1,6 @@
 """command: a program of the user's own makes the load, and prints what it did: docs/driving-with-a-command.md (targets:
 all that have an address; axis: whatever the study names)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

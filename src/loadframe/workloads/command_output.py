@@ -5,8 +5,6 @@ that second, at random. So the counts and the latencies are its own, and what ha
 which the step says. Where it gave quantiles alone no latency is known: they belong to seconds, and cannot be added up.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import IO, Any
 

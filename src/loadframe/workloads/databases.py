@@ -1,7 +1,5 @@
 """What a workload does to MariaDB, MySQL and PostgreSQL alike: a schema of its own, and a wait for other drivers."""
 
-from __future__ import annotations
-
 import time
 from contextlib import nullcontext
 from typing import Any

@@ -1,8 +1,6 @@
 """The clock of a driver of the user's own: CLOCK_MONOTONIC, the time of day, or one whose zero it tells. What fits none
 of them is refused in words: times that are guessed would put requests into windows in which they were not."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Self

@@ -1,8 +1,6 @@
 """Secrets of requests: {ENV:NAME} in a study, which the run folder keeps, becomes the value of the environment variable
 NAME, in the memory of Loadframe and of the driver alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """har: the requests that a browser sent to one origin, as it recorded them (targets: known by their address; axes:
 sessions = users who walk through the recorded session, each on one connection, with its pauses; rate = requests/s)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

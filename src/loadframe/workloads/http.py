@@ -5,8 +5,6 @@ A server of ours is asked for objects that we make, one that is known by its add
 study declares. What is checked of the answers: docs/writing-a-workload.md. A wrong answer is no throughput.
 """
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Iterable, Iterator, Mapping

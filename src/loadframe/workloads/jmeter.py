@@ -6,8 +6,6 @@ listeners.html, "CSV Log format"), times of the day in milliseconds at the begin
 not in it.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import os

@@ -4,8 +4,6 @@ Each submits a job, claims the oldest pending one and completes it, each in one 
 lock. What a request waits for the lock and what it holds it for are told apart.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -5,8 +5,6 @@ library only, because many of these start together. It prints "ready" once its c
 of the common start (CLOCK_MONOTONIC, s) from standard input.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

@@ -7,8 +7,6 @@ some eight points, of which the one with its duration is read. `time` is the tim
 k6's own: sending, waiting and receiving, without the connection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

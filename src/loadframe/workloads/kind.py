@@ -1,8 +1,6 @@
 """A workload: the record by which it registers itself, as `KIND` in its own module, or in
 another distribution by an entry point of the group `loadframe.workloads`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -2,8 +2,6 @@
 a command of the user's own does (targets: all that have an address; axis: users, or any word that its LoadTestShape
 follows)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

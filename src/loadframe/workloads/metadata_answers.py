@@ -1,8 +1,6 @@
 """What a step of metadata-index has left in the database: whether all that was acknowledged is there, and its answers
 beside those of du and find on the same tree."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

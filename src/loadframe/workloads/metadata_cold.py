@@ -7,8 +7,6 @@ the kernel does not permit it for a disk, the whole page cache goes as well. A d
 again before the step begins.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from contextlib import suppress

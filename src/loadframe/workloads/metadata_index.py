@@ -2,8 +2,6 @@
 mariadb, postgres). A request is one entry, from its discovery to its acknowledgement; after each step every entry that
 was acknowledged must be in the database."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -81,7 +79,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         self._ran: _Ran | None = None
         self._begins_indexed = self.options.start == "indexed"
 
-    def with_options(self, options: Mapping[str, SettingValue]) -> MetadataIndex:
+    def with_options(self, options: Mapping[str, SettingValue]) -> "MetadataIndex":
         """The same workload with other values of some options: a treatment. StudyError for bad ones."""
         other = type(self)({**asdict(self.options), **options}, self._allowance)
         other._prepared = self._prepared

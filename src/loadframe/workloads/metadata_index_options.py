@@ -1,7 +1,5 @@
 """The options of the workload metadata-index."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from loadframe.indexing import trees

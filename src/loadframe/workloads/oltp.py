@@ -4,8 +4,6 @@ concurrency = threads, rate = requests/s, served by `threads` connections).
 read fetches one row by its key, update writes one row again, transfer changes two rows in one transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

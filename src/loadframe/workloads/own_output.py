@@ -1,8 +1,6 @@
 """A driver that Loadframe did not write: what it printed is bounded while it runs and read at its end, and what is
 wrong with it is said. Processes that it starts are recorded and ended with it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping

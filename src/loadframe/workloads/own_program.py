@@ -1,8 +1,6 @@
 """The one workload behind all whose load is made by a program that Loadframe did not write. Each of them says what is
 run, and how a line of its output is read."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import time

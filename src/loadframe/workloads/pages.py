@@ -1,8 +1,6 @@
 """Pages of a server that Loadframe did not make: what it answers is learnt before it is loaded, and compared from
 then."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable, Sequence
 

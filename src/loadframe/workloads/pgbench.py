@@ -4,8 +4,6 @@ pgbench's own timer counts whole seconds, and connecting too. A step counts from
 ended by the signal with which that timer does it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import signal
@@ -108,7 +106,7 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
             databases.await_gone(connection, endpoint)
             postgres.execute(connection, [each.format(databases.name_of(endpoint)) for each in TIDY])
 
-    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> PgbenchDriver:
+    def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "PgbenchDriver":
         level = self.check_level(level)
         demand(requirements(self.kind))
         clients, rate = self.clients(level), self.rate(level)

@@ -1,7 +1,5 @@
 """What the workloads have in common that send what others once asked for: an access log, a session of a browser."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

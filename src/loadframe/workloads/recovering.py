@@ -1,8 +1,6 @@
 """A server that answered before a load and does not after it: it may be starting again, or have no port or room for
 another connection until what the load used up comes back."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

@@ -1,8 +1,6 @@
 """redis: the requests of redis-benchmark, part after part (redis_relay.py), or of memtier_benchmark (targets: a Redis,
 or what speaks its protocol, as a service; axis: clients). Both tell counts and distributions, no requests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 a program beside them under the same user and in the same cage. Each line of the output is {"begin": .., "end": ..,
 "text": ..}, times in seconds of CLOCK_MONOTONIC."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

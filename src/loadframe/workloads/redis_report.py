@@ -5,8 +5,6 @@ redis-benchmark prints the latencies twice as cumulative counts: at ever higher 
 latencies. All of them are points of one distribution; between two points requests are taken to lie evenly.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """Every workload by its kind. Nothing is added here: a workload registers itself in its own module, one of another
 distribution by an entry point of the group `loadframe.workloads`. How: docs/writing-a-workload.md."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import partial

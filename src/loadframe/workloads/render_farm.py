@@ -2,8 +2,6 @@
 (targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
 active_jobs however many threads there are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

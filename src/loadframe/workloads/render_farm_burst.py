@@ -5,8 +5,6 @@ of them at most) then each list every job in full, again until they have read en
 long it takes to create a table says nothing about how long a listing takes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on. Loadframe
 itself logs in, so that the driver never has the secret: it gets the headers of each session alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 

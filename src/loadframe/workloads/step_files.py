@@ -1,8 +1,6 @@
 """Files of a step's folder. The folder belongs to the user who runs the driver, and we, who may be root, write into it
 and read from it: never through a link that stands there, and nothing but regular files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -1,8 +1,6 @@
 """sysbench as a driver of Lua scripts, the password out of everybody's sight. In an open loop its own queue is not
 used: a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py)."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import time

@@ -1,8 +1,6 @@
 """sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, mysql, postgres; axes: threads, rate =
 transactions/s). A transaction is one event of the script; sysbench_oltp.lua runs the script and logs each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The options that the installed sysbench and its scripts have, by their own help, and what a study may give them."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

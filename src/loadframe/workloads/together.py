@@ -1,8 +1,6 @@
 """Worker processes that begin at one instant: each says "ready", reads when to start, and works until its time is
 up."""
 
-from __future__ import annotations
-
 import select
 import subprocess
 import time

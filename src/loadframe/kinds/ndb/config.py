@@ -6,8 +6,6 @@ what ndb_mgmd would refuse is in `problems`, with its line. All text is kept: wh
 Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cluster.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Sequence
@@ -93,7 +91,7 @@ class Config:
     def of_kind(self, kind: str, *, default: bool = False) -> list[Section]:
         return [one for one in self.sections if one.kind == kind and one.default is default]
 
-    def changed(self, heading: str, name: str, value: str) -> Config:
+    def changed(self, heading: str, name: str, value: str) -> "Config":
         """With this setting in every section of this heading ("ndbd default", "mysqld"): its line rewritten, or one
         added below the heading. A default section that is not there is put before all others. ValueError says what is
         wrong."""

@@ -1,7 +1,5 @@
 """A private cluster without its SQL nodes: a management server and data nodes, each a component of its own."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -206,7 +204,7 @@ class PrivateCluster:
             self.data[name].start(self.management, self._allowances[name], initial=initial)
         self._await(names, "would not start")
 
-    def _go(self, ways: Iterable[Stage]) -> None:
+    def _go(self, ways: "Iterable[Stage]") -> None:
         for stage in ways:
             self._settings = stage.settings
             if stage.restart == "system":

@@ -1,7 +1,5 @@
 """The postmaster: find the programs, make the data directory, write its configuration, start."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil
@@ -129,7 +127,7 @@ class Server(PrivateServer):
         finally:
             secret.unlink()
 
-    def _copy(self, like: Server) -> None:
+    def _copy(self, like: "Server") -> None:
         self.control_account = like.control_account
         self.data.mkdir(mode=0o700)
         self.give(self.data)

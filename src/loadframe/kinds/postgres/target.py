@@ -1,7 +1,5 @@
 """PostgreSQL, as a private instance: own data directory, own socket, unprivileged user, its own configuration alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from loadframe.connections.postgres_connection import driver
@@ -61,7 +59,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         driver()
         super().create()
 
-    def create_like(self, other: PostgresTarget) -> None:
+    def create_like(self, other: "PostgresTarget") -> None:
         """As `create`, with a copy of the data of one that was created and has never run."""
         self._server.like = other._server
         self.create()

@@ -1,7 +1,5 @@
 """A service that runs already: it is read, never signalled, and changed only where its study says that this may be."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import tempfile
@@ -75,7 +73,7 @@ class RunningService:
         }
 
     @classmethod
-    def again(cls, address: Mapping[str, str]) -> RunningService:
+    def again(cls, address: Mapping[str, str]) -> "RunningService":
         """Found by the address that it once gave. KeyError, ValueError for one that is none; TargetError."""
         try:
             return cls(TargetTable.model_validate(parse_json(address["target"])))

@@ -5,8 +5,6 @@ CLOCK_MONOTONIC, as everywhere. User stacks are copied and unwound by the files'
 Debian's programs are built without frame pointers. perf-record(1), perf_event_open(2).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -76,7 +74,7 @@ class PerfRecord:
         """What `perf script` said where it could not read the data."""
 
     @classmethod
-    def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> PerfRecord:
+    def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> "PerfRecord":
         """Sample from now on into `folder`. MissingTool where perf will not run."""
         perf = located("perf")
         if perf is None:
