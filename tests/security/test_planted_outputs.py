@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from loadframe.cli import ndb
 from loadframe.cli.compare import Continuous
 from loadframe.errors import UserError
 from loadframe.formats import access_log
@@ -60,17 +59,7 @@ def appends(path: Path) -> None:
         append_to(path, b"new")
 
 
-def draws(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        charts._written(path, b"new")
-
-
-def configures(path: Path) -> None:
-    with contextlib.suppress(UserError):
-        ndb._write(path, "new")
-
-
-@pytest.mark.parametrize("write", [writes, appends, draws, configures])
+@pytest.mark.parametrize("write", [writes, appends])
 def test_a_link_under_the_name_of_an_output_is_not_followed(
     place: Path, precious: Path, write: Callable[[Path], None]
 ) -> None:
