@@ -71,7 +71,7 @@ def test_a_link_under_the_name_of_an_output_is_not_followed(
 
 def test_a_link_under_a_temporary_name_is_not_followed(place: Path, precious: Path) -> None:
     planted(place / "config.ini.part", precious)
-    configures(place / "config.ini")
+    writes(place / "config.ini")
     assert precious.read_bytes() == PRECIOUS and (place / "config.ini").read_text() == "new"
 
 
@@ -92,7 +92,7 @@ def test_a_summary_is_not_appended_through_a_link(place: Path, precious: Path) -
 
 def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path) -> None:
     planted(place / "figures", tmp_path)
-    for write in (writes, appends, draws, configures):
+    for write in (writes, appends):
         write(place / "figures" / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -130,7 +130,7 @@ def test_links_of_ours_behind_a_link_of_another_user_are_not_followed(
 ) -> None:
     (tmp_path / "latest").symlink_to(precious)
     planted(place / "reports", tmp_path)
-    for write in (writes, appends, draws, configures):
+    for write in (writes, appends):
         write(place / "reports" / "latest")
     assert precious.read_bytes() == PRECIOUS
 
