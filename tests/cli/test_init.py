@@ -172,7 +172,7 @@ def test_a_service_that_runs_is_found_at_its_port(loadframe: Command, tmp_path: 
     assert "It is Python" in done.err
     assert tomllib.loads((tmp_path / "serving.toml").read_text())["target"] == {"kind": "service", "listen": port}
     assert "Checked: one client gets" in done.out
-    assert "measuring 1 level (A)" in done.err
+    assert "measuring 1 level: as given" in done.err
     text = (tmp_path / "serving.toml").read_text()
     assert "nothing of it is changed" in text and "Without the comment signs" not in text
 

@@ -33,11 +33,11 @@ def told(run: RunFolder) -> list[Told]:
 
 def test_what_a_run_tells_can_be_read_by_another(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path, "told")
-    run.tell(Told("phase", "measuring 3 levels (A)", 6))
+    run.tell(Told("phase", "measuring 3 levels: as given", 6))
     run.tell(Told("step", treatment="A", level=4.0, seconds=1.2, purpose="curve"))
     seen = told(RunFolder.open(run.path))
     assert [line.event for line in seen] == ["phase", "step"]
-    assert (seen[0].words, seen[0].steps, seen[1].level) == ("measuring 3 levels (A)", 6, 4.0)
+    assert (seen[0].words, seen[0].steps, seen[1].level) == ("measuring 3 levels: as given", 6, 4.0)
 
 
 def test_only_the_command_that_made_a_run_tells_it(tmp_path: Path) -> None:

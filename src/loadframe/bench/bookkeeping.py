@@ -61,7 +61,7 @@ class Bookkeeping:
     target had to be started, a step that counts for nothing goes before the one that does. washes: where another
     treatment was measured last, a shorter such step does. error: what is left of the error that all remedies of an
     investigation share. elsewhere: who takes whole blocks in place of the bench. fallen: by state, the lowest load at
-    which the target fell."""
+    which the target fell. titles: of each state, what people call it."""
 
     bench: Bench
     budget: Budget
@@ -76,6 +76,7 @@ class Bookkeeping:
     error: ErrorBudget = field(default_factory=partial(ErrorBudget, ERROR))
     elsewhere: TakesBlocks | None = None
     fallen: dict[str, float] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
     _windows_s: dict[float, float] = field(default_factory=dict)
 
     def fell_at(self, *treatments: str) -> float:
@@ -187,7 +188,16 @@ class Bookkeeping:
         first, second = divmod(self.bench.treatments, 26)  # A, B, ... Z, AA, AB, ...
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
+        self.titles[name] = title
         return name
+
+    def against(self, after: str, before: str) -> str:
+        """Two states in words: "flush at checkpoints only" against "as given"."""
+        return f'"{self.called(after)}" against "{self.called(before)}"'
+
+    def called(self, treatment: str) -> str:
+        """A state in words."""
+        return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
         """Seconds to keep in hand for one remedy, where any may be tried: a step to size it, its proof at two levels in

@@ -100,7 +100,7 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
     if not _affords(book, one, levels):
         return Control("sham", title, None, None, NO_BUDGET)
     name = book.next_treatment(title, one.state)
-    book.progress.phase(f"{before}, {title}", 2 * BLOCKS * len(levels))
+    book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []
     for block in range(1, BLOCKS + 1):
         for treatment in (before, name):

@@ -34,7 +34,7 @@ def _foretell(book: Bookkeeping, treatment: str, up_to: float) -> Forecast:
     study = book.bench.study
     low = [level for level in study.levels if level <= up_to]
     blocks = study.measure.blocks.min
-    book.progress.phase(f"measuring the {len(low)} levels to forecast from ({treatment})", len(low) * blocks)
+    book.progress.phase(f"measuring the {len(low)} levels to forecast from", len(low) * blocks)
     for block in range(1, MOST_TIMES * blocks + 1):
         if block > blocks and (_undisturbed(book, treatment, low) >= blocks or not book.budget.affords(study.levels)):
             break

@@ -51,7 +51,7 @@ def measure_again(
         blocks -= 1
     if blocks < BLOCKS:
         return []
-    book.progress.phase(f"measuring {after} against {before} again, in fresh blocks", blocks * len(per_block))
+    book.progress.phase(f"measuring {book.against(after, before)} again, in fresh blocks", blocks * len(per_block))
     taken: list[Step] = []
     drawn = orders(book.random, (before, after), levels)
     for block, order in zip(range(done + 1, done + blocks + 1), drawn, strict=False):

@@ -61,7 +61,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
         why = "too little of the budget was left for a restart and two blocks; give measure.budget more time"
         return _with(examined, growing, _not_restarted(found, why))
     name = book.next_treatment("restarted without a change", one.state)
-    book.progress.phase(f"{one.treatment}, restarted: are requests cheap again?", FEWEST_BLOCKS * len(levels))
+    book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(one.treatment)
     book.bench.recover(name)
     after = [

@@ -96,7 +96,9 @@ def _has_room(book: Bookkeeping, wanted: Wanted, reserve_s: float) -> bool:
 
 def _profile(book: Bookkeeping, wanted: Wanted) -> bool:
     """A sampled step, and whether it was taken; where it fails, the reason is written down, and the run goes on."""
-    book.progress.phase(f"profiling {wanted.treatment} at {book.bench.study.load.axis} {wanted.level:g}", 1)
+    book.progress.phase(
+        f"profiling at {book.bench.study.load.axis} {wanted.level:g}: {book.called(wanted.treatment)}", 1
+    )
     window_s = max(book.bench.study.measure.window, WINDOW_S)
     try:
         book.bench.take_profile(wanted.place, treatment=wanted.treatment, level=wanted.level, window_s=window_s)

@@ -91,7 +91,7 @@ def prove_side_by_side(
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
-    what = " and ".join(f"{after} against {before}" for before, after in pairs)
+    what = " and ".join(book.against(after, before) for before, after in pairs)
     book.progress.phase(f"proving {what} at {counted(len(levels), 'level')}", len(per_block) * blocks.min)
     # Looks that the budget will not come to would only make the others dearer.
     left_s, block_s = book.budget.left_s(), book.budget.cost_s(per_block)
@@ -161,7 +161,7 @@ def look_around(
         return []
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(
-        f"{after} against {before} at the {len(levels)} remaining level{'' if len(levels) == 1 else 's'}",
+        f"{book.against(after, before)} at the {len(levels)} remaining level{'' if len(levels) == 1 else 's'}",
         len(per_block) * blocks,
     )
     taken: list[Step] = []

@@ -108,7 +108,9 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
     for name in treatments[1:]:  # the first is read back where the loop begins
         run.append_line("effective.jsonl", "effective", Effective(name, book.bench.use(name)))
     one = levels * len(treatments)
-    book.progress.phase(f"measuring {', '.join(treatments)} side by side", len(one) * blocks.min)
+    book.progress.phase(
+        f"measuring {', '.join(book.called(name) for name in treatments)} side by side", len(one) * blocks.min
+    )
     whole_s = book.budget.left_s()
     for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0

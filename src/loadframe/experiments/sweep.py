@@ -154,7 +154,7 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
     done = min(len(by_block(step for step in mine if step.level == level)) for level in levels)
     if done < blocks.min:
         book.progress.phase(
-            f"measuring {counted(len(levels), 'level')} ({treatment})", len(levels) * (blocks.min - done)
+            f"measuring {counted(len(levels), 'level')}: {book.called(treatment)}", len(levels) * (blocks.min - done)
         )
     started_left = book.budget.left_s()
     for block in range(done + 1, blocks.max + 1):
@@ -195,7 +195,7 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
         if not slow:
             break
         book.progress.phase(
-            f"longer warm-ups at {counted(len(slow), 'level')} ({treatment})", FEWEST_BLOCKS * len(slow)
+            f"longer warm-ups at {counted(len(slow), 'level')}: {book.called(treatment)}", FEWEST_BLOCKS * len(slow)
         )
         for level in slow:
             longer = [

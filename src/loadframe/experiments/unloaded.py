@@ -38,7 +38,7 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
-    book.progress.phase(f"{after} against {before} at {level:g}, where no request waits for another", 2 * blocks)
+    book.progress.phase(f"{book.against(after, before)} at {level:g}, where no request waits for another", 2 * blocks)
     taken: list[Step] = []
     drawn = orders(book.random, (before, after), [level])
     for block, order in zip(range(1, blocks + 1), drawn, strict=False):
