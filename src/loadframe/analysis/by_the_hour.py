@@ -138,7 +138,7 @@ SINCE_1970 = 1e8
 
 def apart(resource: str, time_s: Floats, load: Floats, use: Floats, response: Floats | None) -> Apart | None:
     """When the use was near its end apart from the load. time_s: ascending, UTC where it is seconds since 1970; load,
-    use, response: (n,), NaN where missing. None where it was not, or in fewer than FEWEST_ROWS rows."""
+    use, response: (n,), NaN where missing. None where it was not, or in fewer than FEWEST_PEAK_ROWS rows."""
     known = np.isfinite(load) & np.isfinite(use)
     time_s, load, use = time_s[known], load[known], use[known]
     rows, usual = _rows(load, use)
@@ -208,7 +208,7 @@ def _at_this_load_or_higher(load: Floats, typical: Floats) -> Floats:
 
 def _window(at_s: Floats) -> tuple[float, float, bool] | None:
     """The hours of the day (seconds since midnight) that nearly all rows have in common, and whether all have; None
-    where there are none, or on fewer than FEWEST_DAYS days."""
+    where there are none, or on fewer than FEWEST_PEAK_DAYS days."""
     of_day = np.sort(at_s % DAY_S)
     for count in (len(of_day), int(np.ceil(MOST_OF * len(of_day)))):
         last = np.concatenate([of_day, of_day + DAY_S])[np.arange(len(of_day)) + count - 1]
@@ -223,7 +223,7 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
 
 
 def _weekday(days: Floats) -> int | None:
-    """0 for Monday, where all of FEWEST_DAYS days or more are the same one."""
+    """0 for Monday, where all of FEWEST_PEAK_DAYS days or more are the same one."""
     found = np.unique((days + 3) % 7)  # 1970 began on a Thursday
     return int(found[0]) if len(days) >= FEWEST_PEAK_DAYS and len(found) == 1 else None
 

@@ -8,7 +8,7 @@ expected number of rows until it exceeds A is at least A (Shin, Ramdas, Rinaldo 
 nonparametric framework for sequential change detection"; the statistic of Shiryaev and Roberts: Pollak 1985, Annals of
 Statistics 13(1)). Scores whose sums vary more than those of independent ones are made smaller by as much (batch means:
 Runger and Willemain 1995, IIE Transactions 27). What was so at the same time a day or a week ago, too, is no change
-(rhythm.py). The standard library alone: the lasting process of a watch imports it.
+(approaching.py). The standard library alone: the lasting process of a watch imports it.
 """
 
 import math

@@ -135,7 +135,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     ]
     if open_:
         first = next((finding for finding in open_ if _acts_at_bend(finding, last)), open_[0])
-        at = acts_from(last, first)
+        at = first.reached_at if settled else acts_from(last, first)  # the bend may be of what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
     limits = [limit for limit in last.limits if not is_queue(limit.id)]
     if full := [limit for limit in limits if _full_at_bend(limit, last.curve)]:

@@ -74,7 +74,7 @@ def judge(
 
     Confirmed: the throughput rose, or failures ended, and of the causes that the remedy is for this one's evidence
     receded, first and most. Helped: it rose, and that was not seen, or what was raised is no number of what the cause
-    counts (numbers.py). Refuted: neither the throughput nor anything of value moved; but that n requests are served at
+    counts (sizes.py). Refuted: neither the throughput nor anything of value moved; but that n requests are served at
     a time no single thing of that size refutes, nor is a stage refuted by workers that wait for what is behind it, and
     a guessed remedy refutes nothing. Else as before, also where failures may have ended by chance: that speaks neither
     for a cause nor against it. refutes: not where something else may have kept the throughput where it was. doubt: why

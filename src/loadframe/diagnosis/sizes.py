@@ -265,5 +265,5 @@ def _period(value: float, throughput: float) -> str:
 
 
 def is_near(value: float, size: float) -> bool:
-    """Whether a value is a number that was measured, within NEAR of that."""
+    """Whether a value is a number that was measured, within NEAR_A_NUMBER of that."""
     return abs(value - size) <= NEAR_A_NUMBER * size

@@ -115,7 +115,7 @@ def bend_of(one: Round) -> Bend | None:
 def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
     """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
     reached, explained = finding.reached_at, bend_of(one)
-    bend = one.curve.knee if explained is None else explained.load
+    bend = explained.load if explained is not None and explained.limit == finding.id else one.curve.knee
     if reached is None or bend is None or reached.low > bend.high or bend.low > reached.high:
         return reached
     return bend

@@ -49,8 +49,8 @@ def vary(
     target uses at the start. memory_bytes: of its cage or its machine; None where unknown here: then no range
     of memory is searched that the study does not give. StudyError where nothing is left to vary."""
     known = targets.of_study(study)
-    allowed = float(effective.get("max_connections", USUAL_CONNECTIONS))
-    connections = study.levels[-1] if study.load.axis in CLIENT_AXES else allowed
+    by_load = study.load.axis in CLIENT_AXES
+    connections = study.levels[-1] if by_load else float(effective.get("max_connections", USUAL_CONNECTIONS))
     named = list(study.tune.settings) or [row.name for row in known.tunables]
     names = sorted(named, key=lambda name: first.index(name) if name in first else len(first))
     dimensions: list[Dimension] = []

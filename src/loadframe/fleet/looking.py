@@ -92,8 +92,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-SUFFIXES = (".py", ".lua")
-"""What runs on a host: Python, and what load drivers are given. Pages and tables for reports are not."""
+SUFFIXES = (".py", ".lua", ".toml", ".txt")
+"""What runs on a host: Python, the rows that it reads, and what load drivers are given. Pages for reports are not."""
 DIGITS = 12
 
 
@@ -108,8 +108,11 @@ def _of(root: Path) -> str:
     whole = hashlib.sha256()
     try:
         for path in sorted(each for each in root.rglob("*") if each.suffix in SUFFIXES and each.is_file()):
+            place = path.relative_to(root)
+            if place.parts[0] == "cases":  # studies: a checkout has a link there, which is not followed
+                continue
             data = path.read_bytes()
-            whole.update(f"{path.relative_to(root).as_posix()}\0{len(data)}\0".encode())
+            whole.update(f"{place.as_posix()}\0{len(data)}\0".encode())
             whole.update(data)
     except OSError:
         return ""

@@ -7,6 +7,7 @@ module; zstandard is imported where a compacted day is read.
 """
 
 import io
+import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -229,7 +230,8 @@ class Gathered:
             self._add(f"use.{name}", share)
 
     def _add(self, name: str, value: object) -> None:
-        if _number(value) and (name in self._sums or len(self._sums) < MOST_LIMITS):
+        own = not name.startswith("use.")
+        if _number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
             pair = self._sums.setdefault(name, [0.0, 0.0])
             pair[0] += float(value)  # type: ignore[arg-type]
             pair[1] += 1
@@ -280,6 +282,10 @@ class _Damaged(io.RawIOBase):
 
 
 def _end_of(day: str) -> float:
+    """Unix time; of a day that is in no calendar none: it is read."""
     from datetime import date
 
-    return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0
+    try:
+        return (date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal() + 1) * 86400.0
+    except ValueError:
+        return math.inf

@@ -50,10 +50,10 @@ CONVENTIONS = dict(_cells(_table("conventions.txt")))
 
 
 def register(rows: str, component: str = "", words: str = "") -> None:
-    """Rows of name | unit | what; of one component, what people call it stands for {}. ValueError for a name that is
-    there already."""
+    """Rows of name | unit | what, of a server's with a counter's source; of one component, what people call it stands
+    for {}. ValueError for a name that is there already."""
     for end, unit, what, *_ in _cells(rows):
-        name, what = f"{component}{end}", what.replace("{}", words)
+        name, what = f"{component}{end}", what.replace("{}", words) if component else what
         if name in METRICS:
             raise ValueError(f"the metric {name} is registered twice")
         METRICS[name] = Metric(name, unit, what)

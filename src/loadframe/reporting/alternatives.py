@@ -18,7 +18,7 @@ def sentence(inv: Investigation, one: Alternative) -> str:
     """Over all loads, at the lowest and at the highest."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
-    told = [_apart(one.verdict, "over all loads"), *(_apart(each, _at(each, unit)) for each in ends)]
+    told = [_apart(one.verdict, _over(one, unit)), *(_apart(each, _at(each, unit)) for each in ends)]
     return f"{'; '.join(told)}."
 
 
@@ -37,6 +37,12 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
         if alone := [cause for known, cause in own.items() if known not in others]:
             said.append(f"Only in {name}: {'; '.join(alone)}.")
     return said
+
+
+def _over(one: Alternative, unit: str) -> str:
+    """The loads of the whole comparison: some may say nothing, as the warm-up there had not ended."""
+    every = {level for each in one.by_level for level in each.levels}
+    return "over all loads" if every <= set(one.verdict.levels) else verdict_words.verdict_levels(one.verdict, unit)
 
 
 def lead(inv: Investigation) -> str:

@@ -75,11 +75,13 @@ class Second:
 class Lines:
     """All that was printed. zero_s: the instant that is 0 on the driver's clock, where it has one of its own. The
     arrays have an entry for each request: its end on the driver's clock, its latency, its operation (index of `names`),
-    1 where it failed, its bytes, its line. grouping: too many operations are taken together, and not refused."""
+    1 where it failed, its bytes, its line. grouping: too many operations are taken together, and not refused.
+    began_before: a request may have begun before the driver was started."""
 
     names: list[str]
     _: KW_ONLY
     grouping: bool = False
+    began_before: bool = False
     zero_s: float | None = None
     end_s: array[float] = field(default_factory=lambda: array("d"))
     latency_ms: array[float] = field(default_factory=lambda: array("d"))

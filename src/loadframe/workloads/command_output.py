@@ -51,7 +51,8 @@ def _of_requests(lines: Lines, life: Life) -> Output:
     end_s = end_s + offset_s(life, float(end_s.min()), float(end_s.max()), lines.zero_s)
     begin_s = end_s - latency_ms / 1000.0
     first = int(begin_s.argmin())
-    if (early_s := life.started.monotonic_s - float(begin_s[first])) > SLACK_S:
+    early_s = life.started.monotonic_s - float(begin_s[first])
+    if early_s > SLACK_S and not lines.began_before:
         raise ClockError(
             f"line {lines.line[first]:,}: with {latency_ms[first]:g} ms it began {early_s:.3g} s before the driver was "
             "started; latency_ms is in milliseconds"

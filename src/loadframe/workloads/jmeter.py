@@ -10,7 +10,7 @@ import csv
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -109,7 +109,14 @@ class JMeter(OwnScript[JMeterOptions]):
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
     """The samples of a result file; parameters as for command_lines.read. LineError."""
     lines = Lines(names, counts_bytes=True)
-    rows = csv.reader((line.decode("utf-8", "replace") for _, line in whole_lines(file, cut_off=cut_off)), strict=True)
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for number, line in whole_lines(file, cut_off=cut_off):  # noqa: B007
+            yield f"{line.decode('utf-8', 'replace')}\n"  # a quoted field may go on
+
+    rows = csv.reader(texts(), strict=True)
     places: dict[str, int] = {}
     try:
         for row in rows:
@@ -119,12 +126,12 @@ def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
                     why = f"it has no column {missing[0]}" if places else "it is no header of JMeter's CSV"
                     raise LineError(1, f"{why}: {words(','.join(row), 120)}")
             elif len(row) > max(places.values()):
-                _take(lines, rows.line_num, {name: row[place] for name, place in places.items()})
+                _take(lines, number, {name: row[place] for name, place in places.items()})
             else:
-                raise LineError(rows.line_num, f"a sample is cut off: {words(','.join(row), 120)}")
+                raise LineError(number, f"a sample is cut off: {words(','.join(row), 120)}")
     except csv.Error as error:
         if not cut_off:
-            raise LineError(rows.line_num, f"it is no CSV ({error})") from error
+            raise LineError(number, f"it is no CSV ({error})") from error
     return lines
 
 

@@ -3,7 +3,7 @@ a command of the user's own does (targets: all that have an address; axis: users
 follows)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -63,7 +63,7 @@ class Locust(OwnScript[LocustOptions]):
         return level if self.axes == {USERS} and not self._unjudged else None
 
     def trials(self) -> Sequence[Sequence[str]]:
-        return (importing("locust"), *super().trials())
+        return (importing("locust"), ("test", "-r", str(LISTENER)), *super().trials())
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
         rate = self.options.spawn_rate or level
@@ -78,7 +78,8 @@ class Locust(OwnScript[LocustOptions]):
         return {"LOADFRAME_UNJUDGED": str(folder / UNJUDGED), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        return command_lines.read(file, self.names, cut_off=cut_off, grouping=True)
+        """A file may fire what began before it, as the age of a message."""
+        return replace(command_lines.read(file, self.names, cut_off=cut_off, grouping=True), began_before=True)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
         self._unjudged = step_files.size(folder / UNJUDGED) > 0

@@ -1,8 +1,9 @@
 """The reports of redis-benchmark 7 and of memtier_benchmark 2: how many requests, in what time, and how their latencies
 are distributed. memtier's has an HdrHistogram.
 
-redis-benchmark prints the latencies twice as cumulative counts: at ever higher percentiles, and at ever higher
-latencies. All of them are points of one distribution; between two points requests are taken to lie evenly.
+redis-benchmark prints the latencies twice as cumulative counts (at ever higher percentiles, and at ever higher
+latencies), once as quantiles, of which p95 and p99 lie far from its percentiles (93.75, 96.875, 98.4375, ...). All of
+them are points of one distribution; between two points requests are taken to lie evenly.
 """
 
 import re
@@ -20,8 +21,11 @@ TITLE = re.compile(r"^====== (?P<title>[^=\r\n]{1,100}) ======", re.M)
 REQUESTS = re.compile(r"^ +(?P<requests>\d{1,15}) requests completed in ", re.M)
 RATE = re.compile(r"throughput summary: (?P<rate>[0-9.]{1,30}) requests per second")
 POINT = re.compile(r"<= (?P<ms>[0-9.]{1,30}) milliseconds \(cumulative count (?P<count>\d{1,15})\)")
+QUANTILES = re.compile(r"avg +min +p50 +p95 +p99 +max *\n(?P<numbers>[ 0-9.]{1,200})")
 MEMTIER = {"Sets": "set", "Gets": "get"}
 """Part of memtier's report -> kind of request. Its latencies are in microseconds."""
+SHARES = {1: 0.0, 2: 0.50, 3: 0.95, 4: 0.99, 5: 1.0}
+"""Column of the quantiles -> the share of the requests at or below it."""
 AT_MOST = 200
 """Values that a part's distribution is told by, evenly spread over its requests, beside the points."""
 LONGEST_MS = 3_600_000.0
@@ -89,6 +93,9 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> tuple[Report, tup
 def _points(text: str, count: int) -> list[tuple[int, float]]:
     """Cumulative counts and the latencies that they lie at or below, rising in both. ValueError."""
     points = [(int(found["count"]), finite(found["ms"])) for found in POINT.finditer(text)]
+    if (quantiles := QUANTILES.search(text)) is not None:
+        numbers = [finite(word) for word in quantiles["numbers"].split()]
+        points += [(round(share * count), numbers[at]) for at, share in SHARES.items() if at < len(numbers)]
     known = [(many, ms) for many, ms in points if ms is not None and 0 <= ms <= LONGEST_MS and 0 <= many <= count]
     if len(known) < len(points) or not known:
         raise ValueError("its distribution has more requests than it sent, or latencies that cannot be")

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from loadframe.connections.address import is_here
 from loadframe.connections.host_port import joined
 from loadframe.errors import TargetError
+from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 from loadframe.kinds.attached import READ_ONLY_REMEDY
 from loadframe.kinds.base import Attached
@@ -99,8 +100,8 @@ class AttachedCluster(Attached):
         self.address = address_of(self.kind, self.describe(), option_file, user, thing, decided)
         self._totals = Totals()
         self._why_not = ""
-        api = (str(row[0]) for row in self._of_ndbinfo(API_NODES) or ())
-        self._api = frozenset(int(node) for node in api if node.isdecimal())
+        api = (whole(str(row[0])) for row in self._of_ndbinfo(API_NODES) or ())
+        self._api = frozenset(node for node in api if node is not None)
         self._ceilings = ceilings_of(dict(self._of_data_nodes()))
 
     def _one_cluster(self) -> str:
@@ -190,11 +191,11 @@ class AttachedCluster(Attached):
         """Of its SQL nodes and its data nodes, those on this machine: ndbinfo tells the latter, and a process of such a
         number may be another program."""
         found = [pid for node in self._nodes for pid in node.pids()]
-        for pid, where in self._of_ndbinfo(PROCESSES) or ():
-            host = _host(str(where))
+        for number, where in self._of_ndbinfo(PROCESSES) or ():
+            host, pid = _host(str(where)), whole(str(number))
             here = host == sockets.gethostname() or (host != "" and is_here(host, afresh=False))
-            if here and str(pid).isdecimal() and comm_of(int(pid)) in DATA_PROGRAMS:
-                found.append(int(pid))
+            if here and pid is not None and comm_of(pid) in DATA_PROGRAMS:
+                found.append(pid)
         return tuple(found)
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:

@@ -114,7 +114,10 @@ class NdbTarget:
 
     def stop(self) -> None:
         self._ndbinfo.kill()
-        do_all((*(node.stop for node in self._sql.values()), self._cluster.stop))
+        try:
+            do_all(node.stop for node in self._sql.values())
+        finally:
+            self._cluster.stop()
 
     def destroy(self) -> None:
         for node in self._sql.values():

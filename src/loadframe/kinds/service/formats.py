@@ -50,7 +50,8 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
 def numbers(text: str, format_: str) -> dict[str, int]:
     """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
     if format_ in ("ini", "properties"):
-        values = {key: whole(parts[4].strip()) or 0 for _, key, parts in _entries(_lines(text), format_)}
+        entries = _in_order(_lines(text), format_)[::-1]  # of several of one key that one stays which counts
+        values = {_key(entry): whole(entry[2][4].strip()) or 0 for entry in entries}
         return {key: value for key, value in values.items() if value > 0}
     return dict(_numbers(_TABLES[format_](text), "", MOST_DEEP))
 
@@ -183,24 +184,37 @@ def _of_lines(text: str, format_: str, key: str) -> str | None:
 
 
 Entry = tuple[int, str, re.Match[str]]
-"""The place of a line that begins a key with its value, the key with the section before it, and the line's parts."""
+"""The place of a line that begins a key with its value, the section that it is in, and the line's parts."""
+
+
+def _key(entry: Entry) -> str:
+    """With the section before it."""
+    _, section, parts = entry
+    return f"{section}.{parts[2].strip()}" if section else parts[2].strip()
 
 
 def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
-    """Of several of one key the first one counts in an INI file, the last one in properties."""
-    entries = _entries(lines, format_)
-    return next((one for one in (entries if format_ == "ini" else reversed(list(entries))) if one[1] == key), None)
+    """The line of a key: of its section, else one whose name has dots of its own."""
+    entries, (section, _, name) = _in_order(lines, format_), key.rpartition(".")
+    of_section = (entry for entry in entries if entry[1] == section and entry[2][2].strip() == name)
+    return next(of_section, None) or next((entry for entry in entries if _key(entry) == key), None)
+
+
+def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
+    """Of several of one key the first one counts in an INI file, the last one in properties: it comes first."""
+    entries = list(_entries(lines, format_))
+    return entries if format_ == "ini" else entries[::-1]
 
 
 def _entries(lines: Sequence[str], format_: str) -> Iterator[Entry]:
     section = ""
     for number, line in enumerate(lines):
         if format_ == "ini" and (heading := SECTION.fullmatch(line)):
-            section = f"{name}." if (name := heading[1].strip()) else ""
+            section = heading[1].strip()
         elif format_ == "properties" and (line.lstrip().startswith("!") or (number and _goes_on(lines[number - 1]))):
             continue
         elif parts := LINE.fullmatch(line):
-            yield number, f"{section}{parts[2].strip()}", parts
+            yield number, section, parts
 
 
 def _goes_on(line: str) -> bool:
