@@ -43,6 +43,8 @@ def test_what_has_no_keys_has_no_numbers(format_: str, text: str) -> None:
         ("ini", "pool.size", "[pool]\nnote = a\x0cb\u2028c\nsize=4", "[pool]\nnote = a\x0cb\u2028c\nsize=9"),
         ("ini", "pool.size", "[pool]\r\nsize =\r\n", "[pool]\r\nsize =9\r\n"),
         ("ini", "size", "", "size = 9\n"),
+        ("ini", "a.b.c", "[a]\nb.c = 1\n[a.b]\nc=2\n", "[a]\nb.c = 1\n[a.b]\nc=9\n"),
+        ("ini", "log.level", "log.level = 1\n", "log.level = 9\n"),
         ("properties", "size", "a=1\r\nsize=4\r\n", "a=1\r\nsize=9\r\n"),
         ("properties", "size", "a=1\r\n", "a=1\r\nsize=9\r\n"),
         ("properties", "size", "size=1\\\n  2\\\n  3\nb=2\n", "size=9\nb=2\n"),
@@ -55,6 +57,11 @@ def test_what_has_no_keys_has_no_numbers(format_: str, text: str) -> None:
 def test_one_key_is_set_and_every_other_byte_stays(format_: str, key: str, before: str, after: str) -> None:
     assert edited(before, format_, key, 9) == after
     assert found(after, format_, key) == "9"
+
+
+def test_of_a_key_written_twice_the_number_is_that_which_would_be_edited() -> None:
+    assert numbers("w = 4\nw = auto\n", "ini") == {"w": 4}
+    assert numbers("w = 4\nw = auto\n", "properties") == {}
 
 
 def test_a_key_that_cannot_be_written_is_refused() -> None:

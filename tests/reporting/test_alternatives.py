@@ -65,6 +65,12 @@ def test_the_answer_in_words(beside: Investigation) -> None:
     assert said in " ".join(render_text(beside, details=True).split())
 
 
+def test_loads_that_were_left_out_are_not_among_all_loads(beside: Investigation) -> None:
+    (one,) = beside.alternatives
+    said = alternatives.sentence(beside, replace(one, verdict=verdict(2.5, 2.1, 3.0, 10)))
+    assert said.startswith("2.5 times at 10 active jobs (2.1 to 3.0); ")
+
+
 def test_the_page_begins_with_the_comparison(beside: Investigation) -> None:
     (one,) = beside.alternatives
     unproved = replace(one, verdict=verdict(1.1, 0.9, 1.4, 5, 10))

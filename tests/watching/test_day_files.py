@@ -89,6 +89,11 @@ def test_a_watcher_that_is_killed_loses_no_line_that_it_has_written(tmp_path: Pa
     assert before[-1] + 1 in numbers(tmp_path)
 
 
+def test_a_file_with_the_name_of_a_day_that_no_calendar_has_is_read_as_any(tmp_path: Path) -> None:
+    (tmp_path / "2026-02-30.jsonl").touch()
+    assert list(lines(tmp_path, since_s=1.0)) == []
+
+
 def test_one_watcher_per_folder(tmp_path: Path) -> None:
     journal = Journal(tmp_path, SimulatedClocks())
     with pytest.raises(RunError, match="Another watcher writes to"):

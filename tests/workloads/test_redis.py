@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_a_report_has_its_requests_its_time_and_its_quantiles() -> None:
         assert np.percentile(each, [50, 95, 99]) == pytest.approx([p50, p95, p99], rel=0.05)
         assert each.mean() == pytest.approx(mean, rel=0.05)
         assert each.max() == pytest.approx(most, rel=0.01)
+
+
+def test_between_two_percentiles_far_apart_p95_is_what_redis_says() -> None:
+    """It prints 93.75 and 96.875 %: where requests are of two kinds, a line between them is off by a factor."""
+    text = re.sub(r"^.*cumulative count.*\n", "", whole()[0], flags=re.M)
+    text = re.sub(r"(avg +min +p50 +p95 +p99 +max *\n)[ 0-9.]+", r"\1 0.4 0.1 0.2 2.838 2.95 3.0 ", text)
+    for share, ms, count in ((50, 0.2, 10_000), (93.75, 0.21, 18_800), (96.875, 2.9, 19_400), (100, 3.0, 20_000)):
+        text += f"{share:.3f}% <= {ms:.3f} milliseconds (cumulative count {count})\n"
+    report = read_report(text)
+    assert np.percentile(np.repeat(report.values_ms, report.counts), 95.1) == pytest.approx(2.838, rel=0.05)
 
 
 @pytest.mark.parametrize(
