@@ -78,11 +78,11 @@ def _memory(text: str) -> tuple[str, float]:
     name, equals, size = text.partition("=")
     if not equals or not name:
         raise UsageError(f"--memory {words(text)!r} is not NAME=SIZE", remedy="For example buffer_pool=4GiB.")
-    return name, _size(size, "--memory")
+    return name, _size(size, "--memory", "buffer_pool=4GiB")
 
 
-def _size(text: str, option: str) -> float:
-    found = size_of(option, text, "4GiB")
+def _size(text: str, option: str, example: str = "4GiB") -> float:
+    found = size_of(option, text, example)
     if found == 0:
         raise UsageError(f"{option} is 0", remedy="Leave it out, or give a size above zero.")
     return float(found)

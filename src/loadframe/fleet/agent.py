@@ -117,6 +117,7 @@ class Kept:
         assert self._process.stdout is not None
         self._lines = Lines(self._process.stdout.fileno())
         self._spoke = False
+        self._used = (time.monotonic(), 0.0)
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
@@ -157,11 +158,14 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """Whether it has said nothing for too long, of its own accord: one that is kept waiting has longer. What waits
-        to be read was said: then it is us who are late, as a slow link has our last answer."""
+        """Whether it has said nothing for too long, of its own accord: one that is kept waiting has longer, but not one
+        that has a CPU for most of the time. What waits to be read was said: then it is us who are late, as a slow link
+        has our last answer."""
+        before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
+        self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if not self._lines.silent_for(SILENT_S) or self._lines.unread():
             return False
-        return self._lines.silent_for(MOST_SILENT_S) or not is_kept_waiting(self._process.pid)
+        return self._lines.silent_for(MOST_SILENT_S) or spins or not is_kept_waiting(self._process.pid)
 
     def _end(self, why: str) -> None:
         self._stopped = why
@@ -210,6 +214,16 @@ def is_kept_waiting(pid: int, root: Path = Path("/")) -> bool:
             if stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] in WAITING:
                 return True
     return False
+
+
+def cpu_s(pid: int, root: Path = Path("/")) -> float:
+    """CPU time of a process so far; 0 for one that has ended."""
+    try:
+        stat = (root / f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 LONGEST_LOOK_S = 60.0

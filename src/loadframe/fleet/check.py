@@ -70,10 +70,10 @@ def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
-            having[facts.get(what)].append(name)
+            having[str(facts.get(what))].append(name)
         title = what.capitalize()
         for version, names in having.items():
-            if version != here[what]:
+            if version != str(here[what]):
                 yield FleetProblem(
                     ", ".join(names),
                     f"{title} is {version} there and {here[what]} on this machine",
@@ -82,7 +82,7 @@ def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -
                 )
     mine = here["loadframe"]
     if other := [
-        name for name, each in known.items() if each.get("loadframe") == mine and each["code"] != here["code"]
+        name for name, each in known.items() if each.get("loadframe") == mine and each.get("code") != here["code"]
     ]:
         yield FleetProblem(
             ", ".join(other),

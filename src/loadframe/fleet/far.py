@@ -187,7 +187,8 @@ class FarJournal(DurableJournal):
         if not chosen:
             return []
         outcomes = place.back(chosen)
-        self._far = {key: None for key in self._far if key[0] != place.words or key[1] not in chosen}
+        done = {outcome.setting for outcome in outcomes if outcome.status != "failed"}
+        self._far = {key: None for key in self._far if key[0] != place.words or key[1] not in done}
         return outcomes
 
 

@@ -37,7 +37,7 @@ ASKED_WITHIN_S = 30.0
 
 
 def taken(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """asked: study (as resolved), host, folder, cpus; and of steps (trying.py): states (of all treatments but the
+    """asked: study (as resolved), host, folder, cpus; and of steps (alike.py): states (of all treatments but the
     start), order (each treatment with each level), block, round, step (its purpose), floors (throughput by level below
     which there is no hope); or of a search for the capacity: capacity (hold_s, guess); or of a whole investigation:
     investigate.

@@ -2,7 +2,7 @@
 
 A process of its own, so that each of the two looks after the other: where the agent has ended, also by `kill -9`, or
 has passed on nothing for LOAD_LEASE_S (the link is cut, the coordinator stands still), this one ends the load and puts
-everything back; where this one is killed, the agent has what it left behind cleaned up (keeping.py). Of both killed,
+everything back; where this one is killed, the agent has what it left behind cleaned up (agent.py). Of both killed,
 leases and the journal on the disk tell the next command on that host.
 """
 
