@@ -23,7 +23,9 @@ TASK_S = 3.0
 
 @dataclass
 class SimulatedEngine:
-    """See fleet.on_hosts.Engine. speeds: of each host beside this machine. lose: why a task is lost, "" where it is not.
+    """See fleet.on_hosts.Engine.
+
+    speeds: of each host beside this machine. lose: why a task is lost, "" where it is not.
     refuse: why a host cannot carry it out. fail: why the target would not work, on every host. crowded: what each
     host serves while others are loaded, too. model: throughput of a state at a level."""
 
