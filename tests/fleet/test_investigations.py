@@ -30,6 +30,7 @@ from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, parse
 from waiting import await_that
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ON_TWO, ON_ONE = {"one": "a", "two": "b"}, {"one": "a", "two": "a"}
 """Kernels of the hosts."""
 STUDY = """
@@ -174,7 +175,17 @@ def test_a_host_names_a_cause_beside_an_observer_after_another_one_was_lost(lan:
         folder = laboratory(open_folder / "here", f'scheduler = "{address}"')
         with (folder / "fleet.toml").open("a") as file:
             file.write(watcher.row())
-        words = [*within, "env", f"LABORATORY_TOKEN={TOKEN}", sys.executable, "-c", COORDINATOR, *SHORT]
+        paths = os.pathsep.join(filter(None, [str(BENCHMARKS), os.environ.get("PYTHONPATH")]))
+        words = [
+            *within,
+            "env",
+            f"LABORATORY_TOKEN={TOKEN}",
+            f"PYTHONPATH={paths}",
+            sys.executable,
+            "-c",
+            COORDINATOR,
+            *SHORT,
+        ]
         with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 await_that(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -27,13 +28,17 @@ def test_a_worker_killed_amid_a_trial_loses_it_and_it_is_done_again(
     folder = laboratory(open_folder / "here")
     command = begin(folder, "--trials", "4")
 
+    workers: list[int] = []
+
     def tried() -> bool:
         assert command.poll() is None, command.communicate()
-        return any(each["purpose"] == "trial" for each in attempts(folder)) and bool(trial_processes(folder))
+        if any(each["purpose"] == "trial" for each in attempts(folder)):
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                workers.extend(parent(trial) for trial in trial_processes(folder))
+        return bool(workers)
 
     await_that(tried, "a trial has ended, and another one runs", 200)
-    victim = trial_processes(folder)[0]
-    os.kill(parent(victim), signal.SIGKILL)
+    os.kill(workers[0], signal.SIGKILL)
     out, said = command.communicate(timeout=250)
     assert command.returncode == 0, f"{out}\n{said}"
     found = json.loads(out)
