@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.errors import RunError
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.experiments.reading import answer_of
 from loadframe.live.follower import row
@@ -181,7 +182,9 @@ def test_what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(ru
         return
     cause = facts.main_findings(case.answer)[0]
     found = loadframe.predict_run(run, treatment=case.rounds[0].treatment)
-    assert found.capacity is not None
+    if found.capacity is None:
+        assert found.unexplained is not None and cause.title in found.unexplained
+        return
     assert cause.reached_at is not None
     assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
 
@@ -204,8 +207,12 @@ def test_gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy
     assert gains == ([] if case.gain is None else [case.gain.ratio])
     if isinstance(case.gain, LoadGain):
         last = case.rounds[-1].treatment
-        levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
-        assert {each.load: each.ratio for each in levels}[case.gain.load] == pytest.approx(case.gain.ratio)
+        try:
+            levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
+        except RunError as error:
+            assert "2 values or blocks say nothing" in error.fact, "two curves alone, beside the blocks of the proof"
+        else:
+            assert {each.load: each.ratio for each in levels}[case.gain.load] == pytest.approx(case.gain.ratio)
     match case.answer:
         case Investigation() as found:
             said: Callable[[], str] = lambda: answers.answer(found)  # noqa: E731

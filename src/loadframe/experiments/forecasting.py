@@ -9,7 +9,7 @@ from loadframe.experiments.reading import conclude, limits_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
 from loadframe.host.state import state_directory
 from loadframe.model import Calibration, Estimate, Forecast, Limit, Observations
-from loadframe.prediction import forecasting, resources, saturating, scoring
+from loadframe.prediction import forecasting, refusal, resources, saturating, scoring
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
 from loadframe.runs import scores
@@ -95,6 +95,8 @@ def predict_run(
             ends = (limit.load, limit.load) if load is None else (load.low, load.high)
             capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
             found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
+    if limit is not None and limit.load is not None and limit.load <= found.measured[-1] and found.unexplained:
+        found = replace(found, unexplained=found.unexplained.replace(refusal.UNMEASURED, limit.title))
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
     run.write_document(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(found)][-MOST_KEPT:]})
     return found

@@ -36,6 +36,8 @@ GREW_FAR = 3.0
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput lower than the resources explain by this share, and by this many standard errors, is held up by
 something that was not measured."""
+UNMEASURED = "something not measured (a lock, a queue, a network) holds requests up"
+"""Where the resources do not explain a throughput; whoever knows the cause says that in its place."""
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
@@ -152,5 +154,5 @@ def after(system: System, observations: Observations) -> str | None:
         return None
     return (
         f"At load {top:g} the throughput is {100 * short:.0f} % lower than the resources explain, the most used of "
-        f"which is at {100 * used:.2g} %: something not measured (a lock, a queue, a network) holds requests up."
+        f"which is at {100 * used:.2g} %: {UNMEASURED}."
     )
