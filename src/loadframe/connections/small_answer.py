@@ -49,7 +49,7 @@ class _Coming:
         return self.exactly(end + 1).rstrip(b"\r\n")
 
     def exactly(self, size: int) -> bytes:
-        """So many bytes. BrokenAnswerError where there are fewer."""
+        """The next `size` bytes. BrokenAnswerError where there are fewer."""
         while len(self._came) < size:
             self._more()
         part = bytes(self._came[:size])

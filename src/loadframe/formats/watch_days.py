@@ -77,7 +77,7 @@ class Budget:
         self._folder, self._left = folder, float(FREE)
 
     def read_from_disk(self, size: int) -> None:
-        """So many bytes of the folder are read next."""
+        """That number of bytes of the folder is read next."""
         self._left += PER_BYTE * size
 
     def take(self, text: bytes) -> None:

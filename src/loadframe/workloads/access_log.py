@@ -1,5 +1,5 @@
 """access-log: the requests of an access log, sent again in an open loop by its own times, without bodies, headers and
-sessions, which it does not have (targets: known by their address; axis: speed = so many times as fast as recorded)."""
+sessions, which it does not have (targets: known by their address; axis: speed, a multiple of the recorded one)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class Stretch:
     cut: str
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """When they arrive and which, at so many times the recorded speed, from the begin again where it is over."""
+        """When requests arrive, and which: the recording at this multiple of its speed, repeated once it is over."""
         import numpy as np
 
         once = self.span_s / speed
