@@ -232,7 +232,6 @@ def capacity(
     hold_s: the level that is shown to meet must have met for so long in all. guess: where a forecast expects it, with
     its 90 % interval. executor: a fleet's searches it with the settings of the alternatives, too. StudyError without an
     objective or a range; raises as `investigate` does."""
-    executor.check_capacities(study)
     objective, settings = searching.objective_of(study), searching.settings_of(study, hold_s=hold_s, guess=guess)
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workers import TOKEN, laboratory, trial_processes
+from workers import TOKEN, begun, laboratory, trial_processes
 
 from loadframe.fleet.declaration import load
 from loadframe.fleet.engine import DaskEngine
@@ -44,10 +42,14 @@ def test_a_search_is_a_task_on_one_host(open_folder: Path, tmp_path: Path, monke
     assert not trial_processes(folder)
 
 
-def test_without_other_settings_it_is_refused(begin: Callable[..., subprocess.Popen[str]], open_folder: Path) -> None:
+def test_without_other_settings_it_is_refused_before_any_host_is_reached(open_folder: Path) -> None:
     folder = laboratory(open_folder / "here", more=WITHIN)
-    command = begin(folder, verb="capacity")
-    out, said = command.communicate(timeout=120)
+    with begun(folder, "capacity") as command:  # no worker runs
+        try:
+            out, said = command.communicate(timeout=60)
+        finally:
+            command.kill()
     assert command.returncode == 1, f"{out}\n{said}"
     assert "[[alternative]]" in json.loads(out)["remedy"]
+    assert "Reaching" not in said
     assert not list(folder.glob("runs/*")), "before anything is measured"

@@ -29,9 +29,11 @@ SideBySideOver = Annotated[
 
 
 @contextmanager
-def executor_of(fleet: Path | None, study: Study, *, drives: bool = False) -> Iterator[Executor]:
+def executor_of(
+    fleet: Path | None, study: Study, *, drives: bool = False, capacities: bool = False
+) -> Iterator[Executor]:
     """Where a verb has its work done: on this machine; or on the hosts of the fleet in this file, which drive the steps
-    of one bench (drives), or take whole trials side by side."""
+    of one bench (drives), or take whole trials side by side (capacities: searches with the study's alternatives)."""
     from loadframe.experiments.executor import HERE
 
     if fleet is None:
@@ -49,7 +51,7 @@ def executor_of(fleet: Path | None, study: Study, *, drives: bool = False) -> It
         else:
             from loadframe.fleet.trials import trials_over
 
-            over = trials_over(declared, study, say)
+            over = trials_over(declared, study, say, capacities=capacities)
     except ModuleNotFoundError as error:
         raise missing("A fleet", error, "fleet") from error
     with over as executor:

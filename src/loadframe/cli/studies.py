@@ -32,11 +32,12 @@ def _found(
     carry_out: Callable[..., Found],
     *,
     drives: bool = False,
+    capacities: bool = False,
     live: bool = False,
 ) -> Found:
-    """What a function of the Python API finds of a study in a file. over, drives: see executor_of."""
+    """What a function of the Python API finds of a study in a file. over, drives, capacities: see executor_of."""
     declared = loadframe.load_study(study, overrides or [])
-    with executor_of(over, declared, drives=drives) as executor:
+    with executor_of(over, declared, drives=drives, capacities=capacities) as executor:
         return measured(as_json, lambda progress: carry_out(declared, progress=progress, executor=executor), live=live)
 
 
@@ -120,7 +121,7 @@ def capacity(
         expected = None if guess is None else _interval(guess)
         hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
         carry_out = partial(loadframe.capacity, runs=runs, hold_s=hold_s, guess=expected)
-        found = _found(study, overrides, over, as_json, carry_out)
+        found = _found(study, overrides, over, as_json, carry_out, capacities=True)
         tell(found, as_json)
 
 

@@ -36,9 +36,6 @@ class Executor:
         """Before any change of a ladder is tried: who takes the book's blocks from then on. notes: what a reader must
         know is added to them."""
 
-    def check_capacities(self, study: Study) -> None:
-        """StudyError where `capacities` cannot be carried out."""
-
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         """The capacity that was found here, with those of other settings beside it."""
         return here

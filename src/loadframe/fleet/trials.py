@@ -225,17 +225,18 @@ class TrialsOver(Executor):
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
         BlocksOnHosts(*self._hosts).begin(book, run, states, notes)
 
-    def check_capacities(self, study: Study) -> None:
-        """StudyError where there is no alternative, or one that differs in more than settings."""
-        check_settings_alone(study)
-
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return CapacitiesOnHosts(*self._hosts)(book, run, study, here)
 
 
 @contextmanager
-def trials_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[TrialsOver]:
-    """What takes trials on the fleet's hosts. Raises as `engine_over`."""
+def trials_over(
+    fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
+) -> Iterator[TrialsOver]:
+    """What takes trials on the fleet's hosts. capacities: they are to search the capacity with other settings;
+    StudyError where the study has none, or more than settings. Raises as `engine_over`, too."""
+    if capacities:
+        check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
         yield TrialsOver(engine, observing)
 
