@@ -207,6 +207,19 @@ def test_a_machine_that_was_given_another_name_is_the_same(places: Path, monkeyp
     assert f"removed {lease.folder}" in str(swept)
 
 
+def test_without_proc_leftovers_stay_and_the_rest_goes_on(places: Path) -> None:
+    lease = Lease.acquire("a study")
+    lease._life.end()
+    loadframe = Path(sys.executable).with_name("loadframe")
+    without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-", loadframe]
+    listed = subprocess.run([*without, "case", "list"], capture_output=True, text=True, check=False)
+    assert listed.returncode == 0 and "render-farm" in listed.stdout
+    assert "Leftovers of killed commands were not checked: /proc is not mounted (" in listed.stderr
+    measured = subprocess.run([*without, "demo"], capture_output=True, text=True, check=False)
+    assert measured.returncode == 1 and measured.stderr.startswith("/proc is not mounted (")
+    assert lease.folder.exists()
+
+
 def test_proc_of_another_namespace_is_refused(places: Path) -> None:
     code = "from loadframe.host.leases import Lease; Lease.acquire('a study')"
     plain = [word for word in INSIDE if word != "--mount-proc"]

@@ -52,6 +52,5 @@ def test_a_machine_without_proc(tmp_path: Path, what: list[str]) -> None:
     without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "-"]
     if subprocess.run([*without, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("nothing may be mounted here")
-    assert "A watch reads /proc, and " in said(
-        [*without, LOADFRAME, "watch", *what, "--interval", "1s", "--for", "1s"], tmp_path
-    )
+    words = [*without, LOADFRAME, "watch", *what, "--interval", "1s", "--for", "1s"]
+    assert said(words, tmp_path).startswith("/proc is not mounted (")

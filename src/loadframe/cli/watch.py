@@ -10,6 +10,7 @@ from loadframe.cli.common import Json, Sets, command, duration_of, show, size_of
 from loadframe.cli.terminal import say
 from loadframe.errors import UsageError
 from loadframe.experiments import watch as watching
+from loadframe.host.identity import boot_id
 from loadframe.reporting.observed_report import import_json, render_import
 from loadframe.study.fields import show_size
 
@@ -110,7 +111,7 @@ def watch(
         if subjects == 0:
             _import_alone(imports or [], series or [], counter or [], folder, load, as_json)
             return
-        watching.check_machine()
+        boot_id()  # CageError without /proc, of which a watch reads nearly all
         if study is not None:
             plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
         elif attach is not None:

@@ -96,17 +96,6 @@ def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) 
     return _wished(_database(server, option_file, user, BY_OPTION), wishes, server.partition(":")[0])
 
 
-def check_machine() -> None:
-    """MachineError where /proc, of which a watch reads nearly all, is not there."""
-    try:
-        identity.boot_id()
-    except OSError as error:
-        raise MachineError(
-            f"A watch reads /proc, and {error.filename} cannot be read: {error.strerror}",
-            remedy="Mount it (mount -t proc proc /proc), or start the watch outside of this container.",
-        ) from error
-
-
 def begin(plan: WatchPlan) -> NoReturn:
     """Become the process that stays. MachineError where the system refuses, StudyError for a plan that is no text."""
     text = write_json(plan.as_record())
@@ -288,4 +277,4 @@ def _name(pid: int) -> str:
     return "".join(one if one.isalnum() or one in "-_." else "-" for one in text) or "process"
 
 
-__all__ = ["Wishes", "begin", "check_machine", "of_process", "of_server", "of_study"]
+__all__ = ["Wishes", "begin", "of_process", "of_server", "of_study"]
