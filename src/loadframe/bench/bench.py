@@ -25,6 +25,7 @@ from loadframe.bench.surroundings import Surroundings, host_settings
 from loadframe.bench.telling import tell_cost
 from loadframe.bench.workload_options import WorkloadOptions
 from loadframe.changes.durable import DurableJournal
+from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import NotRecovered, TargetError, WorkloadError
@@ -187,7 +188,7 @@ class RealBench(Bench):
         self._rig = self._rigs[study.target.kind]
 
     def _make_surroundings(self) -> Surroundings:
-        return Surroundings(host_settings(*self.study.host_tables), self._durable, self.run, self._reasons)
+        return Surroundings(Host(), host_settings(*self.study.host_tables), self._durable, self.run, self._reasons)
 
     def _make_journal(self) -> DurableJournal:
         return DurableJournal(self._what, self.run.path)

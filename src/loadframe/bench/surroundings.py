@@ -28,20 +28,18 @@ class Surroundings:
 
     def __init__(
         self,
+        machine: Machine,
         names: Iterable[str],
         durable: DurableJournal,
         run: RunFolder,
         reasons: Reasons | None = None,
-        machine: Machine | None = None,
     ) -> None:
-        """names: all settings that any state may name. reasons: see Journal. machine: this one where it is not
-        given."""
+        """machine: that of the target. names: all settings that any state may name. reasons: see Journal."""
         self._names = tuple(dict.fromkeys(names))
-        self._host = machine or Host()
+        self._host = machine
         self._durable = durable
-        self._journal = Journal(
-            run, self, private=False, reasons=reasons, words=lambda: "" if machine is None else machine.words
-        )
+        far = not isinstance(machine, Host)
+        self._journal = Journal(run, self, private=False, reasons=reasons, words=lambda: machine.words if far else "")
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:

@@ -19,11 +19,14 @@ class Gone(ChangeError):  # noqa: N818 - it is a state, not an error
 class Place(Protocol):
     """Where settings are that outlive us. All methods raise UserError where it does not let us."""
 
-    address: Mapping[str, str]
-    """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever address it
-    was reached, where it can tell that. No secret: it is written to disk."""
-    words: str
-    """What it is, for people."""
+    @property
+    def address(self) -> Mapping[str, str]:
+        """How another command finds it again: `kind`, and what that kind needs; `thing`: what it is, by whatever
+        address it was reached, where it can tell that. No secret: it is written to disk."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
 
     def read(self, name: str) -> SettingValue:
         """The value now. Gone where the place has ended."""

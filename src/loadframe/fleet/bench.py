@@ -249,8 +249,7 @@ class FleetBench(RealBench):
 
     def _make_surroundings(self) -> Surroundings:
         names = host_settings(*self.study.host_tables)
-        machine = FarMachine(self.hosts) if names else None
-        return Surroundings(names, self._durable, self.run, self._reasons, machine)
+        return Surroundings(FarMachine(self.hosts), names, self._durable, self.run, self._reasons)
 
     @property
     def _load_of_fleet(self) -> FleetLoad:

@@ -10,6 +10,7 @@ returns. What the run folder has is a copy.
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,26 @@ REFUSED = {each.__name__: each for each in (ChangeError, StudyError, TargetError
 
 
 class FarPlace:
-    """See changes.places.Place. All methods raise StepVoid where the host is lost."""
+    """See changes.places.Place. All methods raise StepVoid where the host is lost, TargetError where it is not
+    known."""
 
     def __init__(self, hosts: Hosts, place: str, more: Mapping[str, str]) -> None:
-        """place: MACHINE or SERVER; more: what its agent finds it by. TargetError where its host is not known."""
+        """place: MACHINE or SERVER; more: what its agent finds it by."""
         self._hosts = hosts
         self._asks = {**more, "place": place}
-        self.host = hosts.machine()
-        self.words = f"host {self.host}"
-        self.address: Mapping[str, str] = {"kind": "host", ON_HOST: self.host}
+
+    @cached_property
+    def host(self) -> str:
+        """Looked up when a setting is read or changed: a study that changes none needs no host that is known."""
+        return self._hosts.machine()
+
+    @cached_property
+    def words(self) -> str:
+        return f"host {self.host}"
+
+    @cached_property
+    def address(self) -> Mapping[str, str]:
+        return {"kind": "host", ON_HOST: self.host}
 
     def read(self, name: str) -> SettingValue:
         value: SettingValue = self._asked("read", name=name)["value"]

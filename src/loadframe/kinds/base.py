@@ -135,11 +135,15 @@ class Attached(Protocol):
     """A connection to a server that others started. All methods raise TargetError where it does not answer."""
 
     kind: str
-    address: Mapping[str, str]
-    """How it is found again: kind, address, option_file, user, number (of its name; "" for a socket). No secret."""
-    words: str
-    """Where it is, for people."""
     counter_specs: tuple[CounterSpec, ...]
+
+    @property
+    def address(self) -> Mapping[str, str]:
+        """How it is found again: kind, address, option_file, user, number (of its name; "" for a socket). No secret."""
+
+    @property
+    def words(self) -> str:
+        """Where it is, for people."""
 
     def counters(self) -> dict[str, float]:
         """The counters now, by CounterSpec.name; one that this server does not have is absent."""

@@ -17,7 +17,6 @@ from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 from loadframe.kinds.attached import READ_ONLY_REMEDY
-from loadframe.kinds.base import Attached
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.database import address_of
 from loadframe.kinds.mysql.attached import AttachedMysql
@@ -66,7 +65,7 @@ class AttachedSqlNode(AttachedMysql):
         return [tuple(row) for row in self._control.ask(statement)]
 
 
-class AttachedCluster(Attached):
+class AttachedCluster:
     """See kinds.base.Attached. Settings are those of the kind: the data nodes' as they have them, and the first SQL
     node's."""
 
