@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions
 from traceback import walk_tb
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from loadframe.errors import StudyError
 from loadframe.formats.said import words
-from loadframe.model import Requirement
+
+if TYPE_CHECKING:  # each command begins with this module, and needs no record
+    from loadframe.model import Requirement
 
 KINDS_GROUP, WORKLOADS_GROUP = "loadframe.kinds", "loadframe.workloads"
 """Of entry points, by what they register."""
@@ -41,8 +43,10 @@ class Broken:
         """For a study that names it. key: where it does."""
         return StudyError(f"{key} = {self.kind!r} is from {self.distribution}: {self.fact}", remedy=self.remedy)
 
-    def requirement(self) -> Requirement:
+    def requirement(self) -> "Requirement":
         """For `loadframe doctor`."""
+        from loadframe.model import Requirement
+
         return Requirement(self.kind, f"entry point of {self.distribution}", None, f"{self.fact}. {self.remedy}")
 
 
@@ -136,7 +140,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         loaded = (self._load(kind) for kind in self._names)
         return (*self._unusable, *(found for found in loaded if isinstance(found, Broken)))
 
-    def needs(self, kind: str, ask: Callable[[Record], Iterable[Requirement]]) -> list[Requirement]:
+    def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
         """What a record needs on the machine. One of another distribution that fails when asked is missing
         itself. KeyError."""
         if kind in self.own:

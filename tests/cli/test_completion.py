@@ -49,6 +49,20 @@ def test_it_is_installed_for_bash(home: dict[str, str]) -> None:
     assert (Path(home["HOME"]) / ".bash_completions/loadframe.sh").exists()
 
 
+HEAVY = {"jinja2", "loadframe.model", "numpy", "polars", "pydantic", "rich", "scipy"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["main.run(['--version'])", "main.run(['--help'])", "[main.program().get_command(None, v) for v in main.VERBS]"],
+)
+def test_version_help_and_the_options_of_every_verb_need_nothing_heavy(asked: str) -> None:
+    """A shell asks for them with every press of the tab key."""
+    script = f"import sys; from loadframe.cli import main; {asked}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stdout.split())
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_have_their_scripts(shell: str) -> None:
     assert f"complete_{shell}" in CliRunner().invoke(app, ["--show-completion", shell]).stdout

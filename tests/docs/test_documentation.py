@@ -141,7 +141,8 @@ def verbs() -> list[str]:
     """Every verb and sub-verb of the command line."""
     group = typer.main.get_command(app)
     found = []
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
+    for name in group.list_commands(None):  # type: ignore[attr-defined]
+        command = group.get_command(None, name)  # type: ignore[attr-defined]
         found += [f"{name} {sub}" for sub in getattr(command, "commands", {})] or [name]
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loadframe.cli.compare import Continuous
+from loadframe.cli.comparing import Continuous
 from loadframe.errors import UserError
 from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole

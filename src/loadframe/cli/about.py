@@ -13,17 +13,17 @@ import typer
 from typer._completion_shared import get_completion_script, install
 from typer.completion import get_completion_inspect_parameters, shell_complete
 
-import loadframe
 from loadframe.cli.common import Json, command
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import OutputError
 from loadframe.formats.plain_numbers import whole
-from loadframe.machine import examine
 from loadframe.version import __version__
 
 
 def doctor(as_json: Json = False) -> None:
     """Check this machine: its servers and load drivers, what can be recorded, what can be limited."""
+    from loadframe.machine import examine
+
     with command(as_json):
         rows = examine()
         if as_json:
@@ -31,7 +31,7 @@ def doctor(as_json: Json = False) -> None:
                 {"part": row.kind, "what": row.what, "found": row.found, "how_to_get_it": row.how_to_get_it}
                 for row in rows
             ]
-            emit({"schema": "loadframe.doctor/1", "version": loadframe.__version__, "checks": facts})
+            emit({"schema": "loadframe.doctor/1", "version": __version__, "checks": facts})
             return
         width = max(len(row.what) for row in rows)
         for row in rows:
@@ -98,7 +98,8 @@ def _date() -> str:
 
 
 def _verbs(group: Any, above: str) -> Iterator[tuple[str, Any]]:
-    for name, verb in group.commands.items():
+    for name in group.list_commands(None):
+        verb = group.get_command(None, name)
         if hasattr(verb, "commands"):
             yield from _verbs(verb, f"{above} {name}")
         else:

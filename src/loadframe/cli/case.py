@@ -1,7 +1,7 @@
 """loadframe case list|show|run: ready studies with a story and a known answer; demo, the main job on one of them."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,9 +10,11 @@ from loadframe.cli.common import RUNS, Json, Runs, Sets, command, document, meas
 from loadframe.cli.fleet import OverFleet, executor_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
-from loadframe.model import RunAnswer
-from loadframe.study import Study
-from loadframe.study.cases import Verb
+
+if TYPE_CHECKING:
+    from loadframe.model import RunAnswer
+    from loadframe.study import Study
+    from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Ready-made studies with a story and a known answer.")
 
@@ -110,7 +112,7 @@ def run_case(
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 
 
-def carry_out(verb: Verb, study: Study, runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
+def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
     """A study as its case says, shown to people unless `quiet`; its outcome for programs. over: a fleet file."""
     found: RunAnswer
     if verb == "ladder" and over is not None:

@@ -1,16 +1,17 @@
 """loadframe changes list|revert|forget: what was changed, and what still is."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import loadframe
-from loadframe.changes.journal import not_reverted, read, runs_with_changes
-from loadframe.changes.lists import Record, shape
 from loadframe.cli.common import MUST_ACT, RUNS, Json, Runs, command
 from loadframe.cli.terminal import answer, emit, say
-from loadframe.model import ChangeRecord, SettingValue
+
+if TYPE_CHECKING:
+    from loadframe.changes.lists import Record
+    from loadframe.model import ChangeRecord, SettingValue
 
 app = typer.Typer(no_args_is_help=True, help="Show what each run changed and what is not reverted.")
 
@@ -23,6 +24,8 @@ def list_changes(
 ) -> None:
     """List what is changed now outside private targets, then every change of the runs, oldest first."""
     with command(as_json, tells=False):
+        from loadframe.changes.journal import read, runs_with_changes
+
         chosen = [loadframe.open_run(run).path] if run is not None else runs_with_changes(runs)
         journals = {path: read(path) for path in chosen}
         now, unreadable = loadframe.changes_not_reverted(), loadframe.unreadable_changes()
@@ -54,6 +57,9 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
     """Revert what a killed command changed on the machine or on a server it was attached to; exit 1 if something
     is not reverted. Settings of private targets end with them, so nothing is left to revert."""
     with command(as_json, tells=False):
+        from loadframe.changes.journal import not_reverted, read, runs_with_changes
+        from loadframe.changes.lists import shape
+
         outcomes, unreadable = loadframe.revert_changes(before=say), loadframe.unreadable_changes()
         standing = {path: not_reverted(read(path)) for path in runs_with_changes(runs)}
         ended = {
@@ -91,6 +97,8 @@ def forget(
     """Give up what a killed command changed, for a server that is gone for good: nothing is contacted and nothing is
     reverted, now or later. Names each change that is given up, with the old value."""
     with command(as_json, tells=False):
+        from loadframe.changes.lists import shape
+
         outcomes = loadframe.forget_changes(identifier)
         if as_json:
             rows = [{**shape(each), "because": each.because} for each in outcomes]
@@ -100,34 +108,36 @@ def forget(
             answer(str(outcome))
 
 
-def _whose(record: Record) -> str:
+def _whose(record: "Record") -> str:
     state = f"which is running (pid {record.owner.pid})" if record.alive() else "which was killed"
     return f"{record.what}, {state}, {record.run}"
 
 
-def _rows(record: Record) -> list[dict[str, Any]]:
+def _rows(record: "Record") -> list[dict[str, Any]]:
+    from loadframe.changes.lists import shape
+
     by = {"id": record.id, "run": record.run, "running": record.alive()}
     return [{**by, **shape(change)} for change in record.changes]
 
 
-def _line(entry: ChangeRecord) -> str:
+def _line(entry: "ChangeRecord") -> str:
     read_back = "" if entry.read_back is None else f", read back {entry.read_back}"
     change = f"{entry.setting}: {_value(entry.before)} -> {_value(entry.after)}"
     why = f"; {_reason(entry)}" if entry.status == "intent" else ""
     return f"{entry.at}  {entry.status:8}  {entry.target} {entry.layer}  {change}{read_back}{why}"
 
 
-def _reason(entry: ChangeRecord) -> str:
+def _reason(entry: "ChangeRecord") -> str:
     cause = f", against {entry.finding}" if entry.finding else ""
     against = f"{entry.remedy}{cause}" if entry.remedy else ""
     return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
 
 
-def _row(entry: ChangeRecord) -> dict[str, Any]:
+def _row(entry: "ChangeRecord") -> dict[str, Any]:
     names = ("at", "target", "treatment", "layer", "setting", "before", "after", "read_back", "private")
     reason = {name: getattr(entry, name) for name in ("finding", "remedy", "why")}
     return {"number": entry.id, "phase": entry.status, **{name: getattr(entry, name) for name in names}, **reason}
 
 
-def _value(value: SettingValue | None) -> str:
+def _value(value: "SettingValue | None") -> str:
     return "its default" if value in (None, "") else str(value)

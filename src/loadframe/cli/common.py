@@ -3,22 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 import loadframe
-from loadframe.changes import places
 from loadframe.cli import faults, terminal
-from loadframe.cli.progress import check as check_live
-from loadframe.cli.progress import drawn, shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import CageError, Interrupted, MissingTool, UsageError
 from loadframe.formats.said import words
-from loadframe.model import Capacity, Investigation, Ladder, ObservedMapping, RunAnswer, Tuning
-from loadframe.progress import Progress
-from loadframe.runs.folder import RunFolder
-from loadframe.study.fields import duration_s, size_bytes
+
+if TYPE_CHECKING:  # a press of the tab key needs the options alone
+    from loadframe.model import ObservedMapping, RunAnswer
+    from loadframe.progress import Progress
+    from loadframe.runs.folder import RunFolder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
 Sets = Annotated[
@@ -26,6 +24,7 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for example measure.budget=2m."),
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print all of the report as text, not a screen of it.")]
+Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
@@ -99,6 +98,8 @@ def _check_put_back() -> None:
 def _still_changed() -> bool:
     """Whether something that this command has changed still stands; says what. Without a state directory nothing was
     changed."""
+    from loadframe.changes import places
+
     there = places.left()
     try:
         left = [change.setting for record in loadframe.own_changes() for change in record.changes]
@@ -126,7 +127,7 @@ def is_folder(name: str) -> bool:
         return False
 
 
-def opened(run: Path) -> RunFolder:
+def opened(run: Path) -> "RunFolder":
     """A run folder; what it was measured with and is not available here is said on stderr."""
     folder = loadframe.open_run(run)
     for missing in loadframe.absent(folder):
@@ -144,6 +145,8 @@ def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callabl
 
 def duration_of(option: str, text: str, example: str) -> float:
     """What an option says, in seconds. UsageError for what is no duration."""
+    from loadframe.study.fields import duration_s
+
     try:
         return duration_s(text)
     except ValueError as error:
@@ -152,6 +155,8 @@ def duration_of(option: str, text: str, example: str) -> float:
 
 def size_of(option: str, text: str, example: str) -> int:
     """What an option says, in bytes. UsageError for what is no size."""
+    from loadframe.study.fields import size_bytes
+
     try:
         return size_bytes(text)
     except ValueError as error:
@@ -166,15 +171,17 @@ def missing(what: str, error: ModuleNotFoundError, extra: str) -> MissingTool:
     )
 
 
-def measured(as_json: bool, measure: Callable[[Progress], Found], *, live: bool = False) -> Found:
+def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:
     """What a function of the Python API finds, with its progress shown to people. live: drawn in the terminal."""
+    from loadframe.cli.progress import check, drawn, shown
+
     if live:
-        check_live(as_json)
+        check(as_json)
     with drawn() if live else shown(quiet=as_json) as progress:
         return measure(progress)
 
 
-def tell(found: RunAnswer, as_json: bool, *, details: bool = False) -> None:
+def tell(found: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
     """What came of a run, for people or programs. details: of an investigation, all of it."""
     if as_json:
         emit(document(found), run=found.run)
@@ -182,8 +189,10 @@ def tell(found: RunAnswer, as_json: bool, *, details: bool = False) -> None:
         answer(_text(found, details=details), run=found.run)
 
 
-def document(found: RunAnswer) -> dict[str, Any]:
+def document(found: "RunAnswer") -> dict[str, Any]:
     """The same for programs."""
+    from loadframe.model import Capacity, Investigation, Ladder, Tuning
+
     match found:
         case Investigation():
             return loadframe.investigation_json(found)
@@ -195,7 +204,9 @@ def document(found: RunAnswer) -> dict[str, Any]:
             return loadframe.capacity_json(found)
 
 
-def _text(found: RunAnswer, *, details: bool) -> str:
+def _text(found: "RunAnswer", *, details: bool) -> str:
+    from loadframe.model import Capacity, Investigation, Ladder, Tuning
+
     match found:
         case Investigation():
             return loadframe.render_text(found, details=details)
@@ -243,8 +254,10 @@ def mapping_of(
     use: list[str] | None,
     counters: list[str] | None,
     axis: str = "load",
-) -> ObservedMapping:
+) -> "ObservedMapping":
     """The options as one record. UsageError for a --use without a name, and for another --response-is."""
+    from loadframe.model import ObservedMapping
+
     uses = {}
     for one in use or ():
         name, equals, term = one.partition("=")

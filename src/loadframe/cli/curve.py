@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,9 @@ from loadframe.cli.common import (
     show,
 )
 from loadframe.errors import SampleError, UsageError
-from loadframe.model import Observed, ObservedMapping
+
+if TYPE_CHECKING:
+    from loadframe.model import ObservedMapping
 
 UNIT = "units of load"
 """For a CSV file: what its load axis counts."""
@@ -73,8 +75,10 @@ def curve(
 
 
 def _of_file(
-    place: str, mapping: ObservedMapping, also: list[str], within_latency_p95_ms: float | None, as_json: bool
+    place: str, mapping: "ObservedMapping", also: list[str], within_latency_p95_ms: float | None, as_json: bool
 ) -> None:
+    from loadframe.model import Observed
+
     read = loadframe.read_data(place, mapping, also=also)
     if isinstance(read, Observed):
         learned = loadframe.learn(read, within_latency_p95_ms=within_latency_p95_ms)

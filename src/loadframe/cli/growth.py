@@ -10,7 +10,6 @@ from loadframe.cli.common import Json, command, is_folder, opened, show, size_of
 from loadframe.errors import UsageError
 from loadframe.formats.plain_numbers import LARGEST, finite
 from loadframe.formats.said import words
-from loadframe.model import Memories
 
 CHANGES = "change_rate"
 """The load axis of a change log: then it is judged whether it is followed."""
@@ -44,6 +43,8 @@ def growth(
 ) -> None:
     """Forecast the rate and the time of a load at more entries, from one long load or loads of several sizes."""
     with command(as_json):
+        from loadframe.model import Memories
+
         sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
         limit = _count(up_to, "--up-to") if up_to is not None else None
         run = opened(Path(data)) if is_folder(data) else None

@@ -12,7 +12,6 @@ import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, command, measured
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import StudyError, TooFewRequests
-from loadframe.study import parse
 from loadframe.system.files import Folder, Whose
 
 SHORT = (
@@ -59,6 +58,8 @@ def init(
             raise _taken(written)
         for sentence in beginning.found:
             say(sentence)
+        from loadframe.study import parse
+
         study = parse(beginning.toml, SHORT if check else (), name=str(written))
         found = None
         try:

@@ -7,7 +7,6 @@ import typer
 
 import loadframe
 from loadframe.cli.common import Json, Sets, command, duration_of, show
-from loadframe.cli.progress import shown
 from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
 
@@ -54,6 +53,8 @@ def limits(
                 )
         study = loadframe.load_study(target, overrides or []) if target is not None else None
         over_s = None if over is None else _duration_s(over)
+        from loadframe.cli.progress import shown
+
         with shown(quiet=as_json) as progress:
             found = loadframe.limits(
                 pid=pid,

@@ -1,33 +1,82 @@
-"""The command `loadframe` and its verbs."""
+"""The command `loadframe` and its verbs. A verb's module is imported when the verb is asked for: help, the version and
+a press of the tab key answer at once."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from io import StringIO
 from typing import Annotated, Any
 
 import typer
+from typer._click.shell_completion import CompletionItem
+from typer.core import TyperGroup
 from typer.main import get_command
 
-import loadframe
-from loadframe.cli import (
-    about,
-    case,
-    changes,
-    compare,
-    curve,
-    fleet,
-    growth,
-    init,
-    limits,
-    ndb,
-    predict,
-    runs,
-    studies,
-    watch,
-)
+from loadframe.cli import about
 from loadframe.cli.common import REFUSED, USAGE
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
+from loadframe.version import __version__
+
+VERBS = {
+    "demo": ("case:demo", "Investigate a job queue in one SQLite file."),
+    "init": ("init:init", "Write the first study of your own service."),
+    "investigate": ("studies:investigate", "Find what limits a target, change it, and prove the gain."),
+    "measure": ("studies:measure", "Measure throughput and latency at each load level."),
+    "capacity": ("studies:capacity", "Find the highest load that meets an objective."),
+    "tune": ("studies:tune", "Search for better settings, and prove them."),
+    "curve": ("curve:curve", "Compute a curve from a run, a file, or production data."),
+    "predict": ("predict:predict", "Forecast higher loads from measurements at low ones."),
+    "growth": ("growth:growth", "Forecast how a load goes on as its database grows."),
+    "limits": ("limits:limits", "Show every limit and its use, now."),
+    "watch": ("watch:watch", "Watch a service in production; an alarm before it gives."),
+    "compare": ("compare:compare", "Say whether B is better or worse than A."),
+    "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
+    "report": ("runs:report", "Write a run's report.html again and print it as text."),
+    "export": ("runs:export", "Write a run, or a watch, in the format of another tool."),
+    "serve": ("runs:serve", "Show runs in a browser, also while they are measured."),
+    "ndb": ("ndb:ndb", "Check a config.ini of MySQL Cluster."),
+    "doctor": ("about:doctor", "Check this machine: what it has, and what it lacks."),
+    "man": ("about:man", "Print the manual page, for man(1)."),
+    "changes": ("changes:app", "Show what each run changed and what is not reverted."),
+    "case": ("case:app", "Ready-made studies with a story and a known answer."),
+    "fleet": ("fleet:app", "Many machines: whether they can be loaded together."),
+    "study": ("studies:app", "Print the schema of study files, or check one."),
+}
+"""Where each verb is, MODULE:NAME in this package, and its line in the list of all."""
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = dict.fromkeys(VERBS)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One verb, from its module."""
+        if cmd_name in VERBS and self.commands[cmd_name] is None:
+            place, line = VERBS[cmd_name]
+            module, name = place.split(":")
+            verb = getattr(import_module(f"loadframe.cli.{module}"), name)
+            if not isinstance(verb, typer.Typer):
+                verb, function = typer.Typer(add_completion=False, rich_markup_mode=None), verb
+                verb.command(cmd_name)(function)
+            made = self.commands[cmd_name] = get_command(verb)
+            made.name, made.help = cmd_name, made.help or line
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Their list, without their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The verbs that begin so, likewise."""
+        names = [CompletionItem(name, help=line) for name, (_, line) in VERBS.items() if name.startswith(incomplete)]
+        return [*names, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
+
 
 app = typer.Typer(
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,7 +114,7 @@ def program() -> Any:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        answer(f"loadframe {loadframe.__version__}")
+        answer(f"loadframe {__version__}")
         raise typer.Exit
 
 
@@ -78,28 +127,3 @@ def _options(
     install_completion: about.InstallCompletion = None,
 ) -> None:
     pass
-
-
-app.command()(case.demo)
-app.command()(init.init)
-app.command()(studies.investigate)
-app.command()(studies.measure)
-app.command()(studies.capacity)
-app.command()(studies.tune)
-app.command()(curve.curve)
-app.command()(predict.predict)
-app.command()(growth.growth)
-app.command()(limits.limits)
-app.command()(watch.watch)
-app.command()(compare.compare)
-app.command()(studies.ladder)
-app.command()(runs.report)
-app.command()(runs.export)
-app.command()(runs.serve)
-app.add_typer(changes.app, name="changes")
-app.add_typer(case.app, name="case")
-app.add_typer(fleet.app, name="fleet")
-app.command()(ndb.ndb)
-app.command()(about.doctor)
-app.command()(about.man)
-app.add_typer(studies.app, name="study")

@@ -2,7 +2,7 @@
 
 from math import inf, isfinite
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -24,11 +24,12 @@ from loadframe.cli.common import (
     mapping_of,
     opened,
 )
-from loadframe.cli.progress import shown
 from loadframe.cli.terminal import answer, emit, say
 from loadframe.errors import SampleError, UsageError
 from loadframe.formats.said import words
-from loadframe.model import WORK, Forecast, Observed
+
+if TYPE_CHECKING:
+    from loadframe.model import Forecast
 
 KINDS = {"clients": "closed", "rate": "rate"}
 UNIT = "units of load"
@@ -78,6 +79,8 @@ def predict(
 ) -> None:
     """Forecast throughput, latency and the first limit from measurements at low loads."""
     with command(as_json, measures=verify is not None):
+        from loadframe.model import WORK, Observed
+
         loads = _loads(at)
         if load_is is not None and load_is not in KINDS:
             raise UsageError(f"--load-is {load_is!r} is unknown", remedy=f"It is one of: {', '.join(KINDS)}.")
@@ -114,14 +117,16 @@ def predict(
 
 
 def _verified(
-    found: Forecast, study: Path, overrides: list[str], runs: Path, quiet: bool
-) -> tuple[Forecast, Path | None]:
+    found: "Forecast", study: Path, overrides: list[str], runs: Path, quiet: bool
+) -> "tuple[Forecast, Path | None]":
     """The forecast scored by measuring its loads; as it is where it was refused."""
     if found.refused is not None:
         say("There is no forecast to verify; nothing was measured.")
         return found, None
     levels = ",".join(f"{point.load:g}" for point in found.at)
     declared = loadframe.load_study(study, [*overrides, f"load.levels=[{levels}]"])
+    from loadframe.cli.progress import shown
+
     with shown(quiet=quiet) as progress:
         scored, run = loadframe.verify(found, declared, runs, progress=progress)
     return scored, run

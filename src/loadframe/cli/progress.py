@@ -9,9 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
@@ -80,7 +78,6 @@ def bars_on(console: Console) -> Bars:
     )
 
 
-Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
 BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
 BROWSER = "`loadframe serve` shows it in a browser."
 

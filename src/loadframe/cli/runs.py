@@ -9,7 +9,6 @@ import loadframe
 from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell
 from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import RunError, UsageError
-from loadframe.experiments.exporting_watch import WATCH_FORMATS, export_watch, is_watch_folder
 from loadframe.formats.named_files import write_whole
 
 
@@ -39,6 +38,8 @@ STDOUT = "-"
 
 
 def _formats() -> list[str]:
+    from loadframe.experiments.exporting_watch import WATCH_FORMATS
+
     of_runs, of_watches = [one.name for one in loadframe.exports()], [one.name for one in WATCH_FORMATS]
     return list(dict.fromkeys([*of_runs, *of_watches]))
 
@@ -60,6 +61,8 @@ def export(
 ) -> None:
     """Write a run, or a watch, in the format of another tool."""
     with command(as_json):
+        from loadframe.experiments.exporting_watch import export_watch, is_watch_folder
+
         if as_json and to == STDOUT:
             raise UsageError("--json and the exported run both need standard output", remedy="Add --to FILE.")
         data = export_watch(run, form) if is_watch_folder(run) else loadframe.export(opened(run), form)

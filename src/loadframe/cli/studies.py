@@ -4,22 +4,19 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 import loadframe
-from loadframe.bench.checking import check_study
-from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, duration_of, measured, tell
+from loadframe.cli.common import RUNS, Details, Json, Live, Runs, Sets, command, duration_of, measured, tell
 from loadframe.cli.fleet import OverFleet, SideBySideOver, executor_of
-from loadframe.cli.progress import Live
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import UsageError
 from loadframe.formats.json_text import write_json
-from loadframe.model import LoadInterval
-from loadframe.reporting import document as doc
-from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
-from loadframe.study.load_tables import HIGHEST
+
+if TYPE_CHECKING:
+    from loadframe.model import LoadInterval
 
 Found = TypeVar("Found")
 
@@ -70,6 +67,9 @@ def measure(
     with command(as_json, measures=True):
         carry_out = partial(loadframe.measure, runs=runs)
         found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
+        from loadframe.reporting import document as doc
+        from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
+
         if as_json:
             shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)
             warnings, clamped = [*shape["warnings"], *found.warnings], list(found.clamped)
@@ -125,7 +125,10 @@ def capacity(
         tell(found, as_json)
 
 
-def _interval(text: str) -> LoadInterval:
+def _interval(text: str) -> "LoadInterval":
+    from loadframe.model import LoadInterval
+    from loadframe.study.load_tables import HIGHEST
+
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:\.\.\s*(\d+(?:\.\d+)?)\s*)?", text)
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low
@@ -198,6 +201,8 @@ def check(
 ) -> None:
     """Check a study and print it with all defaults filled in."""
     with command(as_json):
+        from loadframe.bench.checking import check_study
+
         declared = loadframe.load_study(study, overrides or [])
         check_study(declared)
         resolved = declared.resolved()

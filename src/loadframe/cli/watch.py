@@ -9,10 +9,7 @@ import loadframe
 from loadframe.cli.common import Json, Sets, command, duration_of, show, size_of
 from loadframe.cli.terminal import say
 from loadframe.errors import UsageError
-from loadframe.experiments import watch as watching
 from loadframe.host.identity import boot_id
-from loadframe.reporting.observed_report import import_json, render_import
-from loadframe.study.fields import show_size
 
 SHORTEST_S = 1.0
 FEWEST_DAYS = 15
@@ -85,6 +82,9 @@ def watch(
     Ends by Ctrl-C, after --for, or at an alarm with --exit-on-alarm.
     """
     with command(as_json):
+        from loadframe.experiments import watch as watching
+        from loadframe.reporting.observed_report import render_import
+
         subjects = sum(one is not None for one in (study, pid, attach))
         if subjects > 1 or (subjects == 0 and not imports):
             raise typer.BadParameter("name exactly one of STUDY, --pid and --attach")
@@ -130,6 +130,7 @@ def _import_alone(
     files: list[str], series: list[str], counters: list[str], folder: Path | None, load: str, as_json: bool
 ) -> None:
     from loadframe.experiments.watch_import import begin_from, learn_from, mapping_of
+    from loadframe.reporting.observed_report import import_json, render_import
 
     mapping = mapping_of(series, counters)
     found = learn_from(files, mapping, load) if folder is None else begin_from(files, mapping, folder, load=load)
@@ -144,6 +145,8 @@ def _duration_s(option: str, text: str) -> float:
 
 
 def _size_bytes(option: str, text: str) -> int:
+    from loadframe.study.fields import show_size
+
     size = size_of(option, text, "1GiB")
     if size < SMALLEST:
         raise UsageError(

@@ -7,8 +7,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from loadframe.model import Requirement
+if TYPE_CHECKING:  # each command begins with this module, and needs no record
+    from loadframe.model import Requirement
 
 NO_FOLDER = Path("/")
 """Where a program works that needs no folder: only root may put anything there."""
@@ -109,9 +111,11 @@ def _absolute(path: str, separator: str) -> str:
     return separator.join(entry for entry in path.split(separator) if entry.startswith("/"))
 
 
-def python_package(kind: str, name: str, extra: str) -> Requirement:
+def python_package(kind: str, name: str, extra: str) -> "Requirement":
     """A Python package, and the extra of Loadframe that brings it. It is looked for, not imported."""
     above = name.rpartition(".")[0]  # which find_spec imports, and fails where it is not there
     found = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = found.origin if found else None
+    from loadframe.model import Requirement
+
     return Requirement(kind, f"Python package {name}", where, f"pip install 'loadframe[{extra}]'")

@@ -1,0 +1,127 @@
+"""What `loadframe compare` finds: of a study's alternatives, of two files of values, with the margin asked for; and
+what it leaves for continuous integration (--github, --junit)."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import loadframe
+from loadframe.analysis import comparison as verdicts
+from loadframe.analysis import quantity, samples
+from loadframe.cli.common import is_folder, measured
+from loadframe.cli.terminal import answer, say
+from loadframe.errors import OutputError, SampleError, StudyError, UsageError
+from loadframe.formats.csv_tables import STDIN, read_sample
+from loadframe.formats.named_files import append_to, write_whole
+from loadframe.formats.sampled import arrange
+from loadframe.model import Comparison, Margin
+from loadframe.reporting import comparison_report
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The variable in which GitHub Actions names the file of a step's summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous:
+    """What is asked for. summary: the file to which a job summary is appended; junit: that of the XML."""
+
+    summary: Path | None
+    junit: Path | None
+
+    def tell(self, text: str, run: str) -> None:
+        """The answer for people. GitHub's runner obeys lines of it, but not between these two."""
+        if self.summary is None:
+            answer(text, run=run)
+            return
+        token = secrets.token_hex(16)
+        answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
+
+    def leave(self, found: Sequence[Comparison]) -> None:
+        """Write what was asked for. OutputError where it cannot be written."""
+        if self.junit is not None:
+            try:
+                write_whole(self.junit, comparison_report.junit_xml(found))
+            except OSError as error:
+                raise _unwritten(self.junit, error) from error
+        if self.summary is not None:
+            for line in comparison_report.github_annotations(found):
+                say(line)
+            try:
+                append_to(self.summary, comparison_report.github_summary(found).encode())
+            except OSError as error:
+                raise _unwritten(self.summary, error) from error
+
+
+def asked(github: bool, junit: Path | None) -> Continuous:
+    """OutputError where one cannot be left, before anything is measured."""
+    named = os.environ.get(SUMMARY, "")
+    if github and not named:
+        raise OutputError(
+            f"--github writes to the file that {SUMMARY} names, and that is not set",
+            remedy=f"GitHub Actions sets it. Elsewhere omit --github, or set {SUMMARY} to a file.",
+        )
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise OutputError(f"--junit {junit}: there is no folder {junit.parent}", remedy="Make it first.")
+    return Continuous(Path(named) if github else None, junit)
+
+
+def _unwritten(path: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"{path} cannot be written: {error.strerror}", remedy="The verdict above holds. Free it, or name another file."
+    )
+
+
+def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
+    """The alternatives of a study, measured beside its target. StudyError for what is no study."""
+    if path == STDIN or is_folder(path) or path.endswith(".csv"):
+        raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
+    study = loadframe.load_study(Path(path), overrides)
+    compare = partial(loadframe.compare, study, runs)
+    if allowed is not None:  # a proof may end once it is known whether more than that is lost
+        compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
+    return list(measured(quiet, lambda progress: compare(progress=progress)))
+
+
+def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
+    """Two files of values. SampleError where they cannot be compared, UsageError for an unknown statistic."""
+    if first == second == STDIN:
+        raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
+    chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
+    if chosen not in quantity.QUANTITIES:
+        raise UsageError(f"--by {chosen!r} is not a statistic", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
+    before, after = read_sample(first), read_sample(second)
+    try:
+        arranged = arrange(before, after)
+        found = arranged.judged(chosen)
+    except ValueError as error:
+        raise SampleError(
+            f"{before.name} and {after.name}: {error}", remedy="Measure more blocks or other levels."
+        ) from error
+    turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
+    return Comparison(
+        before=before.name,
+        after=after.name,
+        verdict=turned(found),
+        what="value" if chosen == quantity.TYPICAL else f"{chosen} of the values",
+        lower_is_better=lower_is_better,
+        notes=arranged.notes,
+        by=chosen,
+        quantities=tuple(
+            replace(each, verdict=each.verdict and turned(each.verdict)) for each in arranged.table(chosen)
+        ),
+    )
+
+
+def with_margin(found: Comparison, allowed: float | None) -> Comparison:
+    """With what was asked for, and with what it would take where the data cannot tell that."""
+    what = "blocks" if found.verdict.block_ratios else "values" if found.by else "steps"
+    if allowed is None:
+        undecided = found.verdict.decision == "no-proven-difference"
+        return replace(found, needed=samples.needed(found.verdict, what)) if undecided else found
+    answer = verdicts.margin(found.verdict, allowed, lower_is_better=found.lower_is_better)
+    edge = 1 + allowed if found.lower_is_better else 1 - allowed
+    needed = samples.needed(found.verdict, what, edge=edge) if answer == "cannot-tell" else None
+    return replace(found, margin=Margin(allowed, answer), needed=needed)
