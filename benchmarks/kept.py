@@ -275,7 +275,7 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
         book.washes = washes
         book.take(StepRequest("A", LEVEL, 1, 1))
         verdict, _, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
-        if verdict.decision != "no-proven-difference":
+        if verdict.decided:
             different += 1
             unsaid += not carried_over(book.steps)
     return different, unsaid

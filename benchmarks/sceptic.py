@@ -35,7 +35,6 @@ from loadframe.formats.csv_tables import Sample
 from loadframe.formats.sampled import arrange
 
 SERIES, QUICK = 4000, 600
-UNDECIDED = "no-proven-difference"
 
 
 # --- 4. what is compared: blocks --------------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ def counted(series: int) -> Figure:
     for requests in (24, 50):
         sides = np.round(requests * np.exp(random.normal(0, 0.04, (drawn, 2, 2)))) / 0.3
         known = {1.0: (1 / requests, 1 / requests)}
-        wrong = sum(verdict_at_end({1.0: list(a)}, {1.0: list(b)}, grain=known).decision != UNDECIDED for a, b in sides)
+        wrong = sum(verdict_at_end({1.0: list(a)}, {1.0: list(b)}, grain=known).decided for a, b in sides)
         worst = max(worst, wrong)
     return rate(worst, drawn)
 
@@ -88,7 +87,7 @@ def counted_levels(series: int) -> Figure:
     for _ in range(drawn):
         counts = np.round(24 * np.exp(random.normal(0, 0.04, (2, 2, 2)))) / 0.3
         sides = [{1.0: list(side[0]), 2.0: list(side[1])} for side in counts]
-        wrong += any(one.decision != UNDECIDED for one in at_each_level(*sides))
+        wrong += any(one.decided for one in at_each_level(*sides))
     return rate(wrong, drawn)
 
 
@@ -104,7 +103,7 @@ def without_scatter(blocks: int, series: int, *, gain: float = 1.0, grain: bool 
         before, after = (burst * np.maximum(1, np.floor(rate * g + phases[i])) for i, g in enumerate((1.0, gain)))
         known = {1.0: (burst / float(np.median(before)), burst / float(np.median(after)))} if grain else None
         judged = verdict_at_end({1.0: list(before)}, {1.0: list(after)}, grain=known)
-        found += judged.decision != UNDECIDED
+        found += judged.decided
     return found
 
 
@@ -197,7 +196,7 @@ def in_turns(generate: noises.Generate, length: int, series: int, effect: float 
             Sample(str(side), tuple(np.exp(values)), None, tuple(map(float, at)))
             for side, (values, at) in enumerate(zip((one, two), times, strict=True))
         ]
-        found += arrange(*sides).judged("typical").decision != UNDECIDED
+        found += arrange(*sides).judged("typical").decided
     rival = noises.share(noises.benchstat(before, after))
     return rate(found, drawn, rival=f"Mann-Whitney {rival:.0f}")
 
@@ -228,7 +227,7 @@ def of_quantity(by: str, series: int) -> Figure:
     wrong = held = 0
     for _ in range(drawn):
         one, two = random.lognormal(1, 1, (2, 2000))
-        wrong += samples.unpaired(list(one), list(two), by=by).decision != UNDECIDED
+        wrong += samples.unpaired(list(one), list(two), by=by).decided
         found = samples.unpaired(list(one), list(1.2 * two), by=by)
         held += found.low <= 1.2 <= found.high
     return rate(wrong, drawn, rival=f"its interval holds x1.2 in {100 * held / drawn:.0f} %")

@@ -409,7 +409,7 @@ def is_false_winner(seed: int, trials: int) -> bool:
             sides[place].append(math.exp(machine.measure((surface.space.start, best)[place])))
         if block >= plan.first:
             found = verdict({1.0: sides[0]}, {1.0: sides[1]}, plan=plan)
-            if found.decision != "no-proven-difference":
+            if found.decided:
                 return found.decision == "better"
     return False
 

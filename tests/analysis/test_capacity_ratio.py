@@ -38,7 +38,7 @@ def test_what_searches_of_the_same_differ_by_is_allowed_for_on_both_sides() -> N
     [
         (capacity(300, 300, None, "above-range"), None, "better"),
         (capacity(None, None, 50, "below-range"), None, "worse"),
-        (capacity(100, None, None, "undecided"), 1.0, "no-proven-difference"),
+        (capacity(100, None, None, "undecided"), 1.0, "cannot-tell"),
         (capacity(80, 78, 82), 0.8, "worse"),
     ],
 )

@@ -59,7 +59,7 @@ def test_two_blocks_of_counted_requests_err_as_rarely_as_promised(requests: int)
 
 def test_one_block_proves_nothing_and_shows_what_was_seen() -> None:
     found = verdict_at_end({1.0: [100], 2.0: [100]}, {1.0: [200], 2.0: [400]})
-    assert found.decision == "no-proven-difference"
+    assert found.decision == "cannot-tell"
     assert [found.low, found.high] == pytest.approx([2, 4])
     assert found.ratio == pytest.approx(math.sqrt(8))
 
@@ -79,11 +79,11 @@ def test_a_block_that_failed_counts_as_little() -> None:
     ("before", "after"), [([0, 0, 0], [100, 101, 99]), ([100, 101, 99], [0, 0, 0]), ([0, 0], [0, 0])]
 )
 def test_there_is_no_ratio_from_zeros_alone(before: list[float], after: list[float]) -> None:
-    """A side that did nothing is not judged: neither as a gain of a hundred times, nor as no loss."""
+    """Of a side that did nothing it cannot be told: it is neither a gain of a hundred times, nor no loss."""
     at_one = at_each_level({1.0: before, 2.0: [1, 2, 3]}, {1.0: after, 2.0: [2, 3, 4]})[0]
     kept = {(): {1.0: before}, ("wal",): {1.0: after}}
     for found in (verdict_at_end({1.0: before}, {1.0: after}), at_one, contrast(kept, [("wal",)], [()])):
-        assert (found.decision, found.ratio) == ("no-proven-difference", 1)
+        assert (found.decision, found.ratio) == ("cannot-tell", 1)
         assert found.low < 1e-9 and found.high > 1e9 and not found.block_ratios
         assert margin(found, 0.5) == margin(found, 0.5, lower_is_better=True) == "cannot-tell"
 
@@ -191,8 +191,8 @@ def test_one_level_is_judged_as_by_itself_and_blocks_as_those_that_are_complete(
 def test_one_block_proves_nothing_at_any_level() -> None:
     found = at_each_level({1.0: [100.0], 2.0: [100.0]}, {1.0: [200.0], 2.0: [400.0]})
     assert [(one.ratio, one.decision) for one in found] == [
-        (pytest.approx(2), "no-proven-difference"),
-        (pytest.approx(4), "no-proven-difference"),
+        (pytest.approx(2), "cannot-tell"),
+        (pytest.approx(4), "cannot-tell"),
     ]
 
 

@@ -85,7 +85,7 @@ def test_settings_with_which_the_target_fails_have_no_capacity(
     )  # fmt: skip
     found, _ = searched(book, tmp_path, engine)
     (failed,) = [each for each in found.beside if each.failed]
-    assert (failed.name, failed.load, failed.ratio, failed.decision) == ("harm", None, None, "no-proven-difference")
+    assert (failed.name, failed.load, failed.ratio, failed.decision) == ("harm", None, None, "cannot-tell")
     assert failed.failed == "it has ended"
 
 

@@ -132,7 +132,7 @@ def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simula
     book = simulated(flat, needs_s=slow(16, 32))
     book.next_treatment("more memory", TargetState({}))
     verdict, _, _ = prove(book, "A", "B", (16, 32), round_number=1)
-    assert verdict.decision == "no-proven-difference"
+    assert verdict.decision == "cannot-tell"
     assert "nothing is decided: at 16, 32 the warm-up had not ended" in verdict.method
 
 
@@ -141,10 +141,10 @@ def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simula
     [
         (1000, 3000, 0.0, 0.3, "better"),
         (3000, 1000, 0.3, 0.0, "worse"),
-        (1000, 3000, 0.0, -0.3, "no-proven-difference"),
-        (1000, 3000, 0.3, 0.0, "no-proven-difference"),
-        (1000, 3000, 0.3, 0.3, "no-proven-difference"),
-        (1000, 1000, 0.0, 0.3, "no-proven-difference"),
+        (1000, 3000, 0.0, -0.3, "cannot-tell"),
+        (1000, 3000, 0.3, 0.0, "cannot-tell"),
+        (1000, 3000, 0.3, 0.3, "cannot-tell"),
+        (1000, 1000, 0.0, 0.3, "cannot-tell"),
     ],
 )
 def test_the_side_that_still_rises_is_better_where_it_is_better_already(
@@ -162,7 +162,7 @@ def test_the_side_that_still_rises_is_better_where_it_is_better_already(
     verdict = held(comparison.verdict_at_end(*sides), steps, "A", "B")
     assert (verdict.decision, verdict.unsettled_at) == (decision, (4.0,))
     told = verdict_words.gain_sentence(verdict)
-    if decision == "no-proven-difference":
+    if decision == "cannot-tell":
         assert told.startswith("nothing is decided, as the warm-up had not ended at 4: ")
         assert comparison.margin(verdict, 0.03) == "cannot-tell", "no green light where nothing is decided"
     else:

@@ -561,7 +561,7 @@ def test_a_gain_whose_interval_is_too_wide_leads_with_its_lower_end(queue: Inves
     assert verdict_words.led_ratio(gain) == "at least 11"
 
 
-def test_what_is_not_judged_has_no_ratio_in_any_sentence() -> None:
+def test_what_cannot_be_told_has_no_ratio_in_any_sentence() -> None:
     nothing = verdict_at_end({4.0: [0.0, 0.0, 0.0]}, {4.0: [100.0, 101.0, 99.0]})
     compared = Comparison("as given", "wal", verdict=nothing)
     for said in (
@@ -570,7 +570,7 @@ def test_what_is_not_judged_has_no_ratio_in_any_sentence() -> None:
         verdict_words.proof_sentence(nothing, "workers"),
         verdict_words.comparison_sentence(compared),
     ):
-        assert "not judged: one side did nothing" in said and "times" not in said, said
+        assert "cannot tell: one side did nothing" in said and "times" not in said, said
 
 
 def test_a_growth_that_stays_suspected_says_why(farm: Investigation) -> None:

@@ -134,3 +134,21 @@ def test_a_search_of_before_fresh_blocks_has_its_proof_and_says_what_it_may_over
     (run / "tuning.json").write_text(json.dumps({**edited, "verdict": None, "end": "stopped"}))
     stopped = loadframe.conclude(loadframe.open_run(run)).answer
     assert isinstance(stopped, Tuning) and stopped.proof is None
+
+
+@pytest.mark.parametrize(
+    ("more", "decision"),
+    [
+        ({"low": 1e-50, "high": 1e50, "ratio": 1.0}, "cannot-tell"),
+        ({"blocks": 1}, "cannot-tell"),
+        ({"unsettled_at": [1.0]}, "cannot-tell"),
+        ({}, "no-proven-difference"),
+    ],
+)
+def test_what_could_not_be_told_had_the_decision_of_no_difference(more: dict[str, Any], decision: str) -> None:
+    record = json.loads((RECORDED / "ladder" / "ladder.json").read_text())
+    record["rungs"][1]["trial"] |= {"method": "not judged: one side did nothing", **more}
+    found = decode_document("ladder-record", json.dumps(record).encode(), where="ladder.json")
+    trial = found["rungs"][1]["trial"]
+    assert (trial["decision"], trial["method"].startswith("one")) == (decision, decision == "cannot-tell")
+    assert found["total"] == record["total"], "what was decided stays"

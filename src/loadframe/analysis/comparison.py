@@ -75,7 +75,7 @@ def verdict(
     A throughput of zero (all requests failed) counts as 1 % of the smallest positive one at that level, both sides
     together: a change that makes a level fail cannot look better. A side that did nothing at a level in all blocks has
     no ratio (`unless_zero`).
-    With fewer than two blocks: no proven difference, low and high are the extremes of the single levels' ratios.
+    With fewer than two blocks: it cannot be told, low and high are the extremes of the single levels' ratios.
     Raises ValueError where there is no common level, no complete block or a value is negative or not finite.
     """
     if not 0 < confidence < 1:
@@ -134,16 +134,13 @@ def at_each_level(
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
     """A verdict on these sides; where one of them did nothing, there is no ratio."""
-    return verdict if all(any(side) for side in sides) else not_judged(verdict, "one side did nothing")
+    return verdict if all(any(side) for side in sides) else without_ratio(verdict, "one side did nothing")
 
 
-def not_judged(verdict: Verdict, why: str) -> Verdict:
-    """A verdict without a ratio: it is 1, of which nothing is known."""
+def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell") -> Verdict:
+    """A verdict whose ratio is 1, of which nothing is known."""
     low, high = NOT_KNOWN
-    method = f"not judged: {why}"
-    return replace(
-        verdict, ratio=1.0, low=low, high=high, decision=decide(low, high), block_ratios=(), floor=None, method=method
-    )
+    return replace(verdict, ratio=1.0, low=low, high=high, decision=decision, block_ratios=(), floor=None, method=why)
 
 
 def turned(verdict: Verdict) -> Verdict:
@@ -155,9 +152,10 @@ def turned(verdict: Verdict) -> Verdict:
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
     """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, which is then below
     1 - allowed, or of a time, which is then above 1 + allowed. Proven is what the whole interval says."""
-    undecided = verdict.unsettled_at and verdict.decision == "no-proven-difference"
-    if verdict.blocks < FEWEST_BLOCKS or undecided:
+    if verdict.decision == "cannot-tell":
         return "cannot-tell"
+    if not verdict.has_ratio:  # one side served nothing
+        return "proven-worse" if verdict.decision == "worse" else "proven-not-worse"
     # Turned upside down, a time is as good as a throughput.
     low, high, edge = (
         (1 / verdict.high, 1 / verdict.low, 1 / (1 + allowed))
@@ -204,7 +202,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     """The whole gain of successive changes, each proved against the state before it.
 
     The ratios are multiplied; the intervals' half-widths are added in quadrature, in logarithms and each side by
-    itself, as the trials are independent. A single verdict is returned as it is. Raises ValueError for none.
+    itself, as the trials are independent. A single verdict is returned as it is, and without a ratio of each there is
+    none of the whole. Raises ValueError for none.
     """
     if not verdicts:
         raise ValueError("there is no verdict to combine")
@@ -218,19 +217,22 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     method = f"product of {len(verdicts)} successive verdicts, intervals combined in quadrature of logarithms"
     if not same:
         method += "; the verdicts were taken at different levels, so the product is approximate"
-    proven = all(each.blocks >= FEWEST_BLOCKS for each in verdicts)
+    decisions = {each.decision for each in verdicts}
     low, high = exp_in_range(centre - down), exp_in_range(centre + up)
-    return Verdict(
+    whole = Verdict(
         ratio=exp_in_range(centre),
         low=low,
         high=high,
-        decision=decide(low, high) if proven else "no-proven-difference",
+        decision="cannot-tell" if "cannot-tell" in decisions else decide(low, high),
         blocks=min(each.blocks for each in verdicts),
         method=method,
         levels=tuple(sorted(common)),
         confidence=min(each.confidence for each in verdicts),
         may_overstate=any(each.may_overstate for each in verdicts),
     )
+    if (open_ := next((each for each in verdicts if not each.has_ratio), None)) is None:
+        return whole
+    return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Numbers], int]:
@@ -368,7 +370,7 @@ def _told(
         ratio=exp_in_range(float(by_block.mean())),
         low=low,
         high=high,
-        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "no-proven-difference",
+        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "cannot-tell",
         blocks=blocks,
         method=method,
         block_ratios=tuple(exp_in_range(float(value)) for value in by_block),

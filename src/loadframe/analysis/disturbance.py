@@ -164,7 +164,7 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
         for name in (before, after)
     }
     shares = [share for side in lost.values() for share in side]
-    if not any(shares) or verdict.blocks < FEWEST_BLOCKS or not verdict.judged:
+    if not any(shares) or verdict.blocks < FEWEST_BLOCKS or not verdict.has_ratio:
         return verdict
     low, high = verdict.low / math.exp(fmean(lost[before])), verdict.high * math.exp(fmean(lost[after]))
     words = f"; whatever disturbances cost in {sum(map(bool, shares))} of {len(shares)} steps"

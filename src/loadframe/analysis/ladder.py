@@ -83,7 +83,7 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
 def shares(total: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...] | None:
     """The share of each gain in the logarithm of the whole: they add up to 1. None where the whole is not proven:
     shares of what may be nothing say nothing."""
-    if total.decision == "no-proven-difference":
+    if not total.decided:
         return None
     logs = [math.log(gain.ratio) for gain in gains]
     return tuple(log / sum(logs) for log in logs)
@@ -105,7 +105,7 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
             [without(kept, change), kept[: place + 1]],
             confidence=1 - ERROR / len(asked),
         )
-        if verdict.decision != "no-proven-difference":
+        if verdict.decided:
             found.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))
     return tuple(found)
 

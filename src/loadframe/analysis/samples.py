@@ -181,7 +181,7 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
     alone = verdict.sessions or verdict
     half, whole = (abs(centre - math.log(verdicts.low if above else verdicts.high)) for verdicts in (alone, verdict))
     room = (centre - math.log(edge)) ** 2 - max(whole**2 - half**2, 0.0)
-    if room <= 0 or not verdict.judged or 1.0 in (verdict.low, verdict.high):  # the last: without scatter
+    if room <= 0 or not verdict.has_ratio or 1.0 in (verdict.low, verdict.high):  # the last: without scatter
         return Needed(None, what)
     count = verdict.blocks * half**2 / room
     return Needed(max(verdict.blocks + 1, math.ceil(min(count, MOST_NEEDED))), what)

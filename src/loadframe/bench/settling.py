@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from loadframe.analysis.comparison import not_judged
+from loadframe.analysis.comparison import without_ratio
 from loadframe.analysis.window import unsettled
 from loadframe.bench.budget import Budget
 from loadframe.model import TOO_FEW, UNSETTLED, Step, Verdict
@@ -110,7 +110,7 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
         at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
         steps = [step for step in steps if step.level not in few]
         if not steps:
-            return not_judged(verdict, at)
+            return without_ratio(verdict, at)
         verdict = replace(verdict, method=f"{verdict.method}; left out: {at}")
     out = refused(steps)
     if not out:
@@ -121,8 +121,8 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
     better, other = (after, before) if verdict.decision == "better" else (before, after)
     sides = {name: [step for step in steps if step.treatment == name] for name in (better, other)}
     decision = verdict.decision
-    if decision == "no-proven-difference" or unsettled(sides[other]) or not _rises(sides[better]):
-        decision, why = "no-proven-difference", f"nothing is decided: at {where} the warm-up had not ended"
+    if not verdict.decided or unsettled(sides[other]) or not _rises(sides[better]):
+        decision, why = "cannot-tell", f"nothing is decided: at {where} the warm-up had not ended"
     else:
         why = f"at {where} the warm-up of the better side had not ended, and its throughput rose"
     return replace(verdict, decision=decision, method=f"{verdict.method}; {why}", unsettled_at=out)

@@ -119,8 +119,7 @@ def with_margin(found: Comparison, allowed: float | None) -> Comparison:
     """With what was asked for, and with what it would take where the data cannot tell that."""
     what = "blocks" if found.verdict.block_ratios else "values" if found.by else "steps"
     if allowed is None:
-        undecided = found.verdict.decision == "no-proven-difference"
-        return replace(found, needed=samples.needed(found.verdict, what)) if undecided else found
+        return found if found.verdict.decided else replace(found, needed=samples.needed(found.verdict, what))
     answer = verdicts.margin(found.verdict, allowed, lower_is_better=found.lower_is_better)
     edge = 1 + allowed if found.lower_is_better else 1 - allowed
     needed = samples.needed(found.verdict, what, edge=edge) if answer == "cannot-tell" else None

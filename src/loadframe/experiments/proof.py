@@ -11,9 +11,10 @@ from loadframe.analysis import comparison, student
 from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.disturbance import widened
 from loadframe.analysis.sequential import Plan
+from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.model import Curve, LevelRatio, OperationTimes, Purpose, Step, StepRequest, Verdict, by_block
+from loadframe.model import Curve, Decision, LevelRatio, OperationTimes, Purpose, Step, StepRequest, Verdict, by_block
 from loadframe.progress import counted
 from loadframe.units import show
 
@@ -43,7 +44,7 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
 
 def decided(verdict: Verdict) -> bool:
     """Whether it is known which of the two is better."""
-    return verdict.decision != "no-proven-difference"
+    return verdict.decided
 
 
 def prove(
@@ -137,10 +138,51 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
 def compared(steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end) -> Verdict:
     """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps, without the
     levels at which too little happened or a warm-up had not ended; its interval holds whatever disturbances have cost
-    them."""
+    them. Where all requests of one side failed, see `_one_served`."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
-    return held(widened(verdict, kept, before, after), steps, before, after)
+    verdict = held(widened(verdict, kept, before, after), steps, before, after)
+    return _one_served(verdict, steps, before, after, judge) or verdict
+
+
+def _one_served(
+    verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict]
+) -> Verdict | None:
+    """The verdict, without a ratio, where at a level all requests of one side failed in all blocks and the other side
+    served in all of them, each with enough requests. None where that is not so, where it may be chance, and where
+    another level says the opposite. Of equal states, which fail in a share p of their blocks, n blocks of L levels show
+    it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
+    levels, rest, found = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
+    for level in levels:
+        one, two = (
+            [step for step in steps if (step.treatment, step.level) == (name, level)] for name in (before, after)
+        )
+        blocks = min(len(one), len(two))
+        told = f"nothing was served in {blocks} of {blocks} blocks at {level:g}"
+        known = 2 * len(levels) * 4.0**-blocks <= 1 - verdict.confidence
+        if known and _failed(two) and _served(one):
+            found[f"{told}; before: {_mean(one)}"] = "worse"
+        elif known and _failed(one) and _served(two):
+            found[f"before, {told}; after: {_mean(two)}"] = "better"
+        elif blocks:
+            rest += [*one, *two]
+    if not found:
+        return None
+    decisions = {*found.values(), *([compared(rest, before, after, judge).decision] if rest else [])}
+    decisions -= {"no-proven-difference", "cannot-tell"}
+    return comparison.without_ratio(verdict, "; ".join(found), decisions.pop()) if len(decisions) == 1 else None
+
+
+def _failed(steps: Sequence[Step]) -> bool:
+    return all(step.requests == 0 and step.errors >= FEWEST_REQUESTS for step in steps)
+
+
+def _served(steps: Sequence[Step]) -> bool:
+    return all(step.requests >= FEWEST_REQUESTS for step in steps)
+
+
+def _mean(steps: Sequence[Step]) -> str:
+    return show(fmean(step.throughput for step in steps), "1/s")
 
 
 def look_around(

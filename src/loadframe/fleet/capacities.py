@@ -138,5 +138,5 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
     found = done.capacity
     if found is None:
         nothing = (None, None, None, None, None, None)
-        return CapacityBeside(done.work.title, done.host, "", *nothing, "no-proven-difference", done.failed)
+        return CapacityBeside(done.work.title, done.host, "", *nothing, "cannot-tell", done.failed)
     return divergence.capacity_beside(done.work.title, done.host, starts[done.host], found)

@@ -190,7 +190,7 @@ function limits() {
 function findings() {
   const { findings: found, trials } = run.heading;
   const causes = found.map((one) => el("li", {}, el("span", { class: `tag ${one.status}` }, one.status), ` ${one.title}`, one.reached_at ? el("span", { class: "quiet" }, ` from ${at(one.reached_at)} on`) : ""));
-  const tried = trials.map((one) => el("li", {}, el("span", { class: `tag ${one.kept ? "confirmed" : "refuted"}` }, one.kept ? "kept" : "reverted"), ` ${one.title}: `, el("b", {}, `${number(one.ratio)} times`), one.high ? ` (${number(one.low)} to ${number(one.high)})` : ""));
+  const tried = trials.map((one) => el("li", {}, el("span", { class: `tag ${one.kept ? "confirmed" : "refuted"}` }, one.kept ? "kept" : "reverted"), ` ${one.title}: ${one.told}`));
   parts.findings.replaceChildren(causes.length ? el("section", {}, el("h2", {}, "Causes"), el("ul", { class: "found" }, causes)) : "", tried.length ? el("section", {}, el("h2", {}, "Changes tried"), el("ul", { class: "found" }, tried)) : "");
   parts.findings.hidden = !causes.length && !tried.length;
 }

@@ -25,7 +25,15 @@ from loadframe.model import (
     Trial,
     Tuning,
 )
-from loadframe.reporting import answers, capacity_report, ladder_report, quality_words, tuning_report, words
+from loadframe.reporting import (
+    answers,
+    capacity_report,
+    ladder_report,
+    quality_words,
+    tuning_report,
+    verdict_words,
+    words,
+)
 from loadframe.runs.folder import REPORT, BenchFacts, RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
@@ -172,16 +180,8 @@ def _finding(finding: Finding, number: int) -> dict[str, Any]:
 
 
 def _trial(trial: Trial, number: int) -> dict[str, Any]:
-    verdict = trial.told
-    return {
-        "round": number,
-        "title": trial.remedy.title,
-        "decision": verdict.decision,
-        "ratio": verdict.ratio,
-        "low": verdict.low,
-        "high": verdict.high,
-        "kept": trial.kept,
-    }
+    told = verdict_words.ratio_words(trial.told)
+    return {"round": number, "title": trial.remedy.title, "told": told, "kept": trial.kept}
 
 
 def _recorder(quality: RunQuality) -> dict[str, Any]:

@@ -274,7 +274,7 @@ class LoadGain(LevelRatio):
     @property
     def differs(self) -> bool:
         """Whether the interval leaves out 1."""
-        return self.decision != "no-proven-difference"
+        return self.decision in ("better", "worse")
 
     @property
     def decision(self) -> Decision:

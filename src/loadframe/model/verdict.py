@@ -5,9 +5,9 @@ from typing import Literal
 
 WORK = "requests"
 """What throughput counts, where a workload does not say otherwise."""
-Decision = Literal["better", "worse", "no-proven-difference"]
+Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
-"""The interval of a ratio of which nothing is known: files hold no larger numbers than 1e100."""
+"""The ends of an interval that is open to that side: files hold no larger numbers than 1e100."""
 ROUNDING = 1e-9
 """An end of an interval within rounding of 1 is not a difference."""
 
@@ -16,7 +16,9 @@ def decide(low: float, high: float) -> Decision:
     """From the ends of a ratio's interval."""
     if low > 1 + ROUNDING:
         return "better"
-    return "worse" if high < 1 - ROUNDING else "no-proven-difference"
+    if high < 1 - ROUNDING:
+        return "worse"
+    return "cannot-tell" if low <= NOT_KNOWN[0] and high >= NOT_KNOWN[1] else "no-proven-difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The statistical answer on two treatments: ratio after / before with its interval, and the decision.
+    """The statistical answer on two treatments: ratio after / before with its interval, and the decision. Where one
+    side served nothing there is no ratio (1, and NOT_KNOWN), and `method` says why.
 
     block_ratios: the ratio in each block, in order, so that the reader sees what the interval is made of.
     levels: the levels on which the ratio was taken. confidence: that the interval holds, over all looks at it together;
@@ -63,9 +66,14 @@ class Verdict:
     sessions: Sessions | None = None
 
     @property
-    def judged(self) -> bool:
-        """Whether there is a ratio; else `method` says why not."""
+    def has_ratio(self) -> bool:
+        """Whether there is one; else `method` says why not."""
         return (self.low, self.high) != NOT_KNOWN
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is known which of the two is better."""
+        return self.decision in ("better", "worse")
 
     @property
     def exceeds_noise(self) -> bool:

@@ -18,7 +18,8 @@ def sentence(inv: Investigation, one: Alternative) -> str:
     """Over all loads, at the lowest and at the highest."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
-    told = [_apart(one.verdict, _over(one, unit)), *(_apart(each, _at(each, unit)) for each in ends)]
+    places = [(one.verdict, _over(one, unit)), *((each, _at(each, unit)) for each in ends)]
+    told = [verdict_words.apart(each, where) for each, where in places]
     return f"{'; '.join(told)}."
 
 
@@ -30,7 +31,7 @@ def sentences(inv: Investigation, one: Alternative) -> list[str]:
         what = "They diverge" if differ(one) else "Their ratio changes"
         said.append(f"{what} {place_of(one.divergence, one, unit)}.")
     if one.cold:
-        told = [_apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
+        told = [verdict_words.apart(each, _at(each, unit)) for each in one.cold[:1] + one.cold[1:][-1:]]
         said.append(f"With nothing cached: {'; '.join(told)}.")
     mine, theirs = _causes(one.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (one.name, mine, theirs)):
@@ -68,13 +69,16 @@ def _proven(one: Alternative) -> list[Verdict]:
     verdicts = (*reversed(one.by_level), one.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for each in verdicts:
-        by_decision.setdefault(each.decision, each)
-    by_decision.pop("no-proven-difference", None)
+        if each.decided:
+            by_decision.setdefault(each.decision, each)
     return list(by_decision.values())
 
 
 def _serves(inv: Investigation, name: str, told: list[Verdict]) -> str:
-    return f"{name} serves {_ratios(inv, told, f' what {inv.study.target_kind} serves')}"
+    target = inv.study.target_kind
+    if not told[0].has_ratio:
+        return f"{name} against {target}: {verdict_words.without_ratio(told[0])}"
+    return f"{name} serves {_ratios(inv, told, f' what {target} serves')}"
 
 
 def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
@@ -82,6 +86,8 @@ def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
     parts = [
         f"{verdict_words.ratio(each)} times{'' if number else of} "
         f"{_at(each, unit) if len(each.levels) == 1 else 'over all loads'} ({verdict_words.ratio_interval(each)})"
+        if each.has_ratio
+        else verdict_words.without_ratio(each)
         for number, each in enumerate(told)
     ]
     return ", but ".join(parts)
@@ -89,7 +95,7 @@ def _ratios(inv: Investigation, told: list[Verdict], of: str = "") -> str:
 
 def differ(one: Alternative) -> bool:
     """Whether a difference is proved at any load: else the ratio may change and who is ahead is not known."""
-    return any(each.decision != "no-proven-difference" for each in one.by_level)
+    return any(each.decided for each in one.by_level)
 
 
 def place_of(divergence: LoadInterval, one: Alternative, unit: str) -> str:
@@ -123,11 +129,3 @@ def warm_restart_sentence(one: WarmRestart) -> str:
 
 def _at(verdict: Verdict, unit: str) -> str:
     return f"at {words.load(verdict.levels[0], unit)}"
-
-
-def _apart(verdict: Verdict, where: str) -> str:
-    if not verdict.judged:
-        return f"{verdict.method} {where}"
-    none = verdict.decision == "no-proven-difference"
-    told = verdict_words.NO_DIFFERENCE if none else f"{verdict_words.ratio(verdict)} times"
-    return f"{told} {where} ({verdict_words.ratio_interval(verdict)})"

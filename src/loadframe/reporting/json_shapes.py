@@ -15,7 +15,6 @@ from loadframe.model import (
     Change,
     Cliff,
     Comparison,
-    Control,
     Curve,
     Forecast,
     GrowthForecast,
@@ -25,7 +24,6 @@ from loadframe.model import (
     LedgerNow,
     NdbReport,
     Profile,
-    Quantity,
     Rung,
     RunQuality,
     Scalability,
@@ -62,7 +60,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
     shapes = []
     for comparison in comparisons:
         about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
-        shapes.append(_object({**_verdict(comparison.verdict), **about, "level_ratios": comparison.levels}))
+        shapes.append(_object({**verdict_json(comparison.verdict), **about, "level_ratios": comparison.levels}))
     return shapes[0] if len(shapes) == 1 else {"schema": "loadframe.comparison/1", "comparisons": shapes}
 
 
@@ -138,7 +136,8 @@ def _rung(rung: Rung) -> Json:
 
 
 def _interval(verdict: Verdict | None) -> Json:
-    return {name: getattr(verdict, name, None) for name in INTERVAL}
+    found = {} if verdict is None else verdict_json(verdict)
+    return {name: found.get(name) for name in INTERVAL}
 
 
 def _change(change: Change) -> Json:
@@ -203,12 +202,10 @@ def ndb_json(report: NdbReport) -> Json:
     return _object({"schema": "loadframe.ndb/1", **_fields(report), "refused": report.refused})
 
 
-def _verdict(verdict: Verdict) -> Json:
-    return {"schema": "loadframe.verdict/1", **_fields(verdict)}
-
-
-def _bare_verdict(one: Control | Quantity) -> Json:
-    return {**_fields(one), "verdict": None if one.verdict is None else _fields(one.verdict)}
+def verdict_json(verdict: Verdict) -> Json:
+    """loadframe.verdict/1. ratio, low, high: null where there is no ratio."""
+    none = {} if verdict.has_ratio else dict.fromkeys(("ratio", "low", "high"))
+    return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
 
 
 def _curve(curve: Curve) -> Json:
@@ -225,15 +222,13 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
     AnswerCompared: lambda one: {**_fields(one), "equal": one.equal},
     AnswersCompared: lambda one: {**_fields(one), "equal": one.equal, "missing": one.missing or None},
     Cliff: lambda one: {"from": one.from_load, "to": one.to_load, "throughput_kept": one.throughput_kept},
-    Control: _bare_verdict,
     Curve: _curve,
     Forecast: forecast_json,
     Profile: lambda one: _fields(one, "flame"),  # the run folder has the stacks themselves
-    Quantity: _bare_verdict,
     Rung: _rung,
     Scalability: _scalability,
     TuningProof: lambda one: {**_fields(one), "objective": _objective(one.objective)},
-    Verdict: _verdict,
+    Verdict: verdict_json,
 }
 
 

@@ -234,8 +234,7 @@ def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
         return f"Run it again to finish it; the finished steps are kept in {found.run}."
-    undecided = "no-proven-difference"
-    unsure = [one.change for one in found.rungs if not one.kept and one.trial and one.trial.decision == undecided]
+    unsure = [one.change for one in found.rungs if not one.kept and one.trial and not one.trial.decided]
     more = f" More time (measure.budget) may tell what {words.and_list(unsure)} gives." if unsure else ""
     if found.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."

@@ -40,6 +40,7 @@ DECISIONS: Mapping[Decision, str] = {
     "better": "better",
     "worse": "worse",
     "no-proven-difference": "no proven difference",
+    "cannot-tell": "cannot tell",
 }
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
@@ -79,24 +80,37 @@ def status(finding: Finding) -> str:
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     """ "4.1 times the throughput at 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the levels with a
     unit."""
-    if not verdict.judged:
-        return verdict.method
+    if not verdict.has_ratio:
+        return without_ratio(verdict)
     levels = verdict_levels(verdict, unit) if unit else ""
     where = f" {levels}" if levels else ""
     sentence = f"{led_ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
     if verdict.unsettled_at:
         at = ", ".join(map(rounding.exact, verdict.unsettled_at))
-        if verdict.decision == "no-proven-difference":
+        if verdict.decision == "cannot-tell":
             return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
         sentence += f"; the warm-up had not ended at {at}, and the better side's throughput still rose"
     return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
 
 
+def without_ratio(verdict: Verdict) -> str:
+    """ "worse: nothing was served in 3 of 3 blocks at 8; before: 840/s", "cannot tell: one side did nothing"."""
+    return f"{DECISIONS[verdict.decision]}: {verdict.method}"
+
+
+def apart(verdict: Verdict, where: str) -> str:
+    """ "2.1 times at 4 workers (1.8 to 2.5)", "no proven difference at 4 workers (0.9 to 1.1)"."""
+    if not verdict.has_ratio:
+        return f"{where}, {without_ratio(verdict)}"
+    told = f"{ratio(verdict)} times" if verdict.decided else DECISIONS[verdict.decision]
+    return f"{told} {where} ({ratio_interval(verdict)})"
+
+
 def comparison_sentence(comparison: Comparison) -> str:
     """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
     verdict = comparison.verdict
-    if not verdict.judged:
-        return f"{comparison.after} against {comparison.before}: {verdict.method}."
+    if not verdict.has_ratio:
+        return f"{comparison.after} against {comparison.before}: {without_ratio(verdict)}."
     blocks = counted(verdict.blocks, "block") if verdict.block_ratios else ""
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
     about = ", ".join(part for part in (interval(verdict), blocks) if part)
@@ -145,8 +159,8 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
     ..."."""
     levels = verdict_levels(verdict, unit).removeprefix("at ")
     where = f" ({levels})" if levels else ""
-    no = f"{NO_DIFFERENCE}, " if verdict.decision == "no-proven-difference" else ""
-    gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.judged else verdict.method
+    no = "" if verdict.decided else f"{DECISIONS[verdict.decision]}, "
+    gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.has_ratio else without_ratio(verdict)
     return f"At equal loads{where}, block by block: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
@@ -209,7 +223,7 @@ BEYOND = 1000.0
 
 def ratio_interval(one: Ratio) -> str:
     """ "3.8 to 4.4", "less than 0.001 to 30"; empty where no interval is known."""
-    if not rounding.has_width(one.low, one.high) or (isinstance(one, Verdict) and not one.judged):
+    if not rounding.has_width(one.low, one.high) or (isinstance(one, Verdict) and not one.has_ratio):
         return ""
     _, low, high = rounding.with_interval(one.ratio, one.low, one.high)
     low = low if one.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
@@ -222,7 +236,8 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 def fresh_words(decided: Verdict) -> str:
     """ "from fresh blocks; the deciding blocks gave 2.9 times (95 % interval 2.1 to 4)"."""
-    return f"from fresh blocks; the deciding blocks gave {ratio(decided)} times ({interval(decided)})"
+    told = f"{ratio(decided)} times ({interval(decided)})" if decided.has_ratio else without_ratio(decided)
+    return f"from fresh blocks; the deciding blocks gave {told}"
 
 
 USUAL = 0.95
@@ -231,8 +246,8 @@ USUAL = 0.95
 
 def ratio_words(verdict: Verdict) -> str:
     """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"."""
-    if not verdict.judged:
-        return verdict.method
+    if not verdict.has_ratio:
+        return without_ratio(verdict)
     ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 

@@ -15,13 +15,22 @@ from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
 from loadframe.formats.json_text import parse_json
+from loadframe.model.verdict import NOT_KNOWN
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
     "profile forecasts score capacity-record forecast-record survival ladder-record tuning-trial tuning-record "
     "progress fleet-step fleet-drivers fleet-link fleet-trial fleet-hosts stop"
 )
-VERSIONS = {**dict.fromkeys(NAMES.split(), 1), "change": 2, "step": 3, "tuning-record": 2}
+VERSIONS = {
+    **dict.fromkeys(NAMES.split(), 1),
+    "change": 2,
+    "step": 3,
+    "rounds": 2,
+    "investigation-record": 2,
+    "ladder-record": 2,
+    "tuning-record": 3,
+}
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -56,11 +65,28 @@ def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "proof": proof["verdict"] and {**shared, **proof, "changes": {}}}
 
 
+def _cannot_tell(body: Any) -> Any:
+    """What had no ratio, no second block or no level whose warm-up had ended was "no-proven-difference" as well."""
+    if isinstance(body, list):
+        return [_cannot_tell(each) for each in body]
+    if not isinstance(body, dict):
+        return body
+    body = {key: _cannot_tell(value) for key, value in body.items()}
+    untold = (body.get("low"), body.get("high")) == NOT_KNOWN or body.get("blocks") == 1 or body.get("unsettled_at")
+    if untold and body.get("decision") == "no-proven-difference":
+        return {**body, "decision": "cannot-tell", "method": str(body.get("method")).removeprefix("not judged: ")}
+    return body
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
     ("step", 2): _without_places,
     ("tuning-record", 1): _with_one_proof,
+    ("tuning-record", 2): _cannot_tell,
+    ("rounds", 1): _cannot_tell,
+    ("investigation-record", 1): _cannot_tell,
+    ("ladder-record", 1): _cannot_tell,
 }
 """(name, from version) -> the body in the next version."""
 
