@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from loadframe.cli.progress import _Drawn, bars_on
 from loadframe.errors import Fault, MachineError, OutputError
 
 Command = Callable[..., Any]
+RECORDED = Path(__file__).parents[1] / "data/runs/job-queue"
 POINTS = "load,throughput\n1,10\n2,19\n4,30\n8,33\n16,33\n"
 HOSTILE = "\x1b]0;owned\x07 \x1b[31mred\x9b0m [/x] [bold]b \u202etxet\u2028line \udcff\r."
 
@@ -150,12 +152,15 @@ def test_an_encoding_that_lacks_a_character_shows_it_escaped(loadframe_in: Comma
     assert loadframe_in("case", "show", "oltp-ladder", encoding="ascii").code == 0
 
 
-@pytest.mark.parametrize("verb", [["curve", "POINTS"], ["curve", "POINTS", "--json"], ["man"], ["--help"]])
-def test_a_reader_that_leaves_ends_a_command_silently(points: Path, verb: list[str]) -> None:
+@pytest.mark.parametrize(
+    "verb", [["curve", "POINTS"], ["curve", "POINTS", "--json"], ["man"], ["--help"], ["report", "RUN", "--details"]]
+)
+def test_a_reader_that_leaves_ends_a_command_silently(points: Path, tmp_path: Path, verb: list[str]) -> None:
+    run = shutil.copytree(RECORDED, tmp_path / "run")
     reading, writing = os.pipe()
     os.close(reading)
     program = str(Path(sys.executable).with_name("loadframe"))
-    words = [str(points) if word == "POINTS" else word for word in verb]
+    words = [{"POINTS": str(points), "RUN": str(run)}.get(word, word) for word in verb]
     done = subprocess.run([program, *words], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,7 +1,7 @@
 """The one way out: every line for people and every JSON object. Much of it was written by others: control characters
 are shown escaped, and nothing is markup. A stream that takes nothing more never costs a measurement: lines on stderr
-are lost, an answer on stdout is an OutputError once everything has ended and was put back; for a reader that has left
-only where something was measured."""
+are lost, an answer on stdout is an OutputError once everything has ended and was put back, but for a reader that has
+left."""
 
 import os
 import re
@@ -96,10 +96,10 @@ def _write(text: str, run: object) -> None:
         if sys.stdout is None:
             raise ValueError("closed")
         print(text, flush=True)
-    except (OSError, ValueError) as error:
-        if run is not None or not isinstance(error, BrokenPipeError):
-            raise _refused(error, run) from error
+    except BrokenPipeError:
         _swallow()
+    except (OSError, ValueError) as error:
+        raise _refused(error, run) from error
 
 
 def _swallow() -> None:
