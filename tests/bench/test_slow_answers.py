@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import loadframe
+import one_truth
 from loadframe.errors import TooFewRequests
 from loadframe.model import TOO_FEW
 from loadframe.study import parse
@@ -93,9 +94,7 @@ def test_no_window_with_fewer_than_twenty_requests_decides_anything(tmp_path: Pa
     run = loadframe.open_run(found.run)
     counting = [step for step in run.steps() if step.counts]
     assert len(counting) >= 4
-    for step in counting:
-        window_s = step.window_end_s - step.window_start_s
-        assert step.requests + step.errors >= 20 and window_s >= 5 * step.latency.mean_ms / 1000
+    one_truth.no_window_with_too_little_in_it_decides_anything(run, loadframe.conclude(run))
     for step in run.steps():
         requests = request_log.from_bytes(run.requests(step.number))
         crosses = requests.end_s > step.window_end_s

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+import loadframe as api
+import one_truth
+
 Command = Callable[..., Any]
 SHAPE = {
     "schema", "end", "best", "settings", "trials", "expected", "verdict", "levels", "left_out", "findings", "run",
@@ -35,6 +38,7 @@ def test_settings_are_searched_and_every_trial_kept(loadframe: Command, study: P
     assert 'id="chart-trials"' in page and "Search for settings" in page
     if found["end"] == "gained":
         assert (run / found["file_name"]).read_text() == found["file_text"]
+    one_truth.check(api.open_run(run))
 
 
 @pytest.mark.parametrize(

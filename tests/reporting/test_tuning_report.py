@@ -145,9 +145,9 @@ def test_what_fresh_blocks_take_back_is_not_recommended() -> None:
     fresh = Verdict(0.8, 0.7, 0.9, "worse", 4, "paired")
     proof = replace(PROOF, fresh=fresh)
     assert not proof.held
-    text = render_tuning(replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,)))
+    text = flat(replace(FOUND, end="no-proven-gain", file_text="", proof=proof, failed_proofs=(proof,)))
     assert text.startswith(
-        "No proven gain: the best of 4 trials of 3 settings is 0.8 of the start in fresh blocks, after"
+        "No proven gain: the best of 4 trials of 3 settings gives 0.8 times the throughput in fresh blocks, after"
     )
     found = replace(FOUND, failed_proofs=(proof,))
     assert "proved, and reverted as fresh blocks say the opposite: worse: 0.8 times" in flat(found)
@@ -302,7 +302,9 @@ def test_what_became_of_the_objective_is_said() -> None:
         trials=(*FOUND.trials, TuningTrial(5, "search", {}, {8.0: 1.0}, 2.0, objective_use=1.6, missed="at 8: ...")),
     )
     text = flat(missed)
-    assert text.startswith("No gain within the objective: the best of 5 trials of 3 settings is 1.8 of the start")
+    assert text.startswith(
+        "No gain within the objective: the best of 5 trials of 3 settings gives 1.8 times the throughput at"
+    )
     assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it." in text
     shape = json.loads(json.dumps(tuning_json(missed), allow_nan=False))
     assert (shape["objective"]["met"], shape["objective"]["latency_p95_ms"]) == (False, 50)
@@ -349,7 +351,7 @@ def test_proofs_that_failed_before_a_gain_are_told() -> None:
 def test_where_no_proof_held_the_others_are_told_too() -> None:
     lost = replace(WRITTEN, end="no-proven-gain", file_text="", proof=LESS, failed_proofs=(LESS, MISSED))
     text = flat(lost)
-    assert "of the start in fresh blocks, and the next best one did not hold either. Leave" in text
+    assert "0.98 times the throughput in fresh blocks, and the next best one did not hold either. Leave" in text
     assert text.count("- innodb_buffer_pool_size = ") == 1, "the first one is what the answer is about"
     assert len(tuning_json(lost)["failed_proofs"]) == 2
     alone = replace(lost, failed_proofs=(LESS,))

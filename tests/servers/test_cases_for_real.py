@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import loadframe
+import one_truth
 from loadframe.model import Finding, Investigation
 from loadframe.reporting import facts
 
@@ -71,6 +72,7 @@ def test_the_render_farm_behind_a_low_limit_on_files(tmp_path: Path) -> None:
     found = twice(lambda: loadframe.investigate(study, tmp_path), has_gained)
     first = next(iter(causes(found).values()))
     assert first.id == answer["finding"][0]
+    one_truth.check(loadframe.open_run(Path(found.run)))
     truth = study.target.settings["table_open_cache"] / study.workload.options["tables_per_job"]
     assert first.reached_at is not None
     within = answer["reached_at_within"]  # of its interval: steps are short, and the server has a few tables of its own

@@ -236,17 +236,16 @@ def answer(found: Tuning) -> str:
         proofs = f" in {count} proofs" if count > 1 else " in its proof"
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
-    ratio = verdict_words.ratio(proof.told)
+    times = verdict_words.times_the_throughput(proof.told, found.axis_unit)
+    gives = f"gives {times} in fresh blocks" if proof.told.has_ratio else verdict_words.without_ratio(proof.told)
+    best = f"the best of {varied} {gives}"
     if proof.verdict.decision == "better" and proof.told.decision != "worse":
         return (
-            f"No gain within the objective: the best of {varied} is {ratio} of the start "
-            f"in fresh blocks, and misses the objective there{_after_it(found)}. Leave the settings as they are."
+            f"No gain within the objective: {best}, and misses the objective there{_after_it(found)}. "
+            "Leave the settings as they are."
         )
     first = "" if proof.fresh is None else f", after {verdict_words.ratio(proof.verdict)} in the deciding blocks"
-    return (
-        f"No proven gain: the best of {varied} is {ratio} of the start in fresh "
-        f"blocks{first}{_after_it(found)}. Leave the settings as they are."
-    )
+    return f"No proven gain: {best}{first}{_after_it(found)}. Leave the settings as they are."
 
 
 def deciding_sentence(found: Tuning) -> str:

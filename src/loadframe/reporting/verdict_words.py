@@ -77,14 +77,18 @@ def status(finding: Finding) -> str:
     return own.get(finding.status, STATUS[finding.status])
 
 
+def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
+    """ "4.1 times the throughput at 20, 40 and 80 active jobs"; the levels with a unit."""
+    levels = verdict_levels(verdict, unit) if unit else ""
+    return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
+
+
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     """ "4.1 times the throughput at 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the levels with a
     unit."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
-    levels = verdict_levels(verdict, unit) if unit else ""
-    where = f" {levels}" if levels else ""
-    sentence = f"{led_ratio(verdict)} times the throughput{where} ({_interval_words(verdict)})"
+    sentence = f"{times_the_throughput(verdict, unit)} ({_interval_words(verdict)})"
     if verdict.unsettled_at:
         at = ", ".join(map(rounding.exact, verdict.unsettled_at))
         if verdict.decision == "cannot-tell":

@@ -1,0 +1,355 @@
+"""One run, one truth: whatever a run says of a peak, a gain, a latency, where a state levels off and what limits next,
+every verb, page and export says. Held against all stored runs (test_one_truth.py), and against runs that other tests
+make: `check`."""
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import loadframe
+from loadframe.errors import RunError
+from loadframe.experiments.reading import answer_of
+from loadframe.live.follower import row
+from loadframe.live.view import Reads, RunView
+from loadframe.model import (
+    CaseStudy,
+    Curve,
+    Investigation,
+    Ladder,
+    LoadGain,
+    RunAnswer,
+    Step,
+    Tuning,
+    Verdict,
+)
+from loadframe.reporting import answers, facts, ladder_report, tuning_report, verdict_words, words
+from loadframe.reporting import case_study as report
+from loadframe.reporting.next_step import next_limit_words
+from loadframe.runs.folder import RunFolder
+
+READS = Reads(loadframe.conclude, answer_of)
+
+
+# --- what is judged was sampled enough --------------------------------------------------------------------------------
+
+
+def has_enough(step: Step) -> bool:
+    """20 requests that ended, and 5 response times: from what was measured, not from what the step says of itself."""
+    window_s = step.window_end_s - step.window_start_s
+    return step.requests + step.errors >= 20 and window_s >= 5 * step.latency.mean_ms / 1000
+
+
+def no_window_with_too_little_in_it_decides_anything(run: RunFolder, case: CaseStudy) -> None:
+    few = {step.number: step for step in run.steps() if not has_enough(step)}
+    for state in case.states.values():
+        assert not few.keys() & {step.number for step in state.steps}, f"in the curve of {state.treatment}"
+    for trial in (trial for one in case.rounds for trial in one.tried):
+        sparse = {few[number].level for number in trial.deciding if number in few}
+        assert not trial.verdict.has_ratio or not sparse.intersection(trial.verdict.levels), trial.remedy.id
+
+
+Points = dict[str, dict[float, tuple[float, float | None]]]
+
+
+def points_of(case: CaseStudy) -> Points:
+    """By state and load: throughput, p95 in ms."""
+    return {name: _points(state.curve) for name, state in case.states.items()}
+
+
+def _points(curve: Curve) -> dict[float, tuple[float, float | None]]:
+    return {point.load: (point.throughput, point.latency_p95_ms) for point in curve.points}
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def metrics_of(run: RunFolder) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """The OpenMetrics text of a run, by family."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for line in loadframe.export(run, "openmetrics").decode().splitlines():
+        if match := re.fullmatch(r"loadframe_(\w+)\{(.*)\} (\S+)", line):
+            labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
+            found.setdefault(match[1], []).append((labels, float(match[3])))
+    return found
+
+
+def live(run: RunFolder) -> dict[str, Any]:
+    view = RunView(run, "0/run", READS)
+    view.refresh()
+    assert not view.error
+    return view.heading
+
+
+def by_state(found: dict[str, list[tuple[dict[str, str], float]]], family: str) -> dict[str, float]:
+    return {labels["treatment"]: value for labels, value in found.get(family, [])}
+
+
+# --- peak, latency, where it levels off -------------------------------------------------------------------------------
+
+
+def every_point_of_every_state_is_the_same_in_all_exports(run: RunFolder, case: CaseStudy) -> None:
+    exported: Points = {}
+    for line in csv.DictReader(io.StringIO(loadframe.export(run, "curve.csv").decode(), newline="")):
+        values = (float(line["throughput"]), _number(line["latency_p95_ms"]))
+        exported.setdefault(line["treatment"], {})[float(line["load"])] = values
+    assert exported == points_of(case)
+    bencher: Points = {}
+    for name, measures in json.loads(loadframe.export(run, "bencher")).items():
+        _, treatment, place = name.split("/")
+        latency = measures.get("latency-p95-ms", {"value": None})["value"]
+        bencher.setdefault(treatment, {})[float(place.partition("=")[2])] = (measures["throughput"]["value"], latency)
+    assert bencher == points_of(case)
+
+
+def peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page(run: RunFolder, case: CaseStudy) -> None:
+    metrics, heading = metrics_of(run), live(run)
+    peaks = {name: state.curve.peak for name, state in case.states.items()}
+    assert by_state(metrics, "peak_throughput_requests_per_second") == {
+        name: peak.throughput for name, peak in peaks.items()
+    }
+    assert by_state(metrics, "peak_load") == {name: peak.load for name, peak in peaks.items()}
+    knees = {name: state.curve.knee for name, state in case.states.items() if state.curve.knee is not None}
+    assert by_state(metrics, "knee_load") == {name: knee.load for name, knee in knees.items()}
+    assert heading["knees"] == {name: [knee.load, knee.low, knee.high] for name, knee in knees.items()}
+    shown = {name: {load: (value, p95) for load, value, p95 in points} for name, points in heading["curves"].items()}
+    assert shown == points_of(case)
+
+
+def the_curve_is_that_of_the_report(run: RunFolder, case: CaseStudy) -> None:
+    """Of `curve RUN` and of the rounds that text, page and JSON of the report show."""
+    for one in case.rounds:
+        assert case.state(one.treatment).curve == one.curve
+        assert loadframe.curve_json(one.curve)["peak"]["throughput"] == one.curve.peak.throughput
+    if isinstance(found := case.answer, Investigation) and found.before is not None:
+        assert found.before.peak == case.state(found.rounds[0].treatment).curve.peak
+        after = found.after or found.before
+        assert after.peak == case.state(found.rounds[-1].treatment).curve.peak
+
+
+def a_comparison_has_before_and_after_from_the_curves(run: RunFolder, case: CaseStudy) -> None:
+    for name in case.states:
+        try:
+            found = loadframe.compare_runs(run, run, treatments=("A", name))
+        except loadframe.errors.RunError:  # a state that was only tried has too few steps
+            continue
+        points = points_of(case)
+        assert {each.load: each.before for each in found.levels}.items() <= {
+            load: value for load, (value, _) in points["A"].items()
+        }.items()
+        assert {each.load: each.after for each in found.levels}.items() <= {
+            load: value for load, (value, _) in points[name].items()
+        }.items()
+
+
+def a_forecast_at_a_measured_load_is_what_was_measured(run: RunFolder, case: CaseStudy) -> None:
+    for name, state in case.states.items():
+        found = loadframe.predict_run(run, [point.load for point in state.curve.points], treatment=name)
+        for point in found.at:
+            throughput, p95_ms = _points(state.curve)[point.load]
+            assert point.throughput.value == pytest.approx(throughput)
+            assert (point.latency_p95_ms and point.latency_p95_ms.value) == (p95_ms and pytest.approx(p95_ms))
+        full = {limit.id: limit.exhausted_at for limit in state.limits if limit.exhausted_at is not None}
+        assert {limit.id: limit.exhausted_at for limit in found.exhaustion} == full
+
+
+def what_a_forecast_says_saturates_first_is_what_limits_next(run: RunFolder, case: CaseStudy) -> None:
+    """Of the last state. A study of two states with the writer lock named as its next limit at 2 workers was told by
+    `predict` that the lock runs out at 3."""
+    found = loadframe.predict_run(run, treatment=case.rounds[-1].treatment)
+    if found.capacity is None or case.next_limit is None or case.next_limit.load is None:
+        return
+    assert (found.capacity.limited_by, found.capacity.load.value) == (case.next_limit.id, case.next_limit.load)
+    assert found.capacity.load.low <= found.capacity.load.value <= found.capacity.load.high
+    for one in found.saturation:
+        assert one.at_load is None or one.at_load.value >= case.next_limit.load
+
+
+def what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(run: RunFolder, case: CaseStudy) -> None:
+    if not isinstance(case.answer, Investigation) or len(case.rounds) < 2:
+        return
+    cause = facts.main_findings(case.answer)[0]
+    found = loadframe.predict_run(run, treatment=case.rounds[0].treatment)
+    if found.capacity is None:
+        assert found.unexplained is not None and cause.title in found.unexplained
+        return
+    assert cause.reached_at is not None
+    assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
+
+
+# --- limits, gain, what comes next ------------------------------------------------------------------------------------
+
+
+def where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case: CaseStudy) -> None:
+    table = csv.DictReader(io.StringIO(loadframe.export(run, "limits.csv").decode(), newline=""))
+    exported = {(int(line["round"]), line["limit"]): _number(line["exhausted_at"]) for line in table}
+    assert exported == {
+        (one.number, limit.id): None if limit.exhausted_at is None else limit.exhausted_at.load
+        for one in case.rounds
+        for limit in one.limits
+    }
+
+
+def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> None:
+    gains = [value for _, value in metrics_of(run).get("gain_ratio", [])]
+    assert gains == ([] if case.gain is None else [case.gain.ratio])
+    if isinstance(case.gain, LoadGain):
+        last = case.rounds[-1].treatment
+        try:
+            levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
+        except RunError as error:
+            assert "2 values or blocks say nothing" in error.fact, "two curves alone, beside the blocks of the proof"
+        else:
+            assert {each.load: each.ratio for each in levels}[case.gain.load] == pytest.approx(case.gain.ratio)
+    match case.answer:
+        case Investigation() as found:
+            said: Callable[[], str] = lambda: answers.answer(found)  # noqa: E731
+        case Ladder() as ladder:
+            said = lambda: ladder_report.answer(ladder)  # noqa: E731
+        case Tuning() as tuning:
+            said = lambda: tuning_report.answer(tuning)  # noqa: E731
+        case _:
+            raise AssertionError("none of the stored runs is of another kind")
+    assert live(run)["answer"] == said()
+    assert row(run, "0/run", READS)["answer"] == said()
+
+
+def the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) -> None:
+    found = loadframe.write_answer(run, case)
+    page = (run.path / "report.html").read_text()
+    if not isinstance(found, Investigation):
+        return
+    assert (found.before, found.after, found.gain) == (case.answer.before, case.answer.after, case.answer.gain)  # type: ignore[union-attr]
+    assert found.next_limit == case.next_limit
+    shape = loadframe.investigation_json(found)
+    assert (shape["next_limit"] or {}).get("id") == getattr(case.next_limit, "id", None)
+    assert (shape["next_limit"] or {}).get("load") == getattr(case.next_limit, "load", None)
+    for shown, one in zip(shape["rounds"], case.rounds, strict=True):
+        assert {each["load"]: (each["throughput"], each["latency_p95_ms"]) for each in shown["curve"]["points"]} == (
+            _points(one.curve)
+        )
+    plain = re.sub(r"\s+", " ", loadframe.render_text(found, details=True))
+    for state in (found.before, found.after):
+        if state is not None:
+            peak = words.peak(state, words.axis_unit(found), words.work_unit(found))
+            assert peak in plain
+            assert peak in re.sub(r"\s+", " ", page)
+    again = loadframe.conclude(run)
+    assert again.answer == found, "what was written is read again"
+
+
+# --- the numbers as a reader sees them --------------------------------------------------------------------------------
+
+
+def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:
+    """By renderer, each on one line: what is read of a run's answer."""
+    match answer:
+        case Investigation():
+            page, brief = report.render_page(answer), loadframe.render_text(answer)
+            details, shape = loadframe.render_text(answer, details=True), loadframe.investigation_json(answer)
+        case Ladder():
+            page, brief = ladder_report.render_ladder_page(answer), loadframe.render_ladder(answer)
+            details, shape = brief, loadframe.ladder_json(answer)
+        case Tuning():
+            page, brief = tuning_report.render_tuning_page(answer), loadframe.render_tuning(answer)
+            details, shape = brief, loadframe.tuning_json(answer)
+        case _:
+            raise AssertionError("none of the stored runs is of another kind")
+    shown = {"page": html.unescape(re.sub(r"<[^>]+>", " ", page)), "text": brief, "details": details}
+    return {name: re.sub(r"\s+", " ", one) for name, one in shown.items()} | {"json": json.dumps(shape)}
+
+
+def numbers_of(shape: object) -> set[float]:
+    """Every number in a JSON shape."""
+    match shape:
+        case bool() | str() | None:
+            return set()
+        case dict():
+            return set().union(*map(numbers_of, shape.values()))
+        case list():
+            return set().union(*map(numbers_of, shape))
+        case _:
+            return {float(str(shape))}
+
+
+def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
+    """Peak, gain, its load, the next limit and every latency of an investigation, in all that a reader sees of it."""
+    answer = case.answer
+    assert isinstance(answer, Investigation)
+    unit, work = words.axis_unit(answer), words.work_unit(answer)
+    shown, view = texts(answer, run), RunView(run, "0/run", reads)
+    view.refresh()
+    assert not view.error
+    assert view.heading["answer"] == answers.answer(answer) == row(run, "0/run", reads)["answer"]
+    numbers = numbers_of(json.loads(shown["json"]))
+    if isinstance(case.gain, LoadGain) and case.gain.low > 1:
+        said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"
+        assert said in view.heading["answer"]
+        assert all(said in shown[name] for name in ("page", "text", "details"))
+        assert {case.gain.ratio, case.gain.load} <= numbers
+    if case.next_limit is not None:
+        said = next_limit_words(answer, case.next_limit)
+        lowest = case.rounds[0].curve.points[0].load  # "one worker already hits the limit"
+        if case.gain is None and case.next_limit.load is not None and case.next_limit.load > lowest:
+            assert said.rpartition(", ")[2].removeprefix("at ") in view.heading["answer"], "it names that cause already"
+        if case.gain is not None:
+            assert said in view.heading["answer"]
+            assert said in shown["text"]
+        assert all(said.lower() in shown[name].lower() for name in ("page", "details"))
+        assert case.next_limit.load is None or case.next_limit.load in numbers
+    for round_ in case.rounds:
+        curve = loadframe.render_curve(round_.curve, unit=unit, work=work)
+        lines = re.sub(r" +", " ", curve)
+        for point in round_.curve.points:
+            assert point.throughput in numbers
+            assert f" {words.point_throughput(point, work)} " in lines
+            assert point.latency_p95_ms is None or point.latency_p95_ms in numbers
+            latency = words.milliseconds(point.latency_p95_ms)
+            assert latency in lines
+            assert latency in shown["page"]
+    for state in (answer.before, answer.after):
+        assert state is None or all(words.peak(state, unit, work) in shown[name] for name in ("page", "details"))
+
+
+def a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> None:
+    if isinstance(case.answer, Investigation):
+        check_is_shown(case, run, READS)
+        return
+    assert case.answer is not None
+    if case.gain is None:  # a search that found nothing better
+        return
+    assert isinstance(case.gain, Verdict)
+    said = f"{verdict_words.led_ratio(case.gain)} times the throughput"
+    shown = texts(case.answer, run)
+    assert all(said in shown[name] for name in ("page", "text"))
+    assert said in live(run)["answer"]
+    assert case.gain.ratio in numbers_of(json.loads(shown["json"]))
+
+
+CHECKS: tuple[Callable[[RunFolder, CaseStudy], None], ...] = (
+    no_window_with_too_little_in_it_decides_anything,
+    every_point_of_every_state_is_the_same_in_all_exports,
+    peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page,
+    the_curve_is_that_of_the_report,
+    a_comparison_has_before_and_after_from_the_curves,
+    a_forecast_at_a_measured_load_is_what_was_measured,
+    what_a_forecast_says_saturates_first_is_what_limits_next,
+    what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause,
+    where_limits_run_out_is_the_same_in_exports_and_rounds,
+    gain_and_answer_are_the_same_everywhere,
+    the_report_that_is_written_says_the_same,
+    a_reader_sees_the_same_numbers_wherever,
+)
+
+
+def check(run: RunFolder) -> None:
+    """Of a run that was made just now."""
+    case = loadframe.conclude(run)
+    for each in CHECKS:
+        each(run, case)
