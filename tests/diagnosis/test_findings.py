@@ -13,11 +13,11 @@ from bends import STUDY
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.signatures import SIGNATURES
-from loadframe.diagnosis.windows import look
+from loadframe.diagnosis.windows import explains, explains_bend, look
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
-from loadframe.model import Finding, Latency, Step, TargetState
+from loadframe.model import Finding, Latency, LoadInterval, Step, TargetState
 from loadframe.study import parse
 from simulated_study import examined
 
@@ -82,6 +82,29 @@ def test_a_cache_acts_from_where_requests_pay_not_from_where_it_is_full_of_lefto
     assert first.reached_at.low < first.reached_at.load < first.reached_at.high
 
 
+def test_what_requests_pay_before_a_limit_is_full_is_not_for_it(make_step: StepMaker) -> None:
+    """Tables that are pushed out of the table cache take their definitions with them: these are read again from 16 jobs
+    on, and there is room for 79. Seen on a MariaDB, as the cause at 23 jobs of a bend at 11."""
+    steps = [
+        make_step(
+            step.level,
+            step.throughput,
+            {
+                **step.metrics,
+                "mariadb.open_table_definitions": min(400 / 79 * step.level, 400.0),
+                "mariadb.table_definition_cache": 400.0,
+                "mariadb.opened_table_definitions": 0.3 * step.throughput if step.level > 12.8 else 1.0,
+            },
+            block=step.block,
+        )
+        for step in farm(make_step, 64, jobs=(4, 8, 16, 32, 64, 128, 256))
+    ]
+    first, second = diagnosed(steps)
+    assert (first.id, second.id) == ("mariadb.table_open_cache", "mariadb.table_definition_cache")
+    assert second.reached_at is not None and second.reached_at.low == 64
+    assert not explains_bend(second)
+
+
 @pytest.mark.parametrize("leftovers", [0.0, 5.0, 10.0, 15.0])
 @pytest.mark.parametrize("jobs", [(4, 8, 16, 32, 64), (4, 8, 12, 24, 48), (5, 11, 23, 51)])
 def test_a_limit_acts_somewhere_between_two_levels_whatever_its_use_says(
@@ -103,6 +126,51 @@ def test_a_limit_acts_somewhere_between_two_levels_whatever_its_use_says(
     assert first.id == "mariadb.table_open_cache" and first.reached_at is not None
     last, pays = max(level for level in jobs if level < 12.8), min(level for level in jobs if level > 12.8)
     assert 0.95 * last <= first.reached_at.low <= 12.8 <= first.reached_at.high == pays
+
+
+def test_a_limit_that_begins_past_the_bend_did_not_make_it(make_step: StepMaker) -> None:
+    """Throughput falls slowly from 11 jobs on, where the table cache is full, and off a cliff at 23 to 25. The
+    definitions are full at 45: nearer to the cliff than the cause is, and on the wrong side of it."""
+    paid = {16: 0.2, 23: 0.4, 25: 2.0, 32: 2.0, 64: 2.0, 128: 2.0}
+    served = {4: 8500.0, 8: 9000.0, 16: 8300.0, 23: 7600.0, 25: 3400.0, 32: 3000.0, 64: 2900.0, 128: 2500.0}
+    steps = [
+        make_step(
+            level,
+            throughput * (1 + 0.1 * (block - 2)),
+            {
+                **IDLE,
+                "mariadb.open_tables": min(6.0 * level, 64.0),
+                "mariadb.table_open_cache": 64.0,
+                "mariadb.opened_tables": throughput * paid.get(level, 0.0),
+                "mariadb.open_table_definitions": min(400 / 45 * level, 400.0),
+                "mariadb.table_definition_cache": 400.0,
+                "mariadb.opened_table_definitions": throughput if level > 45 else 1.0,
+            },
+            block=block,
+        )
+        for block in (1, 2, 3)
+        for level, throughput in served.items()
+    ]
+    found = diagnosed(steps)
+    assert [one.id for one in found] == ["mariadb.table_open_cache", "mariadb.table_definition_cache"]
+    assert [explains_bend(one) for one in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("acts", "least", "most"),
+    [
+        (LoadInterval(23.5, 23, 24), 1, 1),
+        (LoadInterval(10.7, 9, 24), 1, 1),
+        (LoadInterval(11, 10, 11.5), 0.5, 0.5),
+        (LoadInterval(45, 23, 64), 0.01, 0.2),
+        (LoadInterval(45, 26, 64), 0, 0),
+    ],
+)
+def test_what_begins_sooner_explains_a_bend_the_less_the_further_it_is_away_and_what_begins_later_does_not(
+    acts: LoadInterval, least: float, most: float
+) -> None:
+    """At it; maybe at it, maybe long before; at half of its load; rather after it than not; after it."""
+    assert least <= explains(acts, LoadInterval(24, 23, 25)) <= most
 
 
 def test_a_limit_reached_in_two_steps_of_three_is_reached_whatever_the_third_is_like(make_step: StepMaker) -> None:

@@ -11,7 +11,7 @@ from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.windows import acts_from, bend_of, explains_bend
+from loadframe.diagnosis.windows import acts_from, bend_of, bends, explains_bend
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -175,17 +175,12 @@ def _load(limit: Limit) -> float:
 def _full_at_bend(limit: Limit, curve: Curve) -> bool:
     """Whether a limit was full within what was tested, at a load at which the curve may bend."""
     at = limit.exhausted_at
-    ends = [(curve.knee.low, curve.knee.high)] if curve.knee is not None else []
-    ends += [(curve.cliff.from_load, curve.cliff.to_load)] if curve.cliff is not None else []
-    if at is None or at.how != "measured":
-        return False
-    return any(at.low <= high and low <= at.high for low, high in ends)
+    return at is not None and at.how == "measured" and any(at.meets(bend) for bend in bends(curve))
 
 
 def _acts_at_bend(finding: Finding, last: Round) -> bool:
     """Whether a finding explains the bend of the last curve, not only its height."""
-    bends = last.curve.knee is not None or last.curve.cliff is not None
-    return bends and explains_bend(finding)
+    return bool(bends(last.curve)) and explains_bend(finding)
 
 
 def outcome(

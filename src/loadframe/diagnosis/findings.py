@@ -8,7 +8,7 @@ from dataclasses import replace
 from loadframe.diagnosis import behind_stages, others, waiting_limits
 from loadframe.diagnosis.operational import SERVED_AT_ONCE, beside_saturated_cpus
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
-from loadframe.diagnosis.windows import Window, Windows
+from loadframe.diagnosis.windows import Window, Windows, explains
 from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import metric as metric_of
 from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
@@ -123,7 +123,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         reached_at=reached_at,
         evidence=(reached, *harm),
         ruled_out=(),
-        score=PAID_ALIKE if alike else _limit_score(reached_at, windows),
+        score=NOT_THE_BEND if alike else _limit_score(reached_at, windows),
         explanation=_limit_explanation(limit) + (" It costs about as much at every level." if alike else ""),
     )
 
@@ -184,24 +184,25 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     """The load from which on requests pay for a full limit: after the last level at which few do, up to the first of
-    those at which they do without exception. It is not known better than the levels are close together, but for one
-    thing: it cannot act before it is full, so the load at which its use reaches the ceiling raises the low end. That
-    is no upper end: a cache is full of what is no longer asked for long before it is too small. Nor is a level free of
+    those at which they do without exception. It cannot act before it is full: what is paid at such a level is for
+    something else, and the load at which its use reaches the ceiling raises the low end. That load is no upper end: a
+    cache is full of what is no longer asked for long before it is too small. Nor is a level at which it is full free of
     it at which it costs less than is noticed, so the low end lies before that level by the share that would cost so
     little where each request asks for anything alike (a cache that holds `at` of N misses 1 - at / N).
 
     The load is the one at which it is full, where that lies between these levels, else their middle. None where all
     levels pay, or none does, or it was not measured."""
-    costs = [(window.levels[0], _cost_per_request(limit, window)) for window in windows.each]
-    known = [(level, cost) for level, cost in costs if cost is not None]
-    if len(known) < len(costs):
+    costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
+    full = {window.levels[0] for window in windows.each if window.reaches(limit.use_metric, REACHED * limit.ceiling)}
+    paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
+    if len(paid) < len(costs):
         return None
-    least, most = _least_cost(limit), max(cost for _, cost in known)
-    spared = [level for level, cost in known if cost < least]
-    if not spared or spared[-1] == known[-1][0]:
+    least, most = _least_cost(limit), max(paid.values())
+    spared = [level for level, cost in paid.items() if cost < least]
+    if not spared or spared[-1] == max(paid):
         return None
-    last, high = spared[-1], min(level for level, _ in known if level > spared[-1])
-    low, ledger = last * (1 - least / most), limit.exhausted_at
+    last, high = spared[-1], min(level for level in paid if level > spared[-1])
+    low, ledger = last * (1 - least / most) if last in full else last, limit.exhausted_at
     if ledger is None or not last <= ledger.load <= high:
         return LoadInterval(math.sqrt(last * high), low, high)
     return LoadInterval(ledger.load, min(max(low, ledger.low), ledger.load), high)
@@ -212,19 +213,18 @@ def _cost_per_request(limit: Limit, window: Window) -> float | None:
     return None if cost is None else cost / max(window.metrics["throughput"], 1e-9)
 
 
-PAID_ALIKE = 0.3
-"""Below all that begins at the bend, beside the signatures that are there below it just the same."""
+NOT_THE_BEND = 0.3
+"""Of what is paid at every level alike, and of what begins past the bend: below all that may have made it, beside the
+signatures that are there below it just the same."""
 
 
-def _limit_score(reached_at: LoadInterval | None, windows: Windows) -> float:
-    """1 where the load at which it begins to act is the load of the bend, less the further they are apart (in
-    octaves)."""
-    if windows.bend is None:
+def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
+    """1 where it begins to act at the load of a bend, less the less it explains that."""
+    if acts is not None and windows.bends and all(acts.low > bend.high for bend in windows.bends):
+        return NOT_THE_BEND
+    if windows.bend is None or acts is None:
         return 0.6
-    if reached_at is None:
-        return 0.7
-    octaves = abs(math.log2(reached_at.load / windows.bend))
-    return 0.7 + 0.3 * math.exp(-octaves)
+    return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
 
 
 def _limit_title(limit: Limit) -> str:

@@ -35,8 +35,9 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """below and past the bend (the same window where there is no bend), and the top: the level with the most
-    throughput and all above it. each: every level by itself, rising; whole: all of them together. falls: throughput is
-    lost past a bend, not only no longer gained."""
+    throughput and all above it. each: every level by itself, rising; whole: all of them together. bend: the last load
+    that held; bends: where it may be, and where the cliff is. falls: throughput is lost past a bend, not only no longer
+    gained."""
 
     below: Window
     past: Window
@@ -44,6 +45,7 @@ class Windows:
     each: tuple[Window, ...]
     whole: Window
     bend: float | None
+    bends: tuple[LoadInterval, ...]
     falls: bool
 
 
@@ -64,6 +66,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         each=tuple(_window("at one level", [level], steps) for level in levels),
         whole=_window("over the whole curve", levels, steps),
         bend=bend,
+        bends=bends(curve),
         falls=falls,
     )
 
@@ -75,6 +78,35 @@ def _bend(curve: Curve) -> float | None:
     known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
     known += [cliff.from_load] if cliff is not None else []
     return min(known, default=None)
+
+
+def bends(curve: Curve) -> tuple[LoadInterval, ...]:
+    """Where a curve may bend: at its knee, and between the last level that held before its cliff and the first that did
+    not."""
+    found = [] if curve.knee is None else [curve.knee]
+    if (cliff := curve.cliff) is not None:
+        found.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
+    return tuple(found)
+
+
+ENOUGH = 0.25
+"""Of all chances: what begins before a bend with as many is not held to begin after it, our choice. Where both lie
+between the same two levels it has about half of them, or less where one of them is known better."""
+SHARES = [(number + 0.5) / 16 for number in range(16)]
+
+
+def explains(acts: LoadInterval, bend: LoadInterval) -> float:
+    """How well what begins to act at the one load explains a bend at the other, from 0 to 1. What begins later cannot
+    have made the bend; what begins sooner explains it the less the further they are apart (the ratio of the loads).
+    Each may be anywhere in its interval, on either side of its load alike."""
+    before = fmean(one <= other for one in _anywhere(acts) for other in _anywhere(bend))
+    return min(1.0, before / ENOUGH, acts.high / bend.low)
+
+
+def _anywhere(at: LoadInterval) -> list[float]:
+    """Loads that are equally likely: levels are geometric, and so is what is not known between them."""
+    sides = [(at.low, at.load, 2 * share) if share < 0.5 else (at.load, at.high, 2 * share - 1) for share in SHARES]
+    return [low ** (1 - share) * high**share for low, high, share in sides]
 
 
 def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:
@@ -107,18 +139,14 @@ def bend_of(one: Round) -> Bend | None:
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
         return None
     at = first.reached_at
-    if at.low > knee.high or knee.low > at.high:
-        return None
-    return Bend(at, knee, first.id)
+    return Bend(at, knee, first.id) if at.meets(knee) else None
 
 
 def acts_from(one: Round, finding: Finding) -> LoadInterval | None:
     """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
     reached, explained = finding.reached_at, bend_of(one)
     bend = explained.load if explained is not None and explained.limit == finding.id else one.curve.knee
-    if reached is None or bend is None or reached.low > bend.high or bend.low > reached.high:
-        return reached
-    return bend
+    return bend if reached is not None and bend is not None and reached.meets(bend) else reached
 
 
 TRUSTED = 0.5

@@ -32,6 +32,10 @@ class LoadInterval:
     low: float
     high: float
 
+    def meets(self, other: "LoadInterval") -> bool:
+        """Whether both may be the same value."""
+        return self.low <= other.high and other.low <= self.high
+
 
 How = Literal["measured", "extrapolated", ""]
 Method = Literal["bracket", "line", "proportion", "curve", ""]

@@ -173,10 +173,7 @@ def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float])
     by_reads = None if reads is None else reads.end
     near = {name: abs(math.log(size / entries.load)) for name, size in sizes.items()}
     memory = min((name for name in near if near[name] < math.log(ALIKE)), key=lambda name: near[name], default="")
-    confirmed = by_reads is not None and (
-        (entries.low <= by_reads.high and by_reads.low <= entries.high)
-        or 1 / ALIKE < entries.load / by_reads.load < ALIKE
-    )
+    confirmed = by_reads is not None and (entries.meets(by_reads) or 1 / ALIKE < entries.load / by_reads.load < ALIKE)
     return MemoryEnd(entries, by_reads, times, confirmed, memory)
 
 
