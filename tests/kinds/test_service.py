@@ -303,6 +303,7 @@ def test_what_does_not_fit_together_is_refused(target: dict[str, Any], said: str
         ({"file": "a"}, "belongs to"),
         ({"read_back": {"json": "http://x/"}}, "takes `field`"),
         ({"read_back": {"json": "http://x/", "field": "a", "format": "toml"}}, "`format` is of a file"),
+        ({"read_back": {"json": "http://x/", "field": "a..b"}}, "'a..b' has an empty part; put one dot"),
         ({"apply": "file", "name": "", "file": "a", "key": "b", "format": "template"}, "a template has {NAME}"),
     ],
 )

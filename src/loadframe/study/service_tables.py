@@ -70,6 +70,8 @@ class ReadBackTable(Table):
             raise ValueError("read_back: a file takes `key`, a json address takes `field`")
         if self.format and not self.file:
             raise ValueError("read_back: `format` is of a file")
+        if self.json_ and not all(self.field.split(".")):
+            raise ValueError(f"read_back.field = {self.field!r} has an empty part; put one dot between two names")
         return self
 
 
