@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from loadframe.model import LoadInterval
 
 Found = TypeVar("Found")
+StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).")]
 
 
 def _found(
@@ -39,7 +40,7 @@ def _found(
 
 
 def investigate(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    study: StudyFile,
     overrides: Sets = None,
     runs: Runs = RUNS,
     live: Live = False,
@@ -56,7 +57,7 @@ def investigate(
 
 
 def measure(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    study: StudyFile,
     overrides: Sets = None,
     runs: Runs = RUNS,
     live: Live = False,
@@ -142,7 +143,7 @@ def _interval(text: str) -> "LoadInterval":
 
 
 def tune(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    study: StudyFile,
     trials: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="The maximum number of trials, if the budget allows them.")
     ] = None,
@@ -196,9 +197,7 @@ def schema(as_json: Json = False) -> None:
 
 
 @app.command()
-def check(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML).")], overrides: Sets = None, as_json: Json = False
-) -> None:
+def check(study: StudyFile, overrides: Sets = None, as_json: Json = False) -> None:
     """Check a study and print it with all defaults filled in."""
     with command(as_json):
         from loadframe.bench.checking import check_study
