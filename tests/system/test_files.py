@@ -16,7 +16,8 @@ import pytest
 from loadframe.errors import RunError
 from loadframe.runs.folder import RunFolder
 from loadframe.system import files
-from loadframe.system.files import Folder, Whose, remove_tree
+from loadframe.system.files import Folder, Whose
+from loadframe.system.trees import remove_tree
 
 SOURCES = Path(__file__).parents[2] / "src" / "loadframe"
 

@@ -8,7 +8,7 @@ from loadframe.model import ProfiledStep, ProfilePlace
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.runs.folder import RunFolder
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 
 
 class Profiles:

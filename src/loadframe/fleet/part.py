@@ -35,7 +35,7 @@ from loadframe.model import Endpoint, TargetState
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.study import Study, validate
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 from loadframe.workloads import beginning, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import RECORD

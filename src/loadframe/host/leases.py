@@ -31,7 +31,7 @@ from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_
 from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import Damaged, Life, private_folder, state_directory, writable, write_durably
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 
 KIND, VERSION = "lease", 3
 """Version 1 had no machine, no namespaces of its processes, and no sign of life beside it; 2 had no mounts."""

@@ -13,7 +13,7 @@ from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
 from loadframe.host.state import Damaged, held, locked, remove_torn
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 from loadframe.system.trust import user
 
 

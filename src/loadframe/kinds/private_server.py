@@ -24,7 +24,8 @@ from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
 from loadframe.kinds.package import Package
 from loadframe.model import SettingValue, TargetState
-from loadframe.system.files import Folder, Whose, remove_tree
+from loadframe.system.files import Folder, Whose
+from loadframe.system.trees import remove_tree
 
 SOCKET_PATH_BYTES = 107  # unix(7): sun_path holds 108 bytes, the last one is the terminating null
 START_TIMEOUT_S = 120.0  # recovery from a long log takes minutes at worst; a normal start 0.2 s

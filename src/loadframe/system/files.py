@@ -17,22 +17,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
 from loadframe.errors import RunError, UserError
 from loadframe.formats.path_text import REMEDY, why_no_text
-from loadframe.system.trust import MOST_LINKS, others_write, user, weak_point
+from loadframe.system.trees import ANY, FOLDER, Link, link_of, remove_below, walked
+from loadframe.system.trust import others_write, user, weak_point
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_WAY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
-DEEPEST = 64
-"""Folders in one another that are held at once."""
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """What a file is called while it is written."""
 NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
@@ -56,12 +51,6 @@ class Whose(Enum):
     user's. In it a stranger may write."""
     ANOTHERS = auto()
     """Another user may write there, or on the way to it: no link of that user's is followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    owner: int
-    to: str
 
 
 class Folder:
@@ -90,12 +79,12 @@ class Folder:
 
     def _opened(self) -> int:
         if self.whose is Whose.ANOTHERS or (self.whose is Whose.NAMED and os.geteuid() == 0):
-            return self._walked()
+            return walked(self.path, self._what, self._refusal)
         if self.whose is Whose.NAMED:
-            return os.open(self.path, _FOLDER)
+            return os.open(self.path, FOLDER)
         weak = weak_point(self.path) or ("it is a link" if self.path.is_symlink() else None)
         if weak is None:
-            descriptor = os.open(self.path, _FOLDER | os.O_NOFOLLOW)
+            descriptor = os.open(self.path, FOLDER | os.O_NOFOLLOW)
             status = os.fstat(descriptor)
             if status.st_uid == os.geteuid() and not others_write(status, self.path):
                 return descriptor
@@ -107,40 +96,13 @@ class Folder:
             remedy="Use a folder of your own, whose whole path only you and root may write to.",
         )
 
-    def _walked(self) -> int:
-        """The folder, reached one name after the other; of links only those are followed that we or root have made."""
-        at, left, links = os.open("/", _WAY), deque(self.path.absolute().parts[1:]), 0
-        try:
-            while left:
-                name = left.popleft()
-                below = os.open(name, _ANY, dir_fd=at)
-                if (link := _link_of(below)) is not None:
-                    os.close(below)
-                    links += 1
-                    if links > MOST_LINKS or link.owner not in (0, os.geteuid()):
-                        raise self._refusal(
-                            f"the {self._what} {self.path} is not used: {name} on the way to it is a link of "
-                            f"{user(link.owner)}",
-                            remedy="Give the path without links.",
-                        )
-                    to = Path(link.to)
-                    left.extendleft(reversed(to.parts[1:] if to.is_absolute() else to.parts))
-                    if not to.is_absolute():
-                        continue
-                    below = os.open("/", _WAY)
-                os.close(at)
-                at = below
-            return os.open(".", _FOLDER, dir_fd=at)
-        finally:
-            os.close(at)
-
     def make(self, mode: int = FOLDER_MODE) -> None:
         """Make the folder, which must not exist yet, and hold it: FileExistsError where it does."""
         self._check_text()
         parent = self._made_above()
         try:
             os.mkdir(self.path.name, mode, dir_fd=parent)
-            self._hold(os.open(self.path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
+            self._hold(os.open(self.path.name, FOLDER | os.O_NOFOLLOW, dir_fd=parent))
             os.fsync(parent)
         finally:
             os.close(parent)
@@ -162,7 +124,7 @@ class Folder:
             try:
                 with suppress(FileExistsError):
                     os.mkdir(name, dir_fd=at)
-                below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                below = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=at)
             finally:
                 os.close(at)
             at = below
@@ -273,9 +235,9 @@ class Folder:
         """The link that has this name; None where something else has, or nothing."""
         self.open()
         with suppress(FileNotFoundError):
-            descriptor = os.open(name, _ANY, dir_fd=self._descriptor)
+            descriptor = os.open(name, ANY, dir_fd=self._descriptor)
             try:
-                return _link_of(descriptor)
+                return link_of(descriptor)
             finally:
                 os.close(descriptor)
         return None
@@ -484,7 +446,7 @@ class Folder:
     def remove_tree(self, name: str) -> None:
         """A folder below with all that is in it; what cannot be removed is left."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
-            _remove_tree(folder, leaf)
+            remove_below(folder, leaf)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
@@ -534,7 +496,7 @@ class Folder:
 
     def _enter(self, parent: int, folder: str, name: str) -> int:
         try:
-            return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+            return os.open(folder, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
         except NotADirectoryError:
             raise self._refusal(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
 
@@ -569,54 +531,6 @@ def regular_file(path: Path, *, links: bool = False) -> int:
     raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def remove_tree(path: Path) -> None:
-    """A folder in one of ours, with all that is in it, whoever made that; what cannot be removed is left. shutil.rmtree
-    would follow what another user puts in the place of a folder meanwhile, and wait at a FIFO."""
-    with suppress(OSError):
-        above = os.open(path.parent, _FOLDER)
-        try:
-            _remove_tree(above, path.name)
-        finally:
-            os.close(above)
-
-
-def _remove_tree(above: int, name: str) -> None:
-    """What is too deep is first brought up, in the folder itself: also after a kill all that is left is in it."""
-    left: list[str] = []
-
-    def remove(parent: int, folder: str, depth: int) -> None:
-        with suppress(OSError):
-            if depth > DEEPEST:  # each level takes a descriptor and a frame
-                left.append(f".{os.urandom(8).hex()}.part")
-                os.rename(folder, left[-1], src_dir_fd=parent, dst_dir_fd=top)
-                return
-            descriptor = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
-            try:
-                empty(descriptor, depth + 1)
-            finally:
-                os.close(descriptor)
-            os.rmdir(folder, dir_fd=parent)
-
-    def empty(descriptor: int, depth: int) -> None:
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    remove(descriptor, entry.name, depth)
-                else:
-                    with suppress(OSError):
-                        os.unlink(entry.name, dir_fd=descriptor)
-
-    with suppress(OSError):
-        top = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
-        try:
-            empty(top, 0)
-            while left:
-                remove(top, left.pop(), 0)
-        finally:
-            os.close(top)
-        os.rmdir(name, dir_fd=above)
-
-
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
     """The parts of a relative name that stays below its folder. Every other name is refused."""
     found = name.split("/")
@@ -626,12 +540,6 @@ def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
             remedy="The file that names it was damaged or edited.",
         )
     return found
-
-
-def _link_of(descriptor: int) -> Link | None:
-    """What is open as a link: its owner and where it leads are of one link, whatever has its name by now."""
-    found = os.fstat(descriptor)
-    return Link(found.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(found.st_mode) else None
 
 
 def _umask() -> int:

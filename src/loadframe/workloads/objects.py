@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.host import page_cache
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from loadframe.kinds.sqlite.settings import (
     PERSISTENT_JOURNAL_MODES,
 )
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.system.files import remove_tree
+from loadframe.system.trees import remove_tree
 
 DEFAULTS: Mapping[str, SettingValue] = {spec.name: spec.default for spec in CATALOGUE.specs if spec.default is not None}
 
