@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import secrets
@@ -17,8 +18,9 @@ import pytest
 
 from loadframe.cages.groups import find, put, remove
 from loadframe.errors import CageError
+from loadframe.fleet import wire
 from loadframe.fleet.agent import Kept, cpu_s, is_kept_waiting
-from loadframe.fleet.wire import BEAT_S, SILENT_S
+from loadframe.fleet.wire import BEAT_S, SILENT_S, Lines
 from loadframe.host.environment import python
 from waiting import await_that
 
@@ -139,6 +141,42 @@ def test_a_worker_to_which_the_agent_has_not_listened_is_not_ended() -> None:
         assert "no answer to 'dance'" in error_of(agent.ask(2, "dance"))
     finally:
         agent.kept.close()
+
+
+class ReadMeanwhile:
+    """What a worker has said a moment ago: another thread reads it between any two looks."""
+
+    def __init__(self) -> None:
+        self._waits = True
+
+    def _look(self, _: float = 0.0) -> bool:
+        """Nothing was read for long, and something waits to be read; then neither."""
+        waited, self._waits = self._waits, False
+        return waited
+
+    silent_for = unread = _look
+
+
+def test_a_worker_that_is_heard_between_two_looks_is_not_silent(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent.kept, "_lines", ReadMeanwhile())
+    monkeypatch.setattr("loadframe.fleet.agent.is_kept_waiting", lambda _: False)
+    assert not agent.kept._is_silent()
+
+
+def test_what_is_read_was_heard_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, sink = os.pipe()
+    lines, read, heard = Lines(source), os.read, []
+    lines.heard_s = -math.inf
+
+    def reading(descriptor: int, most: int) -> bytes:
+        heard.append(not lines.silent_for(SILENT_S))
+        return read(descriptor, most)
+
+    monkeypatch.setattr(wire.os, "read", reading)
+    os.write(sink, BEAT + b"\n")
+    assert lines.line(1.0) == BEAT and heard == [True]
+    os.close(source)
+    os.close(sink)
 
 
 def test_a_worker_that_has_stopped_is_ended_and_said_to_be(agent: Agent) -> None:

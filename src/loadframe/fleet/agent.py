@@ -163,7 +163,7 @@ class Kept:
         has our last answer."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
-        if not self._lines.silent_for(SILENT_S) or self._lines.unread():
+        if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
             return False
         return self._lines.silent_for(MOST_SILENT_S) or spins or not is_kept_waiting(self._process.pid)
 

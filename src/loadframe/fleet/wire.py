@@ -53,10 +53,10 @@ class Lines:
             left_s = max(0.0, until - time.monotonic())
             if not _ready(self._descriptor, select.POLLIN, left_s):
                 raise Silent
+            self.heard_s = time.monotonic()  # before it is read: then whoever sees nothing unread sees this
             if not (more := os.read(self._descriptor, 1 << 16)):
                 raise Closed
             self._waiting += more
-            self.heard_s = time.monotonic()
         line = bytes(self._waiting[:end])
         del self._waiting[: end + 1]
         return line
