@@ -25,7 +25,6 @@ from loadframe.ledger.derived import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES
 from loadframe.metrics import IN_FRONT, METRICS
 from loadframe.metrics.agreements import OF_CONNECTIONS, OF_SERVERS
-from loadframe.model import REACHED
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/knowledge.json").read_text())
 """As the tables were when each was still one file. What is new may stand anywhere between; nothing may move, or end."""
@@ -56,17 +55,6 @@ def test_signatures_keep_their_order() -> None:
     """Where two hold alike the earlier one comes first: another order would be another diagnosis."""
     now = [[one.id, *(condition.metric for condition in one.present)] for one in SIGNATURES]
     assert _those_recorded(now, RECORDED["signatures"]) == RECORDED["signatures"]
-
-
-def test_a_row_that_repeats_a_constant_has_its_value() -> None:
-    """A process has as many files open as it may from the share on at which any limit counts as reached."""
-    shares = {
-        condition.threshold
-        for signature in SIGNATURES
-        for condition in signature.present
-        if condition.metric == "target.open_files.share" and "EMFILE at the soft limit" in condition.source
-    }
-    assert shares == {REACHED}
 
 
 def test_limits_keep_their_order() -> None:

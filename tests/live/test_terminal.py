@@ -258,7 +258,7 @@ def test_a_curve_is_drawn_from_its_first_level_to_its_last() -> None:
 
 
 def test_limits_are_bars_the_fullest_first() -> None:
-    uses = {"a": [0.2, "2 of 10"], "b": [0.98, "98 of 100"]}
+    uses = {"a": [0.2, "2 of 10", False], "b": [0.98, "98 of 100", True]}
     text: Text = bars(uses, {"a": {"title": "the files"}, "b": {"title": "the table cache"}}, 21, 5)
     lines = text.plain.splitlines()
     assert lines[0] == "The table cache"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from loadframe.knowledge.rows import documents
+from loadframe.model import REACHED
 
 Comparison = Literal[">=", "<=", ">", "<"]
 
@@ -180,4 +181,5 @@ def _condition(text: str, named: Mapping[str, Condition]) -> Condition:
     if (found := _CONDITION.fullmatch(text)) is None:
         raise ValueError(f"{text!r} is no condition")
     metric, comparison, threshold, per_request, source = found.groups()
-    return Condition(metric, cast(Comparison, comparison), float(threshold), source, per_request is not None)
+    at = REACHED if threshold == "REACHED" else float(threshold)
+    return Condition(metric, cast(Comparison, comparison), at, source, per_request is not None)

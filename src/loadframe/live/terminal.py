@@ -31,7 +31,7 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 LEFT = 9
 LOGARITHMIC = 8
 """Levels that are further apart than this factor are drawn on a logarithmic scale, as on the page."""
-REACHED, NEAR = 0.97, 0.8
+NEAR = 0.8
 
 Points = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -91,19 +91,18 @@ def _stroke(grid: list[list[tuple[int, str]]], x: float, y: float, to_x: float, 
 
 
 def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, Any]], width: int, most: int) -> Text:
-    """The limits of which most is in use, as bars. uses: by id the share, and use and ceiling in words."""
+    """The limits of which most is in use, as bars. uses: by id the share, use and ceiling in words, and whether it is
+    reached."""
     text = Text()
     ranked = sorted(uses.items(), key=lambda item: -item[1][0])[:most]
-    for name, (share, told, *_) in ranked:
-        colour = "red" if share >= REACHED else "dark_orange" if share >= NEAR else "deep_sky_blue1"
+    for name, (share, told, reached) in ranked:
+        colour = "red" if reached else "dark_orange" if share >= NEAR else "deep_sky_blue1"
         title = words(titles.get(name, {}).get("title", name))
         text.append(f"{title[:1].upper()}{title[1:]}"[: width - 1] + "\n")
         filled = round(min(share, 1.0) * (width - 1))
         text.append("█" * filled, style=colour)
         text.append("░" * (width - 1 - filled) + "\n", style="dim")
-        text.append(
-            f"{words(told)}{', reached' if share >= REACHED else ''}\n", style=colour if share >= NEAR else "dim"
-        )
+        text.append(f"{words(told)}{', reached' if reached else ''}\n", style=colour if share >= NEAR else "dim")
     return text if ranked else Text("They appear with the first step.")
 
 

@@ -27,7 +27,7 @@ function alarm(one) {
 function limit(id, one, points) {
   const over = points.filter((point) => point.use?.[id] !== undefined).map((point) => ({ x: point.at_s, y: point.use[id] }));
   const share = 100 * Math.min(1, one.share), ahead = [one.at_load ? `reached at a load of ${range(one.at_load, number)}` : "", one.at_s ? `expected ${range(one.at_s, when)}` : ""].filter(Boolean).join(", ");
-  const item = el("li", { class: one.share >= 0.97 ? "reached" : one.share >= 0.8 ? "near" : "" }, el("span", { class: "name" }, one.title), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share), "aria-label": one.title }, el("i")), el("span", { class: "over" }, over.length > 1 ? spark(over) : ""), el("span", { class: "use" }, `${number(100 * one.share)} %${one.share >= 0.97 ? " · reached" : ""}${ahead && ` · ${ahead}`}`));
+  const item = el("li", { class: one.reached ? "reached" : one.share >= 0.8 ? "near" : "" }, el("span", { class: "name" }, one.title), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share), "aria-label": one.title }, el("i")), el("span", { class: "over" }, over.length > 1 ? spark(over) : ""), el("span", { class: "use" }, `${number(100 * one.share)} %${one.reached ? " · reached" : ""}${ahead && ` · ${ahead}`}`));
   item.querySelector("i").style.width = `${share}%`;
   return item;
 }

@@ -15,6 +15,7 @@ from loadframe.errors import RecordingError, UserError
 from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
+from loadframe.model.limit import REACHED
 from loadframe.model.watch import LOADLESS
 from loadframe.system.files import Folder, is_held
 
@@ -195,7 +196,7 @@ class WatchView:
         for name, share in shares.items():
             known = self._known_limit(name)
             known.setdefault("title", TITLES.get(name, name.replace("_", " ")))
-            known["share"] = round(share, 4)
+            known |= {"share": round(share, 4), "reached": share >= REACHED}
         return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
 
     def _end_minute(self) -> None:
@@ -213,7 +214,8 @@ class WatchView:
         known |= {name: _numbers(one[name]) for name in ("at_load", "at_s") if name in one}
         use, ceiling = _number(one.get("use")), _number(one.get("ceiling"))
         if use is not None and ceiling:
-            known |= {"use": use, "ceiling": ceiling, "share": round(use / ceiling, 4)}
+            share = use / ceiling
+            known |= {"use": use, "ceiling": ceiling, "share": round(share, 4), "reached": share >= REACHED}
 
     def _known_limit(self, name: str) -> Change:
         """What is known of a limit; of one beyond the first MOST_LIMITS nothing is kept."""
