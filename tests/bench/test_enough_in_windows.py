@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from loadframe.experiments import within
 from loadframe.experiments.proof import compared
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
+from loadframe.experiments.tuning_start import measure_start
 from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, StepRequest, TargetState
 
 Simulated = Callable[..., Bookkeeping]
@@ -63,10 +65,13 @@ def test_a_level_beyond_the_budget_is_told_and_is_no_part_of_the_curve(simulated
     assert curve_of(book.steps, book.bench.study, "A").warnings == curve.warnings
 
 
-def test_where_no_window_decides_anything_the_command_says_what_would(simulated: Simulated) -> None:
+@pytest.mark.parametrize("measure", [partial(sweep, treatment="A", round_number=1), measure_start])
+def test_where_no_window_decides_anything_the_command_says_what_would(
+    simulated: Simulated, measure: Callable[[Bookkeeping], object]
+) -> None:
     book = simulated(flat, "measure.budget=100s", needs_window_s=lambda treatment, level: 36_000 / level)
     with pytest.raises(TooFewRequests, match="9,000 s at 4") as raised:
-        sweep(book, "A", round_number=1)
+        measure(book)
     assert "measure.budget" in raised.value.remedy
     assert raised.value.needed_s == {4: 9000, 8: 4500, 16: 2250, 32: 1125}
 

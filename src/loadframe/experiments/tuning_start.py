@@ -11,7 +11,7 @@ from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.sweep import measure_block
+from loadframe.experiments.sweep import check_enough, measure_block
 from loadframe.model import Step, by_block
 from loadframe.progress import counted
 
@@ -26,7 +26,8 @@ BLOCKS_ANEW = 3
 
 
 def measure_start(book: Bookkeeping) -> None:
-    """The start at the study's levels, in the fewest blocks; more of them where these do not agree."""
+    """The start at the study's levels, in the fewest blocks; more of them where these do not agree. TooFewRequests
+    where no window decides anything."""
     levels = list(book.bench.study.levels)
     book.progress.phase(f"measuring {counted(len(levels), 'level')} as given", len(levels) * FEWEST_BLOCKS)
     for block in range(1, FEWEST_BLOCKS + 1):
@@ -38,6 +39,7 @@ def measure_start(book: Bookkeeping) -> None:
             break
         book.progress.phase(f"as given: {len(doubtful)} levels again, because their blocks do not agree", len(doubtful))
         measure_block(book, START, doubtful, block, round_number=START_ROUND)
+    check_enough(book.steps, START)
 
 
 @dataclass(frozen=True, slots=True)
