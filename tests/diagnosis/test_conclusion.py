@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -21,9 +22,11 @@ from loadframe.model import (
     Remedy,
     Round,
     Saturation,
+    Step,
     Stop,
     TargetState,
     Trial,
+    Verdict,
 )
 
 LOSS = "it may be lost"
@@ -100,6 +103,27 @@ def test_without_a_price_there_is_no_second_gain() -> None:
 def test_nothing_gained_is_said_so(rounds: list[Round], kind: str) -> None:
     assert conclusion.outcome(rounds).kind == kind
     assert conclusion.outcome(rounds, interrupted=True).kind == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        ((1.29, 1.72, 1.66, 1.57), "Likely: wal, 1.6 times at jobs 1; about 24 s more would decide"),
+        ((1.29, 0.9, 1.66, 1.57), ""),
+        ((1.29, 1.72), ""),
+    ],
+)
+def test_what_gained_in_every_block_and_is_not_proved_says_what_would_decide(
+    make_step: Callable[..., Step], ratios: tuple[float, ...], told: str
+) -> None:
+    """Seen: a gain of 1.55, 4 of 4 blocks from 1.29 to 1.72, was put back as "no proven gain", and no more was said."""
+    undecided = Verdict(1.55, 0.8, 3.0, "cannot-tell", len(ratios), "paired", ratios, (1.0,))
+    tried = replace(trial("wal", 1.0), verdict=undecided, treatment_before="A", treatment_after="B")
+    steps = [make_step(1.0, treatment=name, started_s=0.0, ended_s=2.0) for name in "AB"]
+    command = "loadframe investigate study.toml"
+    said = conclusion.unfinished([one_round(trial("other", 0.5), tried)], steps, 60.0, 12, command)
+    assert said.startswith(told) and bool(said) == bool(told)
+    assert not told or said.endswith(f": {command} --set measure.budget=84s")
 
 
 def test_next_is_first_a_cause_that_is_open_in_the_last_state() -> None:

@@ -21,6 +21,7 @@ from loadframe.model import (
     Decision,
     Evidence,
     Finding,
+    Influence,
     Investigation,
     LoadInterval,
     Mechanism,
@@ -479,6 +480,14 @@ def test_a_bend_that_nothing_explains_is_not_called_no_limit(farm: Investigation
     assert "[target.setting.NAME]" in next_step(inv).text
     known = replace(inv, study=replace(inv.study, target_kind="mariadb"))
     assert "target.setting" not in next_step(known).text, "its settings are known"
+
+
+def test_a_flat_curve_of_disturbed_steps_is_not_judged(farm: Investigation) -> None:
+    inv = of_service(farm, "limit-not-seen")
+    steal = Influence("steal", "disturbance", inv.quality.steps, 0.2, 0.6, 0.0, (5.0,), ("A",))
+    answer = answers.answer(replace(inv, quality=replace(inv.quality, influences=(steal,))))
+    assert "what limits it was not judged" in answer and "disturbed from outside" in answer
+    assert "nothing that is seen" not in answer and "not judged" not in answers.answer(inv)
 
 
 def test_settings_that_were_tried_because_they_are_declared_are_told_as_such(farm: Investigation) -> None:

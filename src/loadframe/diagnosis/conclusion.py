@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from loadframe.analysis import comparison
 from loadframe.analysis.divergence import at_loads
+from loadframe.analysis.samples import needed
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
 from loadframe.diagnosis.pipelines import is_queue
@@ -27,6 +29,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     StateSummary,
+    Step,
     Stop,
     Trial,
     Variant,
@@ -189,9 +192,10 @@ def outcome(
     interrupted: bool = False,
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
+    unfinished: str = "",
 ) -> Outcome:
     """The end of the investigation in one word and one sentence. stop: where the target fell under a load.
-    drivers: all hosts that drove beside fewer."""
+    drivers: all hosts that drove beside fewer. unfinished: see `unfinished`."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -213,7 +217,8 @@ def outcome(
         declared = "; no setting that the study declares has a proven gain, and all were put back."
         return replace(seen, text=seen.text.removesuffix(UNCHANGED) + declared)
     if last.tried:
-        return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
+        text = f"No change that was tried has a proven gain; all were reverted. {unfinished}"
+        return Outcome("no-proven-gain", text.rstrip())
     if not last.findings:
         return _nothing_found(last)
     first = last.findings[0]
@@ -228,6 +233,34 @@ def outcome(
     return Outcome(
         "limit-without-remedy", f"Suspected: {first.title}. No remedy for it was tried; nothing was changed."
     )
+
+
+FEWEST_ALIKE = 3
+"""Blocks that all show a gain: of equal states, one in eight trials does so."""
+
+
+def unfinished(rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str) -> str:
+    """In words, what the budget did not finish: of the changes that gained in each of their blocks and are not proved
+    the one that gained most, how much more time would decide, and the command. "" where there is none."""
+    trials = (trial for one in rounds for trial in one.tried if not trial.kept and not trial.told.decided)
+    alike = [trial for trial in trials if _gained_in_each(trial.told)]
+    best = max(alike, key=lambda trial: trial.told.ratio, default=None)
+    if best is None or (count := needed(best.told, "blocks").count) is None:
+        return ""
+    told, sides = best.told, (best.treatment_before, best.treatment_after)
+    mine = [step for step in steps if step.treatment in sides and step.level in told.levels]
+    if not mine:
+        return ""
+    more_s = (count - told.blocks) * 2 * len(told.levels) * fmean(step.ended_s - step.started_s for step in mine)
+    budget = f" --set measure.budget={math.ceil(budget_s + more_s)}s"
+    blocks = f" --set measure.blocks.max={count}" if count > most_blocks else ""
+    where = f"{rounds[-1].curve.axis.replace('_', ' ')} {', '.join(f'{load:g}' for load in told.levels)}"
+    likely = f"Likely: {best.remedy.title}, {told.ratio:.2g} times at {where}"
+    return f"{likely}; about {show(more_s, 's')} more would decide: {command}{budget}{blocks}"
+
+
+def _gained_in_each(told: Verdict) -> bool:
+    return told.has_ratio and len(told.block_ratios) >= FEWEST_ALIKE and min(told.block_ratios) > 1
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:

@@ -1,5 +1,6 @@
 """From rounds to a conclusion on disk: investigation.json, the derived tables, the report."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -83,6 +84,8 @@ def concluded(
     gain = conclusion.gain(rounds, total)
     drivers = fleet_files.DRIVERS.last(run)
     latencies = latencies_of(run, rounds, counting, gain)
+    command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
+    unfinished = conclusion.unfinished(rounds, steps, study.measure.budget, study.measure.blocks.max, command)
     return Investigation(
         run=end.run,
         report=end.report,
@@ -97,7 +100,7 @@ def concluded(
         gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
-        outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers, unfinished=unfinished),
         quality=end.quality,
         warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
         profiles=profiles,

@@ -37,11 +37,9 @@ def lines(inv: Investigation) -> list[str]:
     """What limits, what to do, and what that gives; a comparison with alternatives is first, but behind what ended the
     run."""
     found = [line for line in _lines(inv) if line]
-    disturbed = facts.disturbed_steps(inv)
-    if inv.gain is None and inv.stop is None and disturbed > inv.quality.steps / 2:
-        found.append(
-            f"{disturbed} of {inv.quality.steps} steps were disturbed from outside: run it again on a quieter machine."
-        )
+    if inv.gain is None and inv.stop is None and facts.mostly_disturbed(inv):
+        disturbed = f"{facts.disturbed_steps(inv)} of {inv.quality.steps} steps were disturbed from outside"
+        found.append(f"{disturbed}: run it again on a quieter machine.")
     compared = alternatives.lead(inv)
     if not compared:
         return found
@@ -96,9 +94,13 @@ def _lines(inv: Investigation) -> list[str]:
             curve, phrase = inv.rounds[-1].curve, words.curve_phrase(inv.rounds[-1].curve, words.axis_unit(inv))
             peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
             seen = "nothing that is seen from outside is exhausted there"
+            if facts.mostly_disturbed(inv):
+                seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
-        case "limit-without-remedy" | "no-proven-gain":
-            return [_limit(inv), action, _tried(inv)]
+        case "no-proven-gain":
+            return [_limit(inv), action, inv.outcome.text]
+        case "limit-without-remedy":
+            return [_limit(inv), action]
         case "stopped-answering":
             more = _what_to_do(inv) if inv.variants else [action]
             before = "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"

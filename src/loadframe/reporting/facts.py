@@ -137,6 +137,10 @@ def disturbed_steps(inv: Investigation) -> int:
     return max((one.steps for one in inv.quality.influences if one.kind == "disturbance"), default=0)
 
 
+def mostly_disturbed(inv: Investigation) -> bool:
+    return disturbed_steps(inv) > inv.quality.steps / 2
+
+
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
     """Causes that a trial refuted, each id once, unless a change helped against them or a later state shows them
     again."""
