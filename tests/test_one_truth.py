@@ -71,7 +71,7 @@ def planted(case: CaseStudy) -> CaseStudy:
         replace(step, throughput=SENTINEL[step.level][0], latency=replace(step.latency, p95_ms=SENTINEL[step.level][1]))
         for step in case.states[last.treatment].steps
     )
-    state = replace(case.states[last.treatment], curve=curve, steps=steps, first=planted.next_limit)
+    state = replace(case.states[last.treatment], curve=curve, steps=steps, first=planted.next_limit, first_from=None)
     return replace(case, answer=planted, rounds=rounds, states={**case.states, last.treatment: state})
 
 

@@ -172,15 +172,36 @@ def what_a_forecast_says_saturates_first_is_what_limits_next(run: RunFolder, cas
 
 
 def what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause(run: RunFolder, case: CaseStudy) -> None:
-    if not isinstance(case.answer, Investigation) or len(case.rounds) < 2:
+    """`predict` of a ladder said that the writer lock runs out at 3 workers: its first state waits for the disk at 1,
+    and the lock was seen to be full at 1."""
+    if isinstance(case.answer, Investigation):
+        if len(case.rounds) < 2:
+            return
+        cause = facts.main_findings(case.answer)[0]
+    elif case.rounds[0].findings:
+        cause = case.rounds[0].findings[0]
+    else:
         return
-    cause = facts.main_findings(case.answer)[0]
     found = loadframe.predict_run(run, treatment=case.rounds[0].treatment)
+    if found.refused is not None:
+        return
     if found.capacity is None:
         assert found.unexplained is not None and cause.title in found.unexplained
         return
     assert cause.reached_at is not None
     assert (found.capacity.limited_by, found.capacity.load.value) == (cause.id, cause.reached_at.load)
+
+
+def what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_state(
+    run: RunFolder, case: CaseStudy
+) -> None:
+    for name, state in case.states.items():
+        found = loadframe.predict_run(run, treatment=name)
+        if found.capacity is None or state.first is None or state.first.load is None:
+            continue
+        assert (found.capacity.limited_by, found.capacity.load.value) == (state.first.id, state.first.load), name
+        if state.first_from is not None:
+            assert (found.capacity.load.low, found.capacity.load.high) == (state.first_from.low, state.first_from.high)
 
 
 # --- limits, gain, what comes next ------------------------------------------------------------------------------------
@@ -341,6 +362,7 @@ CHECKS: tuple[Callable[[RunFolder, CaseStudy], None], ...] = (
     a_forecast_at_a_measured_load_is_what_was_measured,
     what_a_forecast_says_saturates_first_is_what_limits_next,
     what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause,
+    what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_state,
     where_limits_run_out_is_the_same_in_exports_and_rounds,
     gain_and_answer_are_the_same_everywhere,
     the_report_that_is_written_says_the_same,

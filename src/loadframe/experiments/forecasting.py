@@ -81,20 +81,18 @@ def predict_run(
     ahead: bool = False,
 ) -> Forecast:
     """A forecast from the steps of one state of a run, with its limits; it is added to the run's forecasts.json. What
-    saturates first in a state is what the case study names there, in the last one what limits next; not so ahead: of a
-    run that goes on to measure what is forecast. The rest as `predict`. RunError where no step of that state counts."""
+    saturates first in a state is what the case study names there; not so ahead: of a run that goes on to measure what
+    is forecast. The rest as `predict`. RunError where no step of that state counts."""
     case = conclude(run)
     state = case.state(treatment)
     observed = resources.observe(state.steps, name=str(run.path.resolve()), axis=case.study.axis)
     limits = state.limits if up_to is None else limits_up_to(run, state, up_to)
     found = predict(observed, at, up_to=up_to, kind=kind, limits=limits, flattening=False)
     limit = None if up_to is not None or ahead else state.first  # it was measured: it outranks what the demands say
-    for one in case.rounds:
-        if one.treatment == treatment and limit is not None and limit.load is not None and found.capacity is not None:
-            load = one.interval_of(limit)
-            ends = (limit.load, limit.load) if load is None else (load.low, load.high)
-            capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
-            found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
+    if limit is not None and limit.load is not None and found.capacity is not None:
+        ends = (limit.load, limit.load) if state.first_from is None else (state.first_from.low, state.first_from.high)
+        capacity = replace(found.capacity, load=Estimate(limit.load, *ends), limited_by=limit.id)
+        found = replace(found, capacity=capacity, saturation=saturating.one_figure(found.saturation, capacity))
     if limit is not None and limit.load is not None and limit.load <= found.measured[-1] and found.unexplained:
         found = replace(found, unexplained=found.unexplained.replace(refusal.UNMEASURED, limit.title))
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []

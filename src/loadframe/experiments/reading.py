@@ -13,7 +13,7 @@ from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_writing
 from loadframe.experiments.examination import ledger_of, with_saturation
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import concluded, ended, partial, quality_of, renewed, write_down
+from loadframe.experiments.writing import concluded, ended, examined, partial, quality_of, renewed, write_down
 from loadframe.model import (
     Capacity,
     CaseStudy,
@@ -133,10 +133,7 @@ def _states(
 ) -> dict[str, State]:
     """By treatment, in the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
-    limits = {one.treatment: one.limits for one in rounds}
-    firsts = {one.treatment: conclusion.next_limit([replace(one, tried=())]) for one in rounds[:-1]}
-    if isinstance(answer, Investigation) and rounds:
-        firsts[rounds[-1].treatment] = answer.next_limit
+    examinations = {one.treatment: one for one in rounds}
     found = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
         mine = [step for step in steps if step.treatment == name]
@@ -146,18 +143,22 @@ def _states(
             curve = curve_of(mine, study, name, decided=decided)
         if curve is None or not selection.steps:
             continue
-        treatment = run.treatment(name)
-        if name not in limits and study is not None:
+        one = examinations.get(name)
+        if one is None and study is not None:
             counting = [step for step in mine if step.counts and step.number not in decided]
-            limits[name] = _limits(run, study, counting, curve, study.levels[-1])
+            one = examined(run, study, counting, curve, steps)
+        first = None if one is None else conclusion.next_limit([replace(one, tried=())])
+        if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
+            first = answer.next_limit
         found[name] = State(
             name,
-            treatment.title,
+            run.treatment(name).title,
             curve,
             tuple(selection.steps),
             selection.left_out,
-            limits.get(name, ()),
-            firsts.get(name),
+            () if one is None else one.limits,
+            first,
+            None if one is None or first is None else one.interval_of(first),
         )
     return found
 

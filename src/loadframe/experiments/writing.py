@@ -24,6 +24,7 @@ from loadframe.experiments.sweep import curve_of
 from loadframe.kinds import registry, settings_file
 from loadframe.model import (
     AnswersCompared,
+    Curve,
     Host,
     Investigation,
     Limit,
@@ -266,17 +267,21 @@ def partial(run: RunFolder) -> list[Round]:
     if first is None or not mine:
         return []
     study = run.declared()
-    effective = run.effective().get(first.name)
-    examined = examine(
+    return [examined(run, study, mine, curve_of(mine, study, first.name), steps)]
+
+
+def examined(run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step]) -> Round:
+    """What these steps of one state say of it by themselves. steps: all of the run."""
+    state = run.treatment(curve.treatment).state
+    return examine(
         with_collecting(run, mine),
         number=1,
-        treatment=first.name,
-        state=first.state,
-        effective=effective or {},
-        curve=curve_of(mine, study, first.name),
+        treatment=curve.treatment,
+        state=state,
+        effective=run.effective().get(curve.treatment) or {},
+        curve=curve,
         target_kind=study.target.kind,
         highest_level=study.levels[-1],
         declared=study.target.limit,
         run=steps,
-    )
-    return [examined.round]
+    ).round

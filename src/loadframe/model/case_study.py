@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from loadframe.errors import RunError
 from loadframe.model.capacity import Capacity
-from loadframe.model.curve import Curve
+from loadframe.model.curve import Curve, LoadInterval
 from loadframe.model.finding import LoadGain
 from loadframe.model.investigation import Investigation, NextLimit, Round, RunQuality, StudySummary
 from loadframe.model.ladder import Ladder
@@ -21,9 +21,9 @@ RunAnswer = Investigation | Ladder | Tuning | Capacity
 @dataclass(frozen=True, slots=True)
 class State:
     """The target with one set of settings. treatment: its letter in the run folder; title: in words. steps: those that
-    count; left_out: why each of the others does not, by number. limits: with the load at which each runs out; none of a
-    state that was only tried. first: of these and of its causes the one that limits it, in the last state what limits
-    next; None where none is named."""
+    count; left_out: why each of the others does not, by number. limits: with the load at which each runs out. first: of
+    these and of its causes the one that limits it, in the last state of an investigation what limits next; None where
+    none is named. first_from: the interval of its load, None where it has none."""
 
     treatment: str
     title: str
@@ -32,6 +32,7 @@ class State:
     left_out: Mapping[int, str] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     first: NextLimit | None = None
+    first_from: LoadInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)
