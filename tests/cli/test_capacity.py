@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,10 @@ def test_a_capacity_is_searched_and_its_run_kept(loadframe: Command, study: Path
     assert found["error_probability"] <= 0.05
     assert "concurrency 1 to 2" in result.err and "met" in result.err
     run = tmp_path / found["run"]
-    assert len((run / "steps.jsonl").read_text().splitlines()) == len(found["trials"])
+    flags = {step["number"]: step["flags"] for step in map(json.loads, (run / "steps.jsonl").read_text().splitlines())}
+    trials = [trial["step"] for trial in found["trials"]]
+    assert flags.keys() >= {*trials} and len({*trials}) == len(trials)
+    assert all(flags[number] for number in flags.keys() - {*trials}), "those that were disturbed are taken again"
     assert (run / "capacity.json").exists() and (run / "metrics.parquet").exists()
     assert loadframe("curve", str(run)).code == 0
 
