@@ -39,9 +39,7 @@ VERBS = ("ladder", "tune", "compare", "investigate")
 
 
 @pytest.fixture
-def swappiness(
-    tmp_path: Path, study: Path, make_step: Callable[..., Step], monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def swappiness(tmp_path: Path, study: Path, make_step: Callable[..., Step], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of a made-up machine, and a study that changes it; the kernel does not take its old value again."""
     file = tmp_path / "machine/proc/sys/vm/swappiness"
     file.parent.mkdir(parents=True)
