@@ -122,7 +122,7 @@ def test_keys_of_the_names_of_a_load_are_as_they_were(redis: int, loadframe: Loa
     before = dump(redis)
     assert len(before) == len(THEIRS)
     for test in TESTS:
-        (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test=test, budget="2s"))
+        (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test=test, budget="10s"))
         done = loadframe("measure", "study.toml")
         assert done.code == 0, (test, done.err)
         assert dump(redis) == before, test
@@ -164,7 +164,7 @@ def test_a_load_that_fits_into_the_memory_is_measured(redis: int, loadframe: Loa
     with _asking(f"127.0.0.1:{redis}") as ask:
         ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
         ask("CONFIG", "SET", "maxmemory", str(used_bytes(redis) + (16 << 20)))
-    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="2s"))
+    (tmp_path / "study.toml").write_text(STUDY.format(port=redis, test="set", budget="10s"))
     done = loadframe("measure", "study.toml")
     assert done.code == 0, done.err
     assert dump(redis) == before
