@@ -70,18 +70,22 @@ class StudyError(UserError):
     """The study cannot be used as it stands."""
 
 
+CORRECT_ALL = "Correct all of these."
+
+
 def check_all(checks: Iterable[Callable[[], object]]) -> None:
-    """Carry out every check. One StudyError says all that they found wrong, each once."""
-    faults: dict[str, StudyError] = {}
+    """Carry out every check. One StudyError says all that they found wrong, each once; a single fault is raised as it
+    is."""
+    faults: dict[str, UserError] = {}
     for check in checks:
         try:
             check()
-        except StudyError as fault:
-            faults.setdefault(str(fault), fault)
+        except (StudyError, CageError) as fault:
+            faults.setdefault(fault.fact if fault.remedy == CORRECT_ALL else str(fault), fault)
     if len(faults) == 1:
         raise next(iter(faults.values()))
     if faults:
-        raise StudyError("\n".join(faults), remedy="Correct all of these.")
+        raise StudyError("\n".join(faults), remedy=CORRECT_ALL)
 
 
 class MissingTool(UserError):  # noqa: N818 - what is missing is a tool

@@ -131,6 +131,8 @@ def test_all_faults_of_a_study_are_said_at_once() -> None:
             "target.settings.journal_mode=paper",
             "target.settings.bogus=1",
             "cage.open_files=100",
+            "cage.cpus=4000",
+            "host.settings.no_such_setting=1",
         ]
     )
     with pytest.raises(StudyError) as caught:
@@ -140,5 +142,8 @@ def test_all_faults_of_a_study_are_said_at_once() -> None:
         "journal_mode = 'paper'",
         "target.settings.bogus",
         "cage.open_files has no meaning",
+        "4000",
+        "no_such_setting",
+        "Correct all of these.",
     ):
         assert str(caught.value).count(words) == 1, str(caught.value)

@@ -38,15 +38,14 @@ def check_study(study: Study, *, target_here: bool = True, driver_here: bool = T
     """StudyError for a study that cannot be carried out by this program, CageError for CPUs that are not there,
     MissingTool for programs that are not installed. target_here, driver_here: whether it is this machine that needs
     what each of them does."""
-    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics)
-    check_all(partial(check, study) for check in (_check_workload, *of_target))
+    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
+    cages = partial(_check_cages, target_here=target_here)
+    check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
     workload = workload_of(study)
     check_alternatives(study, workload)
     check_changes(study)
     if driver_here and isinstance(workload, Http):
         _check_driver(study, workload)
-    _check_cages(study, target_here=target_here)
-    check_host(study)
     _check_programs(study, target_here=target_here, driver_here=driver_here)
 
 
