@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from loadframe import live, reporting
 from loadframe.model import Step, TargetState
@@ -21,7 +21,8 @@ from loadframe.runs.progress_log import Told
 
 from .conftest import DATA, Served, serving
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 LOOKS = (Path(__file__).parent / "looks.js").read_text(encoding="utf-8")
 FINISHED = "20261101T000000Z-job-queue"
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -132,6 +133,24 @@ def test_tab_arrows_and_escape_lead_through_it(visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
     expect(rows).to_have_count(2)
+
+
+def test_numbers_that_come_late_do_not_cover_what_was_opened_since(visit: Visit) -> None:
+    page, held = visit.page, list[Route]()
+    expect(page.locator("a.row")).to_have_count(2)
+    page.evaluate(
+        "() => { const json = Response.prototype.json; window.read = 0;"
+        " Response.prototype.json = async function () { const it = await json.call(this); window.read++; return it; } }"
+    )
+    page.route(f"**/api/runs/0/{FINISHED}", lambda route: held.append(route))
+    with page.expect_request(f"**/api/runs/0/{FINISHED}"):
+        visit.open(f"0/{FINISHED}")
+    visit.open()
+    held.pop().continue_()
+    page.wait_for_function("() => window.read === 1")
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    expect(page.locator("a.row")).to_have_count(2, timeout=1)
+    expect(page.locator(".told")).to_have_count(0, timeout=1)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -225,10 +225,14 @@ async function show() {
     run = null;
     return list();
   }
+  const asked = location.hash;
   try {
-    run = await (await ask(`/api/runs/${id}`)).json();
+    const found = await (await ask(`/api/runs/${id}`)).json();
+    if (location.hash !== asked) return; // the reader has gone on
+    run = found;
   } catch (error) {
     if (error.message === "locked") throw error;
+    if (location.hash !== asked) return;
     run = null;
     return main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, "There is no such run here"), el("a", { class: "button", href: "#/" }, "All runs")));
   }
