@@ -46,7 +46,7 @@ def row(case: str, found: Investigation, known_load: float | None, missed: list[
     first = found.rounds[0].findings[0] if found.rounds[0].findings else None
     finding = f"{first.id} ({first.status})" if first else found.outcome.kind
     acts_at = f"{first.reached_at.load:.3g}" if first and first.reached_at else "-"
-    gain, durable = found.gain, found.gain_durability_kept
+    gain, durable = found.gain, next((one.told for one in found.variants[:-1] if not one.gives_up), None)
     ratio = f"{gain.ratio:.2f}" if gain else "-"
     interval = f"{gain.low:.2f} to {gain.high:.2f}" if gain else "-"
     kept = f"{durable.ratio:.2f}" if durable else "-"

@@ -12,7 +12,7 @@ import loadframe
 import one_truth
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.live.view import Reads, RunView
-from loadframe.model import CaseStudy, CurvePoint, Investigation, LoadGain, NextLimit, Peak, StateSummary
+from loadframe.model import CaseStudy, CurvePoint, Investigation, LevelRatio, NextLimit, Peak, StateSummary, Verdict
 from loadframe.reporting import vega
 from loadframe.runs.folder import RunFolder
 
@@ -49,6 +49,7 @@ def test_every_reader_of_a_stored_run_says_the_same(
 
 SENTINEL = {1.0: (1010.0, 1.11), 2.0: (2020.0, 2.22), 4.0: (7070.0, 7.77)}
 """By load: throughput, p95 in ms. None of a real run."""
+PLANTED = Verdict(6.66, 6.61, 6.69, "better", 3, "planted", (6.66, 6.66, 6.66), (2.0, 4.0))
 
 
 def planted(case: CaseStudy) -> CaseStudy:
@@ -59,12 +60,12 @@ def planted(case: CaseStudy) -> CaseStudy:
     points = tuple(CurvePoint(load, value, value, value, p95, 3) for load, (value, p95) in SENTINEL.items())
     curve = replace(last.curve, points=points, peak=Peak(load=4.0, throughput=7070.0), knee=None, shape="linear")
     rounds = (*answer.rounds[:-1], replace(last, curve=curve))
-    gains = tuple(LoadGain(load, value / 6.66, value, 6.66, 6.61, 6.69) for load, (value, _) in SENTINEL.items())
+    gains = tuple(LevelRatio(load, value / 6.66, value, 6.66, 6.61, 6.69) for load, (value, _) in SENTINEL.items())
     planted = replace(
         answer,
         rounds=rounds,
         after=StateSummary(curve.peak, None),
-        variants=(*answer.variants[:-1], replace(variant, by_load=gains)),
+        variants=(*answer.variants[:-1], replace(variant, levels=gains, verdict=PLANTED)),
         next_limit=NextLimit("planted.limit", 5.0, "the planted limit", "it was put there"),
     )
     steps = tuple(
@@ -90,7 +91,9 @@ def test_a_record_with_planted_numbers_shows_them_wherever_it_is_read(
         load: list(values) for load, values in SENTINEL.items()
     }
     levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
-    assert {each.load: each.after for each in levels} == {load: value for load, (value, _) in SENTINEL.items()}
+    assert {each.load: (each.after, each.ratio) for each in levels} == {
+        load: (value, 6.66) for load, (value, _) in SENTINEL.items()
+    }
     found = loadframe.predict_run(run, list(SENTINEL), treatment=last)
     assert found.capacity is not None
     assert (found.capacity.limited_by, found.capacity.load.value) == ("planted.limit", 5.0)

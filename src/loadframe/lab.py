@@ -87,7 +87,6 @@ def investigate(
     report of it. Where the target does not recover from a step, what was measured before is concluded from."""
     run = new_run(study, runs, executor)
     rounds: list[Round] = []
-    total: Verdict | None = None
     with on_bench(study, run, progress, executor) as book:
         book.washes = True
         treatment, state = "A", book.bench.start_state
@@ -117,11 +116,11 @@ def investigate(
                 if tried.kept is None:
                     break
                 treatment, state = tried.kept
-            total = prove_total(book, rounds, treatment)
+            prove_total(book, rounds, treatment)
             profile_after(book, first, treatment)
             try_restarts(book, run, one_of_each_kind(run))
     run.close()
-    return write_down(run, rounds or partial(run), total=total)
+    return write_down(run, rounds or partial(run))
 
 
 def measure(study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE) -> Measurement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.diagnosis import conclusion, judging
-from loadframe.experiments import fresh
+from loadframe.diagnosis import judging
+from loadframe.experiments import fresh, gains
 from loadframe.experiments.sweep import sweep
 from loadframe.experiments.trials import Tried, prove_total, try_remedies
 from loadframe.experiments.writing import write_down
@@ -67,7 +68,8 @@ def test_what_is_told_of_a_kept_gain_is_from_blocks_that_decided_nothing(simulat
     assert trial.kept and trial.fresh is not None
     assert trial.verdict.ratio == pytest.approx(4.5, rel=0.1)
     assert trial.told.ratio == pytest.approx(3, rel=0.1)
-    assert conclusion.gain([tried.round]) == trial.fresh
+    (variant,) = gains.variants([tried.round], book.steps, None)
+    assert variant.told == trial.fresh and variant.levels == trial.levels
     assert (trial.verdict.may_overstate, trial.told.may_overstate) == (True, False)
     judged = {row.load: row.ratio for row in trial.levels}
     assert judged[32] == pytest.approx(3, rel=0.1)
@@ -82,9 +84,9 @@ def test_where_no_time_is_left_it_is_said_whence_the_number_is(simulated: Simula
     trial = tried.round.tried[0]
     assert trial.kept and trial.fresh is None
     assert trial.told.may_overstate
-    gain = conclusion.gain([tried.round])
-    assert gain is not None and gain.may_overstate
-    assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(gain)
+    (variant,) = gains.variants([tried.round], (), None)
+    assert variant.told.may_overstate
+    assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(variant.told)
 
 
 def test_how_many_fresh_blocks_there_are_is_settled_before_them(simulated: Simulated) -> None:
@@ -190,9 +192,13 @@ def test_the_whole_gain_of_several_remedies_is_measured_in_as_many_blocks_as_wer
     book, tried = farm(simulated)
     one = tried.round
     assert tried.kept is not None
-    verdict = prove_total(book, [one, one], tried.kept[0])
-    assert verdict is not None and "one look, at the end" in verdict.method
-    assert verdict.ratio == pytest.approx(3, rel=0.1)
+    prove_total(book, [one, one], tried.kept[0])
+    total = [step for step in book.steps if step.round == 2]
+    told, levels = one.tried[0].told, one.tried[0].verdict.levels
+    blocks = fresh.wanted([told, told], book.bench.study.measure.blocks.max)
+    assert Counter((step.treatment, step.level) for step in total) == {
+        (name, level): blocks for name in ("A", tried.kept[0]) for level in levels
+    }
 
 
 # --- one error for all ------------------------------------------------------------------------------------------------

@@ -83,5 +83,5 @@ def test_a_heap_that_is_too_small_for_a_load_is_raised_and_holds_it(tmp_path: Pa
     assert said.startswith("At 16 connections the service died (exit status 3)")
     assert "Set heap_mb = 256" in said
     assert "With that it holds 16 connections: " in said
-    assert all(gain.load != 16 for variant in found.variants for gain in variant.by_load), "no ratio to nothing"
+    assert all(gain.load != 16 for variant in found.variants for gain in variant.levels), "no ratio to nothing"
     assert loadframe.conclude(loadframe.open_run(Path(found.run))).answer == found, "the same from the run folder"

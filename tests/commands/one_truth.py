@@ -6,8 +6,10 @@ import csv
 import html
 import io
 import json
+import math
 import re
 from collections.abc import Callable
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -19,10 +21,11 @@ from loadframe.live.follower import row
 from loadframe.live.view import Reads, RunView
 from loadframe.model import (
     CaseStudy,
+    Compared,
     Curve,
     Investigation,
     Ladder,
-    LoadGain,
+    LevelRatio,
     RunAnswer,
     Step,
     Tuning,
@@ -133,19 +136,18 @@ def the_curve_is_that_of_the_report(run: RunFolder, case: CaseStudy) -> None:
         assert after.peak == case.state(found.rounds[-1].treatment).curve.peak
 
 
-def a_comparison_has_before_and_after_from_the_curves(run: RunFolder, case: CaseStudy) -> None:
+def a_comparison_of_two_states_is_that_of_the_run_or_of_its_curves(run: RunFolder, case: CaseStudy) -> None:
     for name in case.states:
         try:
             found = loadframe.compare_runs(run, run, treatments=("A", name))
-        except loadframe.errors.RunError:  # a state that was only tried has too few steps
+        except RunError:  # a state that was only tried has too few steps
             continue
+        if (known := case.compared("A", name)) is not None:
+            assert (found.verdict, found.levels) == (known.told, known.levels)
         points = points_of(case)
-        assert {each.load: each.before for each in found.levels}.items() <= {
-            load: value for load, (value, _) in points["A"].items()
-        }.items()
-        assert {each.load: each.after for each in found.levels}.items() <= {
-            load: value for load, (value, _) in points[name].items()
-        }.items()
+        for each in found.levels:
+            if each.from_curves:
+                assert (each.before, each.after) == (points["A"][each.load][0], points[name][each.load][0])
 
 
 def a_forecast_at_a_measured_load_is_what_was_measured(run: RunFolder, case: CaseStudy) -> None:
@@ -220,14 +222,9 @@ def where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case:
 def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> None:
     gains = [value for _, value in metrics_of(run).get("gain_ratio", [])]
     assert gains == ([] if case.gain is None else [case.gain.ratio])
-    if isinstance(case.gain, LoadGain):
-        last = case.rounds[-1].treatment
-        try:
-            levels = loadframe.compare_runs(run, run, treatments=("A", last)).levels
-        except RunError as error:
-            assert "2 values or blocks say nothing" in error.fact, "two curves alone, beside the blocks of the proof"
-        else:
-            assert {each.load: each.ratio for each in levels}[case.gain.load] == pytest.approx(case.gain.ratio)
+    if isinstance(case.gain, LevelRatio):
+        levels = loadframe.compare_runs(run, run, treatments=("A", case.rounds[-1].treatment)).levels
+        assert {each.load: each.ratio for each in levels}[case.gain.load] == case.gain.ratio
     match case.answer:
         case Investigation() as found:
             said: Callable[[], str] = lambda: answers.answer(found)  # noqa: E731
@@ -239,6 +236,49 @@ def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> 
             raise AssertionError("none of the stored runs is of another kind")
     assert live(run)["answer"] == said()
     assert row(run, "0/run", READS)["answer"] == said()
+
+
+def check_is_one_gain(compared: Compared) -> None:
+    """What is said over all loads is the mean of what is said at each of them."""
+    told = compared.told
+    judged = [each for each in compared.levels if each.load in told.levels]
+    for each in compared.levels:
+        assert each.low <= each.ratio <= each.high
+        assert each.ratio == pytest.approx(each.after / each.before, rel=1e-6)
+    if not told.has_ratio:
+        return
+    assert [each.load for each in judged] == list(told.levels)
+    assert told.ratio == pytest.approx(math.exp(fmean(math.log(each.ratio) for each in judged)), rel=1e-6)
+    assert not told.block_ratios or not any(each.from_curves for each in judged)
+    if len(judged) == 1:
+        assert (judged[0].low, judged[0].high) == (told.low, told.high)
+
+
+def a_pair_of_states_has_one_gain(run: RunFolder, case: CaseStudy) -> None:
+    """Seen: "31x at 4 workers", and "32x at 1, 31x at 2, 31x at 4" from the curves, beside "at 2 and 4 workers, block
+    by block: 34 times" from the last blocks."""
+    for one in case.answer.variants if isinstance(case.answer, Investigation) else ():
+        check_is_one_gain(one)
+        for tried in (each for round_ in case.rounds for each in round_.tried):
+            if (tried.treatment_before, tried.treatment_after) == (one.treatment_before, one.treatment_after):
+                assert tried.told == one.told
+                assert {*tried.levels} <= {*one.levels}
+
+
+def no_output_has_two_ratios_of_one_pair_at_one_load(run: RunFolder, case: CaseStudy) -> None:
+    """The peaks against each other among them."""
+    if not isinstance(found := case.answer, Investigation) or not found.variants:
+        return
+    shape, last = json.loads(json.dumps(loadframe.investigation_json(found))), found.variants[-1]
+    known, reach = {row.load: row.ratio for row in last.levels}, shape["reach"]
+    assert shape["gain"]["ratio"] == last.told.ratio
+    at_one = reach is not None and reach["before"]["load"] == reach["after"]["load"]
+    assert not at_one or reach["ratio"] == known[reach["after"]["load"]]
+    shown, unit = texts(found, run), words.axis_unit(found)
+    for name in ("page", "details"):
+        assert verdict_words.proof_sentence(last.told, unit).partition(": ")[0] in shown[name]
+        assert len(known) < 2 or verdict_words.by_load(last, unit) in shown[name]
+        assert not at_one or " times" not in shown[name].partition("Peak against peak")[2][:90]
 
 
 def the_report_that_is_written_says_the_same(run: RunFolder, case: CaseStudy) -> None:
@@ -309,7 +349,7 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
     assert not view.error
     assert view.heading["answer"] == answers.answer(answer) == row(run, "0/run", reads)["answer"]
     numbers = numbers_of(json.loads(shown["json"]))
-    if isinstance(case.gain, LoadGain) and case.gain.low > 1:
+    if isinstance(case.gain, LevelRatio) and case.gain.low > 1:
         said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"
         assert said in view.heading["answer"]
         assert all(said in shown[name] for name in ("page", "text", "details"))
@@ -358,13 +398,15 @@ CHECKS: tuple[Callable[[RunFolder, CaseStudy], None], ...] = (
     every_point_of_every_state_is_the_same_in_all_exports,
     peak_and_knee_are_the_same_in_openmetrics_and_on_the_live_page,
     the_curve_is_that_of_the_report,
-    a_comparison_has_before_and_after_from_the_curves,
+    a_comparison_of_two_states_is_that_of_the_run_or_of_its_curves,
     a_forecast_at_a_measured_load_is_what_was_measured,
     what_a_forecast_says_saturates_first_is_what_limits_next,
     what_a_forecast_of_the_first_state_says_saturates_first_is_its_cause,
     what_a_forecast_says_saturates_first_is_what_the_case_study_names_in_that_state,
     where_limits_run_out_is_the_same_in_exports_and_rounds,
     gain_and_answer_are_the_same_everywhere,
+    a_pair_of_states_has_one_gain,
+    no_output_has_two_ratios_of_one_pair_at_one_load,
     the_report_that_is_written_says_the_same,
     a_reader_sees_the_same_numbers_wherever,
 )

@@ -68,21 +68,11 @@ def limit(name: str, load: float) -> Limit:
     return Limit(name, "server", 100, None, 100, 50, 50, False, "", at)
 
 
-def test_the_gain_is_the_product_of_what_was_kept() -> None:
+def test_the_ladder_is_of_what_was_kept() -> None:
     rounds = [one_round(trial("wal", 8.0)), one_round(trial("normal", 6.0, gives_up=LOSS)), one_round(trial("x", 0.5))]
-    total = conclusion.gain(rounds)
-    kept = conclusion.gain_durability_kept(rounds)
-    assert total is not None
-    assert kept is not None
-    assert total.ratio == pytest.approx(48, rel=0.01)
-    assert kept.ratio == pytest.approx(8, rel=0.01)
+    assert [step.change for step in conclusion.ladder(rounds)] == ["wal", "normal"]
     assert sum(step.share for step in conclusion.ladder(rounds)) == pytest.approx(1)
     assert conclusion.outcome(rounds).kind == "gained"
-
-
-def test_without_a_price_there_is_no_second_gain() -> None:
-    assert conclusion.gain_durability_kept([one_round(trial("wal", 8.0))]) is None
-    assert conclusion.gain([one_round()]) is None
 
 
 @pytest.mark.parametrize(

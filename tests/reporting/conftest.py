@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.analysis.stacks import Baseline, flame, shares
-from loadframe.diagnosis import conclusion
+from loadframe.experiments import gains
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import (
     Change,
@@ -216,6 +216,11 @@ FARM_REMEDY = Remedy(
 )
 
 
+def level_ratio(load: float, before: float, after: float) -> LevelRatio:
+    ratio = after / before
+    return LevelRatio(load, before, after, ratio, 0.94 * ratio, 1.06 * ratio)
+
+
 def farm_trial() -> Trial:
     return Trial(
         remedy=FARM_REMEDY,
@@ -230,10 +235,7 @@ def farm_trial() -> Trial:
             (20.0, 40.0, 80.0),
         ),
         kept=True,
-        levels=tuple(
-            LevelRatio(jobs, farm_before(jobs), farm_after(jobs), farm_after(jobs) / farm_before(jobs))
-            for jobs in (10.0, 20.0, 40.0, 80.0)
-        ),
+        levels=tuple(level_ratio(jobs, farm_before(jobs), farm_after(jobs)) for jobs in (10.0, 20.0, 40.0, 80.0)),
         effective={"RLIMIT_NOFILE": 1024, "open_files_limit": 1024, "table_open_cache": 431},
         treatment_before="as found",
         treatment_after="table_open_cache = 2000",
@@ -339,8 +341,6 @@ def render_farm() -> Investigation:
         rounds=(first, second),
         before=StateSummary(Peak(10.0, 2050.0), LoadInterval(12.6, 11.8, 13.9)),
         after=StateSummary(Peak(10.0, 2110.0), LoadInterval(171.0, 148.0, 204.0)),
-        gain=farm_trial().verdict,
-        gain_durability_kept=None,
         ladder=(LadderStep("raise-table-open-cache", 2.874, 2.71, 3.04, 1.0),),
         next_limit=NextLimit(
             "process.open_files",
@@ -353,7 +353,7 @@ def render_farm() -> Investigation:
         warnings=("latencies are those of a closed loop: a stall hides the requests that would have come meanwhile",),
         variants=tuple(
             replace(one, to_copy=("[mariadbd]", "table_open_cache = 2000"))
-            for one in conclusion.variants((first, second))
+            for one in gains.variants((first, second), (), None)
         ),
     )
 
@@ -466,7 +466,7 @@ def cpu_saturated() -> Investigation:
     return replace(
         farm,
         rounds=(round_,),
-        gain=None,
+        variants=(),
         ladder=(),
         next_limit=None,
         warnings=(),
@@ -483,7 +483,7 @@ def interrupted() -> Investigation:
     return replace(
         farm,
         rounds=(replace(farm.rounds[0], tried=(), findings=findings),),
-        gain=None,
+        variants=(),
         ladder=(),
         after=None,
         next_limit=None,

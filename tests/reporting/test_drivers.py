@@ -22,7 +22,7 @@ def ended(inv: Investigation, limit: DriversLimit) -> Investigation:
     untried = tuple(replace(one, tried=()) for one in inv.rounds[:1])
     outcome = conclusion.outcome(untried, drivers=beside(limit))
     return replace(
-        inv, rounds=untried, after=None, gain=None, ladder=(), next_limit=None, outcome=outcome, drivers=beside(limit)
+        inv, rounds=untried, after=None, variants=(), ladder=(), next_limit=None, outcome=outcome, drivers=beside(limit)
     )
 
 

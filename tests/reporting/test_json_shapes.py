@@ -13,7 +13,7 @@ from loadframe.runs.formats import decode, encode
 CURVE = {"schema", "points", "shape", "peak", "knee", "cliff", "capacity", "usl", "warnings"}
 POINT = {"load", "throughput", "throughput_low", "throughput_high", "latency_p95_ms"}
 INVESTIGATION = {"schema", "run", "report", "seconds", "rounds", "before", "after", "gain", "next_limit"}
-MORE = {"outcome", "ladder", "gain_durability_kept", "conduct", "host", "study"}
+MORE = {"outcome", "ladder", "variants", "conduct", "host", "study"}
 FINDING = {"id", "status", "title", "reached_at", "evidence", "ruled_out"}
 EVIDENCE = {"metric", "value", "comparison", "threshold", "window"}
 LIMIT = {"id", "layer", "ceiling", "configured", "effective", "use", "headroom", "loud", "source", "exhausted_at"}
@@ -75,6 +75,7 @@ def test_each_shape_stands_alone(farm: Investigation) -> None:
 
 def test_what_is_not_a_number_is_null(farm: Investigation) -> None:
     verdict = replace(farm.rounds[0].tried[0].verdict, low=float("nan"), high=float("inf"))
-    shape = round_trip(investigation_json(replace(farm, gain=verdict)))["gain"]
+    variants = (replace(farm.variants[0], verdict=verdict),)
+    shape = round_trip(investigation_json(replace(farm, variants=variants)))["gain"]
     assert (shape["low"], shape["high"]) == (None, None)
     assert shape["ratio"] == verdict.ratio

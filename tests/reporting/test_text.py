@@ -57,7 +57,7 @@ def test_settings_to_copy_are_a_block_for_each_variant_and_the_safe_one_comes_fi
 
 def test_the_details_have_all_that_a_screen_has_and_each_number_once(queue: Investigation) -> None:
     screen, details = (" ".join(render_text(queue, details=every).split()) for every in (False, True))
-    for said in ("4.9x (4.1 to 5.7) at 1 worker", "Peak: 29 times as high", "0.903 to 1.11 times"):
+    for said in ("4.9x (4.1 to 5.7) at 1 worker", "29 times, each at its own load", "0.903 to 1.11 times"):
         assert said in screen
         assert details.count(said) == 1, said
     assert "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" in details
@@ -163,7 +163,7 @@ def test_what_was_not_tried_for_a_cause_at_all_levels_comes_next(farm: Investiga
         farm,
         rounds=(one,),
         outcome=Outcome("limit-without-remedy", ""),
-        gain=None,
+        variants=(),
         next_limit=NextLimit(suspected.id, lowest, suspected.title, ""),
     )
     assert next_step(found).text == f"{remedy.title} may confirm it, and was not tried: {because}."

@@ -36,7 +36,7 @@ PROOF = TuningProof(
     1.8,
     verdict=Verdict(2.1, 1.5, 2.9, "better", 3, "paired", (1.9, 2.1, 2.3), (4.0, 8.0), may_overstate=True),
     fresh=Verdict(1.75, 1.6, 1.9, "better", 4, "paired", (1.7, 1.8, 1.7, 1.8), (4.0, 8.0)),
-    levels=(LevelRatio(4, 1000, 1750, 1.75),),
+    levels=(LevelRatio(4, 1000, 1750, 1.75, 1.6, 1.9),),
 )
 FOUND = Tuning(
     end="gained",
@@ -325,7 +325,7 @@ MISSED = TuningProof(
     3.0,
     objective(ObjectiveSide(70.0, 0.0, met=False)),
     verdict=Verdict(2.5, 2.3, 2.7, "better", 4, "paired", (), (4.0, 8.0)),
-    levels=(LevelRatio(4, 1000, 2500, 2.5),),
+    levels=(LevelRatio(4, 1000, 2500, 2.5, 2.3, 2.7),),
 )
 
 
@@ -344,7 +344,8 @@ def test_proofs_that_failed_before_a_gain_are_told() -> None:
     assert (shape[0]["expected"], shape[0]["verdict"]["schema"], shape[0]["verdict"]["ratio"]) == (
         3.0, "loadframe.verdict/1", 2.5,
     )  # fmt: skip
-    assert shape[0]["levels"] == [{"load": 4, "before": 1000, "after": 2500, "ratio": 2.5}]
+    level = {"load": 4, "before": 1000, "after": 2500, "ratio": 2.5, "low": 2.3, "high": 2.7, "from_curves": False}
+    assert shape[0]["levels"] == [level]
     assert shape[0]["objective"]["met"] is False and shape[1]["objective"] is None
 
 

@@ -40,7 +40,7 @@ from loadframe.analysis.comparison import Grains, exp_in_range, verdict
 from loadframe.analysis.pieces import grid
 from loadframe.analysis.queueing import Floats
 from loadframe.analysis.sequential import Plan
-from loadframe.model import Capacity, Curve, CurvePoint, LoadGain, LoadInterval, Peak
+from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak
 from loadframe.model.capacity import CapacityBeside
 from loadframe.model.fleet_hosts import HostRatio, Likeness
 from loadframe.model.verdict import decide
@@ -194,12 +194,12 @@ def reach(before: Curve, after: Curve) -> Reach | None:
     )
 
 
-def at_loads(before: Curve, after: Curve) -> tuple[LoadGain, ...]:
+def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
     """The gain at each load of both curves at which both did something, rising; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(one, points[one.load]) for one in before.points if one.throughput > 0 and one.load in points]
     return tuple(
-        LoadGain(one.load, one.throughput, two.throughput, *_ratio(one, two))
+        LevelRatio(one.load, one.throughput, two.throughput, *_ratio(one, two), from_curves=True)
         for one, two in sorted(pairs, key=lambda pair: pair[0].load)
     )
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from statistics import fmean
 
 from loadframe.analysis import comparison
-from loadframe.analysis.divergence import at_loads
 from loadframe.analysis.samples import needed
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
@@ -19,11 +18,9 @@ from loadframe.model import (
     OTHERS,
     ChangeRecord,
     Curve,
-    CurvePoint,
     Finding,
     LadderStep,
     Limit,
-    LoadGain,
     NextLimit,
     Outcome,
     Round,
@@ -32,7 +29,6 @@ from loadframe.model import (
     Step,
     Stop,
     Trial,
-    Variant,
     Verdict,
 )
 from loadframe.model.fleet_step import FleetDrivers
@@ -57,58 +53,6 @@ def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
                     change.setting, before, change.after, effective, "applied", layer=change.layer, why=change.why
                 )
     return tuple(net.values())
-
-
-def variants(rounds: Sequence[Round], at: float | None = None) -> tuple[Variant, ...]:
-    """What can be done, the variant that gives nothing up first: the kept changes before each that gives more up, and
-    all of them. at: the load that the study asks about. Empty where nothing was kept, or no load was measured in both
-    states."""
-    kept = [(number, trial) for number, one in enumerate(rounds) for trial in one.tried if trial.kept]
-    ends = [
-        last
-        for last in range(1, len(kept) + 1)
-        if last == len(kept) or kept[last][1].remedy.price.durability is not None
-    ]
-    found = []
-    for end in ends:
-        trials, (number, last) = [trial for _, trial in kept[:end]], kept[end - 1]
-        gains = _gains(rounds, number, last)
-        if not gains:
-            continue
-        given_up = [trial.remedy.price.durability for trial in trials if trial.remedy.price.durability]
-        about = at if at in {one.load for one in gains} else gains[-1].load
-        found.append(Variant(net_changes(trials), gains, about, "; ".join(dict.fromkeys(given_up))))
-    return tuple(found)
-
-
-def _gains(rounds: Sequence[Round], number: int, last: Trial) -> tuple[LoadGain, ...]:
-    """From the first state to that with the last of these changes: its own round's curve, where one was measured; else
-    what its proof gave."""
-    first = rounds[0].curve
-    if number + 1 < len(rounds):
-        return at_loads(first, rounds[number + 1].curve)
-    after = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in last.levels)
-    return at_loads(first, replace(first, points=after))
-
-
-def gain(rounds: Sequence[Round], total: Verdict | None = None) -> Verdict | None:
-    """The whole gain: `total`, the last state proved against the first, where that was measured; else the product of
-    what is told of the kept ones; None where nothing was kept."""
-    kept = kept_trials(rounds)
-    if kept and total is not None:
-        return total
-    return comparison.combine([trial.told for trial in kept]) if kept else None
-
-
-def gain_durability_kept(rounds: Sequence[Round]) -> Verdict | None:
-    """The gain of the kept changes before the first one that gives up durability; None where that is all or nothing."""
-    kept = kept_trials(rounds)
-    free = []
-    for trial in kept:
-        if trial.remedy.price.durability is not None:
-            break
-        free.append(trial.told)
-    return comparison.combine(free) if free and len(free) < len(kept) else None
 
 
 def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:

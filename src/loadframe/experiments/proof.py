@@ -5,11 +5,12 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from statistics import fmean, geometric_mean, variance
+from statistics import fmean, variance
 
 from loadframe.analysis import comparison, student
 from loadframe.analysis.comparison import verdict_at_end
 from loadframe.analysis.disturbance import widened
+from loadframe.analysis.selection import one_of_each_block
 from loadframe.analysis.sequential import Plan
 from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
@@ -99,6 +100,7 @@ def prove_side_by_side(
     room = max(min(blocks.min, int(left_s / block_s)), int((left_s - firm_reserve_s) / block_s))
     last = max(FEWEST_BLOCKS, min(blocks.max, room))
     plan = Plan(min(blocks.min, last), last)
+    judge = partial(comparison.verdict, plan=plan, confidence=confidence)
     taken: list[Step] = []
     verdicts: dict[tuple[str, str], Verdict] = {}
     waiting = list(pairs)
@@ -113,14 +115,13 @@ def prove_side_by_side(
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        judge = partial(comparison.verdict, plan=plan, confidence=confidence)
         verdicts |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(verdicts[pair])]
         if not waiting:
             break
     assert verdicts, "a study has at least two blocks"
-    return [(verdicts[pair], level_ratios(settled(_of(taken, pair)), *pair), _of(taken, pair)) for pair in pairs]
+    return [(verdicts[pair], level_ratios(_of(taken, pair), *pair, judge), _of(taken, pair)) for pair in pairs]
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
@@ -286,15 +287,31 @@ def grain_of(step: Step) -> float:
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
-def level_ratios(steps: Sequence[Step], before: str, after: str) -> tuple[LevelRatio, ...]:
-    """After / before at each level where both were measured and something was done, from the geometric means."""
-    one, two = by_level(steps, before), by_level(steps, after)
-    ratios = []
-    for level in sorted(one.keys() & two.keys()):
-        if min(*one[level], *two[level]) > 0:
-            first, second = geometric_mean(one[level]), geometric_mean(two[level])
-            ratios.append(LevelRatio(level, first, second, second / first))
+def level_ratios(
+    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
+) -> tuple[LevelRatio, ...]:
+    """After / before at each settled level at which both did something, as `compared` judges all of them together:
+    whose ratio is the mean of these, in logarithms."""
+    kept, ratios = settled(steps), []
+    for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
+        mine = [step for step in kept if step.level == level]
+        verdict = compared(mine, before, after, judge)
+        sides, _ = comparison.logarithms([by_level(mine, name)[level][: verdict.blocks] for name in (before, after)])
+        if verdict.has_ratio:
+            first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)
+            ratios.append(LevelRatio(level, first, second, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
+
+
+def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
+    """Of all steps of a run those of the blocks that held two states against each other, of each block the ones that
+    count. above: the number of the block before the first of them."""
+    sides = [
+        [one for one in steps if one.treatment == name and one.purpose == "proof" and (one.block or 0) > above]
+        for name in (before, after)
+    ]
+    rounds = set.intersection(*({one.round for one in side} for side in sides))
+    return one_of_each_block(one for side in sides for one in side if one.round in rounds)
 
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:

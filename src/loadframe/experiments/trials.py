@@ -12,7 +12,7 @@ from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh, sizing
 from loadframe.experiments.controls import hold_against, less_s
 from loadframe.experiments.examination import Examined
-from loadframe.experiments.proof import compared, judged_levels
+from loadframe.experiments.proof import judged_levels
 from loadframe.experiments.screening import promising_first
 from loadframe.experiments.series import lift_together
 from loadframe.experiments.stopping import fell_in
@@ -26,7 +26,7 @@ from loadframe.experiments.trying import (
     judged,
     measured_again,
 )
-from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy, Verdict
+from loadframe.model import KEPT_FIRST, Remedy, Round, TargetState, UntriedRemedy
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow` that permits changes in a layer."""
@@ -101,18 +101,13 @@ def _shown(one: Round, remedy: Remedy, because: str) -> Round:
     return replace(one, untried=(*one.untried, UntriedRemedy(remedy, because)))
 
 
-def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> Verdict | None:
+def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
     """After several kept remedies: the last state against the first one, in blocks of their own, at the levels of the
-    first proof: as many as are settled before the first of them. None after fewer, or where the budget is used up: then
-    the product of the single verdicts has to do."""
+    first proof: as many as are settled before the first of them. None after fewer, or where the budget is used up."""
     kept = conclusion.kept_trials(rounds)
-    if len(kept) < 2:
-        return None
-    levels = kept[0].verdict.levels
-    blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
-    first = rounds[0].treatment
-    steps = fresh.measure_again(book, first, last, levels, blocks, round_number=len(rounds))
-    return compared(steps, first, last) if steps else None
+    if len(kept) > 1:
+        blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
+        fresh.measure_again(book, rounds[0].treatment, last, kept[0].verdict.levels, blocks, round_number=len(rounds))
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from loadframe.bench.bookkeeping import ERROR, FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.settling import settled
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.operational import OPERATIONAL, SERVED_AT_ONCE, served_at_once
 from loadframe.errors import NotRecovered
@@ -192,7 +191,7 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
         fresh=verdict,
         kept=not why_not,
         note=why_not or trial.note,
-        levels=level_ratios(settled(steps), before, after),
+        levels=level_ratios(steps, before, after),
         operations=operation_times(*sides),
     )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.settling import settled
 from loadframe.experiments import fresh, within
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.proof import compared, decided, level_ratios, prove
@@ -128,7 +127,7 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
     told = replace(
         proof.told,
         fresh=compared(steps, START, name),
-        levels=level_ratios(settled(steps), START, name),
+        levels=level_ratios(steps, START, name),
         objective=_objective(trials, name, steps),
     )
     return replace(proof, told=told, steps=(*proof.steps, *steps))

@@ -14,6 +14,7 @@ from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.errors import RecordingError, RunError, StudyError
+from loadframe.experiments import gains
 from loadframe.experiments.collecting import with_collecting
 from loadframe.experiments.examination import examine
 from loadframe.experiments.fleet_limits import limits_of_fleet, with_hosts
@@ -21,7 +22,6 @@ from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.kinds import registry, settings_file
 from loadframe.model import (
     AnswersCompared,
     Curve,
@@ -32,8 +32,6 @@ from loadframe.model import (
     RunQuality,
     Step,
     StudySummary,
-    Variant,
-    Verdict,
 )
 from loadframe.recording.series import MetricSeries, metric_series
 from loadframe.reporting import quality_words, time_spent, verdict_words, words
@@ -45,14 +43,11 @@ from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study
 
 
-def write_down(
-    run: RunFolder, rounds: Sequence[Round], *, total: Verdict | None = None, interrupted: bool = False
-) -> Investigation:
-    """Conclude from the rounds and leave report.html and the JSON files in the run folder. total: the last state proved
-    against the first one."""
+def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
+    """Conclude from the rounds and leave report.html and the JSON files in the run folder."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
-    found = concluded(run, rounds, run.steps(), total=total, interrupted=interrupted)
+    found = concluded(run, rounds, run.steps(), interrupted=interrupted)
     end = finish(run, [(one.number, limit) for one in found.rounds for limit in one.limits])
     investigation = replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *end.warnings))))
     run.write_record("investigation.json", "investigation-record", investigation)
@@ -63,28 +58,24 @@ def write_down(
     return investigation
 
 
-RULES = 2
+RULES = 3
 """Of Investigation.rules: raised whenever the same steps are concluded to something else."""
 
 
 def concluded(
-    run: RunFolder,
-    rounds: Sequence[Round],
-    steps: Sequence[Step],
-    *,
-    total: Verdict | None = None,
-    interrupted: bool = False,
+    run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
 ) -> Investigation:
     """What these rounds and all steps of the run folder add up to; as write_down, but nothing is written."""
     study, decided = run.declared(), deciding(rounds)
     counting = [step for step in steps if step.counts and step.number not in decided]
+    rounds = [gains.with_intervals(one, steps) for one in rounds]
     rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
     end = ended(run, steps)
     last, stop = rounds[-1], run.stop()
     profiles, profile_missing = profiles_of(run)
-    gain = conclusion.gain(rounds, total)
+    variants = gains.variants(rounds, steps, study)
     drivers = fleet_files.DRIVERS.last(run)
-    latencies = latencies_of(run, rounds, counting, gain)
+    latencies = latencies_of(run, rounds, counting, variants[-1].told if variants else None)
     command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
     unfinished = conclusion.unfinished(rounds, steps, study.measure.budget, study.measure.blocks.max, command)
     return Investigation(
@@ -97,8 +88,6 @@ def concluded(
         rounds=tuple(rounds),
         before=conclusion.summary(rounds[0]),
         after=conclusion.summary(last) if len(rounds) > 1 else None,
-        gain=gain,
-        gain_durability_kept=conclusion.gain_durability_kept(rounds),
         ladder=conclusion.ladder(rounds),
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
         outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers, unfinished=unfinished),
@@ -114,7 +103,7 @@ def concluded(
         drivers=drivers,
         fleet_limits=limits_of_fleet(run),
         stop=stop,
-        variants=variants_of(rounds, study),
+        variants=variants,
         rules=RULES,
     )
 
@@ -125,10 +114,11 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
     if found.rules == RULES or not found.rounds:
         return found
     try:
-        again = concluded(run, found.rounds, steps, total=found.gain, interrupted=found.outcome.kind == "interrupted")
+        again = concluded(run, found.rounds, steps, interrupted=found.outcome.kind == "interrupted")
     except StudyError:
-        limit = found.next_limit and conclusion.next_limit(found.rounds)
-        return replace(found, variants=variants_of(found.rounds, None), next_limit=limit)
+        rounds = tuple(gains.with_intervals(one, steps) for one in found.rounds)
+        limit = found.next_limit and conclusion.next_limit(rounds)
+        return replace(found, rounds=rounds, variants=gains.variants(rounds, steps, None), next_limit=limit)
     return replace(
         again,
         warnings=tuple(dict.fromkeys((*again.warnings, *found.warnings))),
@@ -136,18 +126,6 @@ def renewed(run: RunFolder, found: Investigation, steps: Sequence[Step]) -> Inve
         profiles=again.profiles or found.profiles,
         profile_missing=again.profile_missing if again.profiles else found.profile_missing,
     )
-
-
-def variants_of(rounds: Sequence[Round], study: Study | None) -> tuple[Variant, ...]:
-    """What can be done, as it is typed in where the study and its kind are known here and have a form for it."""
-    found = conclusion.variants(rounds, None if study is None else study.objective.at)
-    if study is None:
-        return found
-    try:
-        row = registry.of_study(study)
-        return tuple(replace(one, to_copy=settings_file.to_copy(row, one.changes)) for one in found)
-    except StudyError:
-        return found
 
 
 @dataclass(frozen=True, slots=True)

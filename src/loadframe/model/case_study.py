@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from loadframe.errors import RunError
 from loadframe.model.capacity import Capacity
 from loadframe.model.curve import Curve, LoadInterval
-from loadframe.model.finding import LoadGain
+from loadframe.model.finding import Trial, Variant
 from loadframe.model.investigation import Investigation, NextLimit, Round, RunQuality, StudySummary
 from loadframe.model.ladder import Ladder
 from loadframe.model.limit import Limit
 from loadframe.model.step import Step
 from loadframe.model.tuning import Tuning
-from loadframe.model.verdict import Verdict
+from loadframe.model.verdict import Compared, LevelRatio, Verdict
 
 RunAnswer = Investigation | Ladder | Tuning | Capacity
 """What a run was made for."""
@@ -53,7 +53,7 @@ class CaseStudy:
     answer: RunAnswer | None
 
     @property
-    def gain(self) -> LoadGain | Verdict | None:
+    def gain(self) -> LevelRatio | Verdict | None:
         """Of the last state against the first; of an investigation at the load that its answer is about. None where
         nothing was kept."""
         match self.answer:
@@ -65,6 +65,14 @@ class CaseStudy:
                 return told
             case _:
                 return None
+
+    def compared(self, before: str, after: str) -> Compared | None:
+        """Two of its states, as they were held against each other; None where they were not."""
+        if not isinstance(self.answer, Investigation):
+            return None
+        tried = [trial for one in self.rounds for trial in one.tried]
+        pairs: list[Variant | Trial] = [*self.answer.variants, *tried]
+        return next((one for one in pairs if (one.treatment_before, one.treatment_after) == (before, after)), None)
 
     @property
     def next_limit(self) -> NextLimit | None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from loadframe.model.curve import LoadInterval, Saturation
 from loadframe.model.target import Layer, SettingValue
-from loadframe.model.verdict import Compared, Decision, LevelRatio, OperationTimes, Verdict, decide
+from loadframe.model.verdict import Compared, LevelRatio, OperationTimes, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,39 +265,22 @@ def amount(value: SettingValue) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadGain(LevelRatio):
-    """With the 95 % interval of the ratio; low = high = ratio where a state was measured once there."""
-
-    low: float
-    high: float
-
-    @property
-    def differs(self) -> bool:
-        """Whether the interval leaves out 1."""
-        return self.decision in ("better", "worse")
-
-    @property
-    def decision(self) -> Decision:
-        """As of a verdict."""
-        return decide(self.low, self.high)
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Compared):
     """The kept changes up to one that gives more up, from what was found first: `changes` are one for each setting.
+    Its state against the first one, at every load that both were measured at.
 
-    by_load: at every load that both states were measured at, rising. at: the load that the answer is about, one of
-    these: the objective's, else the highest. gives_up: the durability that is lost with it, in words; "" for none.
-    to_copy: the changes as they are typed in, a line each.
+    at: the load that the answer is about, one of these: the objective's, else the highest. gives_up: the durability
+    that is lost with it, in words; "" for none. to_copy: the changes as they are typed in, a line each.
     """
 
     changes: tuple[ChangeRecord, ...]
-    by_load: tuple[LoadGain, ...]
     at: float
+    treatment_before: str
+    treatment_after: str
     gives_up: str = ""
     to_copy: tuple[str, ...] = ()
 
     @property
-    def gain(self) -> LoadGain:
+    def gain(self) -> LevelRatio:
         """At the load that the answer is about."""
-        return next(one for one in self.by_load if one.load == self.at)
+        return next(one for one in self.levels if one.load == self.at)

@@ -279,8 +279,6 @@ class Investigation:
     rounds: tuple[Round, ...]
     before: StateSummary | None
     after: StateSummary | None
-    gain: Verdict | None
-    gain_durability_kept: Verdict | None
     ladder: tuple[LadderStep, ...]
     next_limit: NextLimit | None
     outcome: Outcome
@@ -298,3 +296,8 @@ class Investigation:
     stop: Stop | None = None
     variants: tuple[Variant, ...] = ()
     rules: int = 0
+
+    @property
+    def gain(self) -> Verdict | None:
+        """Of the last state against the first, over the loads that it was judged at; None where nothing was kept."""
+        return self.variants[-1].told if self.variants else None

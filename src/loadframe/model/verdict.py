@@ -89,18 +89,33 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at one level, of the throughputs (1/s)."""
+    """After / before at one level, of the throughputs (1/s), with the interval of the ratio: that of the verdict beside
+    it; low = high = ratio where none is known. from_curves: no block has both states there."""
 
     load: float
     before: float
     after: float
     ratio: float
+    low: float
+    high: float
+    from_curves: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval leaves out 1."""
+        return self.decision in ("better", "worse")
+
+    @property
+    def decision(self) -> Decision:
+        """As of a verdict."""
+        return decide(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two states held against each other in blocks. verdict: of the blocks that decided. fresh: of those that were
-    measured once `verdict` had promised a gain, and chose nothing; None where there were none. levels: of these then.
+    """Two states held against each other in blocks: all that is said of the one against the other. verdict: of the
+    blocks that decided. fresh: of those that were measured once `verdict` had promised a gain, and chose nothing; None
+    where there were none. levels: of these then, rising; `told` is over those of them that it names.
     """
 
     verdict: Verdict

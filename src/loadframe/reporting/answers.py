@@ -13,7 +13,7 @@ from loadframe.model import (
     Curve,
     Finding,
     Investigation,
-    LoadGain,
+    LevelRatio,
     Stop,
     Variant,
 )
@@ -221,13 +221,13 @@ SMALL = 1.2
 def _gain(variant: Variant, unit: str) -> str:
     """ "4.2x at 256 jobs; none at 32; cannot tell at 64"."""
     at = variant.gain
-    others = [one for one in variant.by_load if not one.differs and one is not at]
+    others = [one for one in variant.levels if not one.differs and one is not at]
     none, open_ = ([one for one in others if _is_none(one) is wanted] for wanted in (True, False))
-    count = len(variant.by_load)
+    count = len(variant.levels)
     where = words.load(at.load, unit)
     times = f"{verdict_words.led_ratio(at)}x" if at.differs else "none" if _is_none(at) else "cannot tell"
     here = f"{times} at {where}"
-    best = max(variant.by_load, key=lambda one: one.low)
+    best = max(variant.levels, key=lambda one: one.low)
     if at.low > 1:
         told = [here, _listed("none", none, count), _listed("cannot tell", open_, count)]
     else:
@@ -235,11 +235,11 @@ def _gain(variant: Variant, unit: str) -> str:
     return "; ".join(part for part in told if part)
 
 
-def _is_none(one: LoadGain) -> bool:
+def _is_none(one: LevelRatio) -> bool:
     return one.low > 1 / SMALL and one.high < SMALL
 
 
-def _listed(what: str, gains: list[LoadGain], count: int) -> str:
+def _listed(what: str, gains: list[LevelRatio], count: int) -> str:
     """ "none at 8 and 16", "none at 5 of the 9 loads"; "" without any."""
     if not gains:
         return ""

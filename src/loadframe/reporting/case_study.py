@@ -127,12 +127,12 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             times = doc.Span(f"{verdict_words.led_ratio(one.gain)}\u00d7", to="#changes")
             yield doc.Aside(times, tuple(line for line in lines if line), "gain", "page")
     for one in inv.variants if inv.gain else ():
-        if len(one.by_load) > 1:
+        if len(one.levels) > 1:
             name = f"{verdict_words.variant_name(one)}, at each load"
             yield doc.Aside(name, (verdict_words.by_load(one, unit),))
     if reach:
         told = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
-        yield doc.Aside("Peak", (" ".join(words.sentence(text) for text in told if text),))
+        yield doc.Aside("Peak against peak", (" ".join(words.sentence(text) for text in told if text),))
     copied = [one for one in inv.variants if one.to_copy]
     heads = [(verdict_words.variant_head(one),) * (len(copied) > 1) for one in copied]
     settings = (line for one, head in zip(copied, heads, strict=True) for line in (*head, *one.to_copy))
@@ -152,8 +152,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     if slower := latencies.slower(inv):
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):
-        kept = inv.gain_durability_kept
-        without = f" Without that: {verdict_words.gain_sentence(kept)}." if kept else ""
+        safe = [one for one in inv.variants if not one.gives_up]
+        without = f" Without that: {verdict_words.gain_sentence(safe[-1].told, unit)}." if safe else ""
         yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
         if state is not None:

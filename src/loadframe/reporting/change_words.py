@@ -120,13 +120,9 @@ def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
 
 def durability_sentences(inv: Investigation) -> list[str]:
     """With durability kept and relaxed, side by side; nothing where the kept changes give up none."""
-    given_up = facts.gives_up(inv)
-    if not given_up and inv.gain_durability_kept is None:
-        return []
-    sentences = []
-    if inv.gain_durability_kept:
-        sentences.append(f"with durability kept: {verdict_words.gain_sentence(inv.gain_durability_kept)}")
-    if inv.gain and given_up:
-        price = "; ".join(words.strip(text) for text in given_up)
-        sentences.append(f"with durability relaxed: {verdict_words.gain_sentence(inv.gain)} - gives up: {price}")
-    return sentences
+    return [
+        f"with durability {'relaxed' if one.gives_up else 'kept'}: {verdict_words.gain_sentence(one.told)}"
+        + (f" - gives up: {words.strip(one.gives_up)}" if one.gives_up else "")
+        for one in inv.variants
+        if facts.gives_up(inv)
+    ]

@@ -91,6 +91,7 @@ def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1: everything that the page shows."""
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
+        "gain": inv.gain,
         "reach": verdict_words.reach_of(inv),
         "stages": stages.table(inv),
         "enough": stages.enough(inv),

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from loadframe.formats.said import words
 from loadframe.formats.watch_days import WatchLine
-from loadframe.model import CaseStudy, Curve, Limit, LoadGain, LoadInterval
+from loadframe.model import CaseStudy, Curve, LevelRatio, Limit, LoadInterval
 from loadframe.version import __version__
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -105,7 +105,7 @@ def samples_of(run: CaseStudy) -> Iterator[Sample]:
             cause = {"finding": finding.id, "status": finding.status, "title": finding.title}
             yield Sample("finding_info", 1.0, {**of, **cause})
     if (gain := run.gain) is not None:
-        at = {"load": _number(gain.load)} if isinstance(gain, LoadGain) else {}
+        at = {"load": _number(gain.load)} if isinstance(gain, LevelRatio) else {}
         about = {**own, **at, "decision": gain.decision}
         yield Sample("gain_ratio", gain.ratio, about)
         yield Sample("gain_low_ratio", gain.low, about)

@@ -44,10 +44,16 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
 def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: str = "") -> doc.Table:
     """Before, after and their ratio at each load. before, after: heads. to: where the steps are."""
     cells: Iterator[doc.Cells] = (
-        (doc.Span(rounding.exact(row.load), to=to), *map(rounding.plain, (row.before, row.after, row.ratio)))
+        (
+            doc.Span(rounding.exact(row.load), to=to),
+            *map(rounding.plain, (row.before, row.after)),
+            verdict_words.ratio(row),
+            verdict_words.ratio_interval(row),
+        )
         for row in rows
     )
-    return doc.Table(doc.numbers(words.capital(unit), before, after, "Ratio"), tuple(cells), "figures")
+    heads = doc.numbers(words.capital(unit), before, after, "Ratio", "Interval")
+    return doc.Table(heads, tuple(cells), "figures")
 
 
 def _chain(trial: Trial) -> doc.Table:

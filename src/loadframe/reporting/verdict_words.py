@@ -19,7 +19,6 @@ from loadframe.model import (
     Investigation,
     LadderStep,
     LevelRatio,
-    LoadGain,
     LoadInterval,
     Margin,
     More,
@@ -33,7 +32,7 @@ from loadframe.model.fleet_step import FleetDrivers
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
-Ratio = Verdict | LadderStep | LoadGain | Reach | More | FleetDrivers
+Ratio = Verdict | LadderStep | LevelRatio | Reach | More | FleetDrivers
 """What has a ratio and an interval: of 95 %, where it does not say."""
 
 DECISIONS: Mapping[Decision, str] = {
@@ -140,15 +139,18 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(variant: Variant, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads the lowest, the answer's, and the highest."""
-    shown = variant.by_load
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of many loads the
+    lowest, those that were judged, the answer's, and the highest."""
+    shown, told = list(variant.levels), variant.told
     if len(shown) > MOST_LOADS:
-        shown = tuple(dict.fromkeys((shown[0], variant.gain, shown[-1])))
+        shown = [one for one in shown if one in (shown[0], variant.gain, shown[-1]) or one.load in told.levels]
     each = []
     for number, one in enumerate(shown):
         ends = f" ({ratio_interval(one)})" if ratio_interval(one) else ""
         each.append(f"{ratio(one)}x{ends} at {rounding.exact(one.load) if number else words.load(one.load, unit)}")
-    return ", ".join(each)
+    from_curves = [rounding.exact(one.load) for one in shown if one.from_curves and told.block_ratios]
+    source = f"; at {words.and_list(from_curves)} from the curves, not block by block" if from_curves else ""
+    return ", ".join(each) + source
 
 
 def noise_sentence(verdict: Verdict) -> str:
@@ -159,13 +161,14 @@ def noise_sentence(verdict: Verdict) -> str:
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
-    """ "At equal loads (2 and 4 workers), block by block: 32 times, 95 % interval 27 to 37. Equal states differed by
-    ..."."""
-    levels = verdict_levels(verdict, unit).removeprefix("at ")
-    where = f" ({levels})" if levels else ""
+    """ "Block by block, the mean over 2 and 4 workers: 32 times, 95 % interval 27 to 37, 3 blocks. Equal states
+    differed by ..."."""
+    levels = verdict_levels(verdict, unit)
+    where = f", {levels}" if len(verdict.levels) < 2 else f", the mean over {levels.removeprefix('at ')}"
+    how = "Block by block" if verdict.block_ratios else "From the curves, not block by block"
     no = "" if verdict.decided else f"{DECISIONS[verdict.decision]}, "
     gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.has_ratio else without_ratio(verdict)
-    return f"At equal loads{where}, block by block: {gain}. {noise_sentence(verdict)}".rstrip()
+    return f"{how}{where if levels else ''}: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
 def block_ratios(verdict: Verdict) -> str:
@@ -274,7 +277,8 @@ def interval(one: Ratio) -> str:
 
 def _interval_words(verdict: Verdict) -> str:
     overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
-    return f"{interval(verdict)}, {counted(verdict.blocks, 'block')}{overstated}"
+    blocks = f", {counted(verdict.blocks, 'block')}" if verdict.blocks else ""
+    return f"{interval(verdict)}{blocks}{overstated}"
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
@@ -316,12 +320,19 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """From the first curve to the last one; None where nothing was gained, or the last state was not measured."""
+    """From the first curve to the last one; None where nothing was gained, or the last state was not measured. At one
+    load its ratio is the one that is known there."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
     found = divergence.reach(first.curve, last.curve)
-    return None if found is None else replace(found, knee=(bend_place(first), bend_place(last)))
+    if found is None:
+        return None
+    found = replace(found, knee=(bend_place(first), bend_place(last)))
+    if found.before.load != found.after.load:
+        return found
+    row = next((one for one in inv.variants[-1].levels if one.load == found.after.load), None)
+    return found if row is None else replace(found, ratio=row.ratio, low=row.low, high=row.high)
 
 
 def bend_place(one: Round) -> LoadInterval | None:
@@ -331,20 +342,16 @@ def bend_place(one: Round) -> LoadInterval | None:
 
 
 def height_words(found: Reach, unit: str) -> str:
-    """Of the peak: "1.9 times as high (95 % interval 1.7 to 2.1; 430/s at 1 worker before, 817/s at 2 workers
-    after)"."""
-    told = f"({interval(found)}; {_peaks(found, unit)})"
-    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
-        return f"{NO_DIFFERENCE} of the peaks, {ratio(found)} times {told}"
-    return f"{led_ratio(found)} times as high {told}"
-
-
-def _peaks(found: Reach, unit: str) -> str:
+    """Of the peaks: "430/s at 1 worker before, 817/s at 2 workers after: 1.9 times, each at its own load (95 % interval
+    1.7 to 2.1)"; at one load without a ratio, which stands with the others."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (found.before, found.after))
     if found.before.load == found.after.load:
-        return f"{before} before, {after} after, at {words.load(found.after.load, unit)}"
+        return f"{before} before, {after} after, both at {words.load(found.after.load, unit)}"
     at = [words.load(end.load, unit) for end in (found.before, found.after)]
-    return f"{before} at {at[0]} before, {after} at {at[1]} after"
+    peaks = f"{before} at {at[0]} before, {after} at {at[1]} after"
+    if rounding.has_width(found.low, found.high) and found.low <= 1 <= found.high:
+        return f"{peaks}: {NO_DIFFERENCE}, {ratio(found)} times ({interval(found)})"
+    return f"{peaks}: {led_ratio(found)} times, each at its own load ({interval(found)})"
 
 
 def knee_words(found: Reach, unit: str) -> str:

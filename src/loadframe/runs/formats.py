@@ -26,10 +26,10 @@ VERSIONS = {
     **dict.fromkeys(NAMES.split(), 1),
     "change": 2,
     "step": 3,
-    "rounds": 2,
-    "investigation-record": 2,
+    "rounds": 3,
+    "investigation-record": 3,
     "ladder-record": 2,
-    "tuning-record": 3,
+    "tuning-record": 4,
 }
 
 
@@ -78,6 +78,14 @@ def _cannot_tell(body: Any) -> Any:
     return body
 
 
+def _with_ends(body: dict[str, Any]) -> dict[str, Any]:
+    """The version before did not know the interval of a ratio at a load."""
+    tried = [trial for one in body.get("rounds", ()) for trial in one["tried"]]
+    for compared in (*tried, *filter(None, (body.get("proof"), *body.get("failed_proofs", ())))):
+        compared["levels"] = [{**row, "low": row["ratio"], "high": row["ratio"]} for row in compared.get("levels", ())]
+    return {name: value for name, value in body.items() if name != "variants"}  # which are concluded again
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
@@ -87,6 +95,9 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("rounds", 1): _cannot_tell,
     ("investigation-record", 1): _cannot_tell,
     ("ladder-record", 1): _cannot_tell,
+    ("tuning-record", 3): _with_ends,
+    ("rounds", 2): _with_ends,
+    ("investigation-record", 2): _with_ends,
 }
 """(name, from version) -> the body in the next version."""
 
