@@ -178,7 +178,7 @@ class Reach:
 def reach(before: Curve, after: Curve) -> Reach | None:
     """From the curves of both states; None where nothing was done in either. The interval combines those of the points
     at the peaks, in quadrature of logarithms; a point of one block has none and gives none."""
-    one, two = _at_peak(before), _at_peak(after)
+    one, two = before.at_peak, after.at_peak
     if min(one.throughput, two.throughput) <= 0:
         return None
     ratio, low, high = _ratio(one, two)
@@ -209,10 +209,6 @@ def _ratio(one: CurvePoint, two: CurvePoint) -> tuple[float, float, float]:
     down = math.hypot(_log(two.throughput, two.throughput_low), _log(one.throughput_high, one.throughput))
     up = math.hypot(_log(two.throughput_high, two.throughput), _log(one.throughput, one.throughput_low))
     return exp_in_range(centre), exp_in_range(centre - down), exp_in_range(centre + up)
-
-
-def _at_peak(curve: Curve) -> CurvePoint:
-    return next(point for point in curve.points if point.load == curve.peak.load)
 
 
 def _log(more: float, less: float) -> float:

@@ -47,6 +47,11 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
     return Selection(_without(mine, lambda step: id(step) in out, DISTURBED, left_out), left_out)
 
 
+def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
+    """Those in which enough was done, and that did not decide: what evidence and limits are read from."""
+    return [step for step in steps if step.counts and step.number not in decided]
+
+
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
     """The numbers of the steps that decided whether a change is kept, where fresh ones followed: whoever stops at what
     looks best has a lucky moment, so no curve has anything of them."""

@@ -87,7 +87,7 @@ def is_flat(curve: Curve) -> bool:
 
 
 def _as_high(point: CurvePoint, curve: Curve) -> bool:
-    peak = max(curve.points, key=lambda one: one.throughput)
+    peak = curve.at_peak
     near, possible = point.throughput >= FLAT * peak.throughput, point.throughput_high >= peak.throughput_low
     return near or (possible and point.throughput >= NOISY * peak.throughput)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadframe.analysis.selection import deciding, select
+from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench import declared
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.plateau import flat_levels
@@ -145,8 +145,7 @@ def _states(
             continue
         one = examinations.get(name)
         if one is None and study is not None:
-            counting = [step for step in mine if step.counts and step.number not in decided]
-            one = examined(run, study, counting, curve, steps)
+            one = examined(run, study, counting(mine, decided), curve, steps)
         first = None if one is None else conclusion.next_limit([replace(one, tried=())])
         if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
             first = answer.next_limit

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from loadframe.analysis.carryover import carried_over
 from loadframe.analysis.cpu_use import beside
 from loadframe.analysis.disturbance import influences
-from loadframe.analysis.selection import deciding
+from loadframe.analysis.selection import counting, deciding
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.findings import settle
@@ -67,7 +67,7 @@ def concluded(
 ) -> Investigation:
     """What these rounds and all steps of the run folder add up to; as write_down, but nothing is written."""
     study, decided = run.declared(), deciding(rounds)
-    counting = [step for step in steps if step.counts and step.number not in decided]
+    mine = counting(steps, decided)
     rounds = [gains.with_intervals(one, steps) for one in rounds]
     rounds = with_hosts(_from_all_steps(rounds, steps, study), run)
     end = ended(run, steps)
@@ -75,7 +75,7 @@ def concluded(
     profiles, profile_missing = profiles_of(run)
     variants = gains.variants(rounds, steps, study)
     drivers = fleet_files.DRIVERS.last(run)
-    latencies = latencies_of(run, rounds, counting, variants[-1].told if variants else None)
+    latencies = latencies_of(run, rounds, mine, variants[-1].told if variants else None)
     command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
     unfinished = conclusion.unfinished(rounds, steps, study.measure.budget, study.measure.blocks.max, command)
     return Investigation(
@@ -97,7 +97,7 @@ def concluded(
         profile_missing=profile_missing,
         forecast=run.forecast(),
         warm_restarts=tuple(run.warm_restarts()),
-        alternatives=alternatives_of(run, rounds[0], counting, study),
+        alternatives=alternatives_of(run, rounds[0], mine, study),
         latencies=latencies.distributions,
         answers=end.answers,
         drivers=drivers,
@@ -191,10 +191,7 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     the report shows of every run."""
     decided = deciding(rounds)
     mine = {
-        one.treatment: [
-            step for step in steps if step.treatment == one.treatment and step.counts and step.number not in decided
-        ]
-        for one in rounds
+        one.treatment: [step for step in counting(steps, decided) if step.treatment == one.treatment] for one in rounds
     }
     whole = [_from_all(one, mine[one.treatment], steps, study) for one in rounds]
     shown = {item.metric for one in whole for finding in one.findings for item in finding.evidence}

@@ -109,3 +109,7 @@ class Curve:
     enough: LoadInterval | None = None
     more: More | None = None
     gradual: LoadInterval | None = None
+
+    @property
+    def at_peak(self) -> CurvePoint:
+        return next(point for point in self.points if point.load == self.peak.load)

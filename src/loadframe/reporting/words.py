@@ -188,8 +188,7 @@ OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency coun
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
     """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
     its name."""
-    at_peak = next((point for point in curve.points if point.load == curve.peak.load), None)
-    height = throughput(curve.peak.throughput, work) if at_peak is None else point_throughput(at_peak, work)
+    height = point_throughput(curve.at_peak, work)
     lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
         lines.append(f"It {bends(bend, unit, limit)}.")
