@@ -80,7 +80,7 @@ def print_ladder(script: str, found: Ladder) -> None:
         print(row(rung, story.get(rung.change, "not of the story")))
         if rung.refused:
             print(f"{'':28} {rung.refused}")
-    print(f"{'all that are kept':28} {shown(found.total)}  the story: {story['total']}")
+    print(f"{'all that are kept':28} {shown(found.total and found.total.told)}  the story: {story['total']}")
     measured = loadframe.open_run(Path(found.run))
     titles = {name: one.title for name, one in measured.treatments().items()}
     steps = [step for step in measured.steps() if step.counts]

@@ -170,7 +170,7 @@ def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> l
     checks = {
         "kept": set(expected["kept"]) <= kept,
         "reverted": bool(set(expected["without_gain"]) - kept),
-        "gain": found.total is not None and found.total.low > expected["gain_above"],
+        "gain": found.total is not None and found.total.told.low > expected["gain_above"],
         "shares": math.isclose(sum(shares), 1.0),
         "time": profile != "quick" or found.seconds < QUICK_S,
     }
@@ -179,7 +179,7 @@ def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> l
 
 def ladder_row(case: str, found: Ladder, missed: list[str]) -> str:
     """The same line of a ladder, and below it a line for the changes."""
-    total, flags = found.total, found.quality.flags if found.quality else {}
+    total, flags = found.total and found.total.told, found.quality.flags if found.quality else {}
     ratio, interval = (f"{total.ratio:.2f}", f"{total.low:.2f} to {total.high:.2f}") if total else ("-", "-")
     steps = found.quality.steps if found.quality else 0
     kept = f"{len(found.kept)} of {len(found.rungs)} changes kept"

@@ -10,6 +10,7 @@ import pytest
 
 import loadframe
 import one_truth
+from loadframe.analysis.divergence import at_loads
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.live.view import Reads, RunView
 from loadframe.model import CaseStudy, CurvePoint, Investigation, LevelRatio, NextLimit, Peak, StateSummary, Verdict
@@ -105,6 +106,15 @@ def test_a_record_with_planted_numbers_shows_them_wherever_it_is_read(
     assert one_truth.by_state(metrics, "peak_load")[last] == 4.0
     assert [value for _, value in metrics["gain_ratio"]] == [6.66]
     one_truth.every_point_of_every_state_is_the_same_in_all_exports(run, case)
+
+
+def test_a_gain_from_two_sources_is_seen(case: CaseStudy) -> None:
+    """As it was: the loads from the curves, beside the blocks of the proof."""
+    for one in case.answer.variants if isinstance(case.answer, Investigation) and case.rounds[1:] else ():
+        levels = at_loads(case.rounds[0].curve, case.rounds[-1].curve)
+        if one.told.block_ratios:
+            with pytest.raises(AssertionError):
+                one_truth.check_is_one_gain(replace(one, levels=levels))
 
 
 def _live_curve(run: RunFolder, reads: Reads, state: str) -> list[list[float]]:

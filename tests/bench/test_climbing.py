@@ -16,6 +16,7 @@ from loadframe.experiments.proof import grouped_orders
 from loadframe.experiments.side_by_side import changed
 from loadframe.model import Rung, TargetState
 from loadframe.study.declaration import ChangeTable
+from one_truth import check_is_one_gain
 
 Simulated = Callable[..., Bookkeeping]
 
@@ -66,12 +67,13 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
     ]
     assert rungs["harm"].share is None and rungs["harm"].gain is None
     assert found.total is not None
-    assert found.total.low < 4.5 < found.total.high
+    assert found.total.told.low < 4.5 < found.total.told.high
     shares = [rungs[name].share or math.nan for name in found.kept]
     assert sum(shares) == pytest.approx(1)
     assert shares[0] == pytest.approx(math.log(3) / math.log(4.5), abs=0.05)
     product = math.prod(rung.gain.ratio for rung in found.rungs if rung.gain)
-    assert product == pytest.approx(found.total.ratio)
+    assert product == pytest.approx(found.total.told.ratio)
+    check_is_one_gain(found.total)
     top = rungs["pool"].at_top
     assert top is not None and top.low < 3 < top.high
     assert found.interactions == ()
@@ -135,10 +137,10 @@ def test_without_time_for_the_whole_it_is_the_product_of_the_trials_and_said_so(
         simulated(gains, CHANGES, ONE_LEVEL, "measure.budget=25s", "measure.blocks={min=2,max=2}", noise=0.001)
     )
     assert found.kept == ("pool", "flush")
-    assert found.total is not None and "product" in found.total.method
+    assert found.total is not None and "product" in found.total.told.method
     assert sum(rung.share or 0 for rung in found.rungs) == pytest.approx(1)
     assert "was not measured in blocks of its own" in found.missing[0]
-    assert "may be overstated" in found.missing[0] and found.total.may_overstate
+    assert "may be overstated" in found.missing[0] and found.total.told.may_overstate
 
 
 def test_every_rung_is_noted_when_it_is_known(simulated: Simulated) -> None:
@@ -163,7 +165,7 @@ def test_after_a_start_the_caches_are_warmed_by_a_step_that_counts_for_nothing(s
     book.warms = True
     found = climbed(book)
     assert found.kept == ("pool", "flush")
-    assert found.total is not None and found.total.low < 4.5 < found.total.high
+    assert found.total is not None and found.total.told.low < 4.5 < found.total.told.high
     assert "warming" in {step.purpose for step in book.steps}
     fresh.clear()
     assert climbed(simulated(cold, CHANGES, ONE_LEVEL)).kept != found.kept, "without it they are no steps to judge by"

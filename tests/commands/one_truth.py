@@ -257,6 +257,8 @@ def check_is_one_gain(compared: Compared) -> None:
 def a_pair_of_states_has_one_gain(run: RunFolder, case: CaseStudy) -> None:
     """Seen: "31x at 4 workers", and "32x at 1, 31x at 2, 31x at 4" from the curves, beside "at 2 and 4 workers, block
     by block: 34 times" from the last blocks."""
+    if isinstance(case.answer, Ladder) and case.answer.total is not None and case.answer.total.levels:
+        check_is_one_gain(case.answer.total)
     for one in case.answer.variants if isinstance(case.answer, Investigation) else ():
         check_is_one_gain(one)
         for tried in (each for round_ in case.rounds for each in round_.tried):

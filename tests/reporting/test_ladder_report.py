@@ -10,11 +10,13 @@ import pytest
 
 from loadframe.model import (
     Change,
+    Compared,
     CpuUse,
     Decision,
     Host,
     Interaction,
     Ladder,
+    LevelRatio,
     Rung,
     RunQuality,
     StateUse,
@@ -58,6 +60,7 @@ NOTHING = Rung(
 )
 REFUSED = Rung("refused", setting("impossible", None, 1), kept=False, refused="it would not start")
 
+LOADS = (LevelRatio(4.0, 100, 410, 4.1, 3.6, 4.7), LevelRatio(8.0, 100, 490, 4.9, 4.3, 5.6))
 FOUND = Ladder(
     run="runs/1",
     report="runs/1/report.html",
@@ -67,7 +70,7 @@ FOUND = Ladder(
     ),
     host=Host("here", "6.1", "cpu", 2, 2**32, ""),
     rungs=(POOL, LARGER, APART, NOTHING, REFUSED),
-    total=verdict(4.5, 3.9, 5.2),
+    total=Compared(verdict=verdict(4.5, 3.9, 5.2), levels=LOADS),
     interactions=(Interaction("pool", "larger-pool", verdict(1.33, 1.2, 1.5)),),
     keeps_all=False,
     finished=True,
@@ -114,6 +117,10 @@ def test_the_json_has_the_promised_shape() -> None:
     assert (refused["ratio"], refused["refused"]) == (None, "it would not start")
     assert sum(step["share"] or 0 for step in shape["steps"]) == pytest.approx(1)
     assert shape["total"]["low"] == 3.9
+    assert [(row["load"], row["ratio"]) for row in shape["levels"]] == [(4, 4.1), (8, 4.9)]
+    assert "At each load: 4.1x (3.6 to 4.7) at 4 threads, 4.9x (4.3 to 5.6) at 8" in " ".join(
+        render_ladder(FOUND).split()
+    )
     interval = {"ratio": 4.0, "low": 3.5, "high": 4.6, "decision": "better", "confidence": 0.95}
     assert shape["leave_one_out"][0] == {"change": "pool", **interval}
     assert shape["interactions"][0]["partner"] == "larger-pool"

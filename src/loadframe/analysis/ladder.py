@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loadframe.analysis import comparison
-from loadframe.model import Interaction, Verdict
+from loadframe.model import Interaction, LevelRatio, Verdict
 
 State = tuple[str, ...]
 """The changes that are in it, in the study's order; () is the start."""
@@ -78,6 +78,18 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
         for change in kept
     )
     return Decomposition(total, gains, shares(total, gains), at_top)
+
+
+def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
+    """All that are kept against the start at each level, as `contrast` judges them over all levels."""
+    found = []
+    for level in sorted(samples[()].keys() & samples[kept].keys()):
+        alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
+        verdict = contrast(alone, [kept], [()])
+        if verdict.has_ratio:
+            before = math.exp(float(np.log(_without_zeros(alone)[()][level]).mean()))
+            found.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
+    return tuple(found)
 
 
 def shares(total: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...] | None:

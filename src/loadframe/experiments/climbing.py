@@ -11,7 +11,7 @@ from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
 from loadframe.experiments.sizing import UNFIT
 from loadframe.kinds import registry as targets
-from loadframe.model import Interaction, Rung, Step, Verdict
+from loadframe.model import Compared, Interaction, Rung, Step
 from loadframe.study.declaration import ChangeTable
 
 CLIMB_SHARE = 0.7
@@ -25,7 +25,7 @@ class Climbed:
     """A ladder as far as it was measured. missing: what could not be measured within the budget, in sentences."""
 
     rungs: tuple[Rung, ...]
-    total: Verdict | None = None
+    total: Compared | None = None
     interactions: tuple[Interaction, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -131,7 +131,8 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
         replace(rung, gain=gains.get(rung.change), at_top=tops.get(rung.change))
         for rung in _with_shares(climbed.rungs, found.shares)
     )
-    return Climbed(rungs, found.total, analysis.interactions(samples, kept), tuple(missing))
+    total = Compared(verdict=found.total, levels=analysis.level_ratios(samples, kept))
+    return Climbed(rungs, total, analysis.interactions(samples, kept), tuple(missing))
 
 
 def _from_trials(climbed: Climbed) -> Climbed:
@@ -144,7 +145,8 @@ def _from_trials(climbed: Climbed) -> Climbed:
         "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials, "
         "which decided what is kept, so that it may be overstated."
     )
-    return Climbed(_with_shares(climbed.rungs, analysis.shares(total, trials)), total, missing=(missing,))
+    shares = _with_shares(climbed.rungs, analysis.shares(total, trials))
+    return Climbed(shares, Compared(verdict=total), missing=(missing,))
 
 
 def _with_shares(rungs: Sequence[Rung], shares: Sequence[float] | None) -> tuple[Rung, ...]:

@@ -59,7 +59,7 @@ class CaseStudy:
         match self.answer:
             case Investigation(variants=(*_, last)):
                 return last.gain
-            case Ladder(total=total):
+            case Ladder(total=Compared(verdict=total)):
                 return total
             case Tuning(told=told):
                 return told

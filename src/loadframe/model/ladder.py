@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from loadframe.model.finding import Change
 from loadframe.model.fleet_hosts import FleetHosts
 from loadframe.model.investigation import Host, RunQuality, StudySummary
-from loadframe.model.verdict import Verdict
+from loadframe.model.verdict import Compared, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Ladder:
     study: StudySummary
     host: Host
     rungs: tuple[Rung, ...]
-    total: Verdict | None
+    total: Compared | None
     interactions: tuple[Interaction, ...]
     keeps_all: bool
     finished: bool

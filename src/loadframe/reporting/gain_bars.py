@@ -208,8 +208,8 @@ def waterfall(found: Ladder, size: Size) -> Plot | None:
     if not rows:
         return None
     if found.total is not None:
-        label = f"{verdict_words.ratio(found.total)} times"
-        rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total, 1.0)})
+        label = f"{verdict_words.ratio(found.total.told)} times"
+        rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total.told, 1.0)})
     return _waterfall(rows, size)
 
 

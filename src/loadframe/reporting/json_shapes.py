@@ -105,11 +105,13 @@ def ladder_json(found: Ladder) -> Json:
     """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
     order; a kept one against the kept ones before it, in the same blocks as the total, a change that was reverted
     against the state before it. share: of the total, in logarithms; null where the total is not proven or the change
-    not kept."""
+    not kept. levels: of the total."""
     return _object(
         {
             "schema": "loadframe.ladder/1",
             **_fields(found, "study", "host", "rungs", "quality"),
+            "total": None if found.total is None else found.total.told,
+            "levels": () if found.total is None else found.total.levels,
             "steps": found.rungs,
             "order": [rung.change for rung in found.rungs],
             "kept": [rung.change for rung in found.kept],

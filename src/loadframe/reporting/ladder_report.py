@@ -132,11 +132,13 @@ def final_changes(found: Ladder) -> tuple[Change, ...]:
 
 def _asides(found: Ladder) -> Iterator[doc.Aside]:
     if found.total is not None:
-        unit, total = words.study_unit(found.study), found.total
+        unit, total = words.study_unit(found.study), found.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
         yield doc.Aside(doc.Span(f"{verdict_words.ratio(total)}\u00d7", to="#ladder"), tuple(lines), "gain", "page")
         yield doc.Aside("Proof", (proof(found, total),))
+        if len(found.total.levels) > 1:
+            yield doc.Aside("At each load", (verdict_words.by_load(found.total, unit),))
     kept = words.and_list([_named(rung) for rung in found.kept])
     others = [f"{rung.change}: {fate(rung, keeps_all=found.keeps_all)}" for rung in found.rungs if not rung.kept]
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in found.kept if rung.gives_up]
@@ -205,7 +207,7 @@ def answer(found: Ladder) -> str:
     if found.total is None:
         return f"None of the {count} changes is proven to be better than the state before it; all were reverted."
     unit = words.study_unit(found.study)
-    gain = verdict_words.gain_sentence(found.total, unit)
+    gain = verdict_words.gain_sentence(found.total.told, unit)
     gain = f"{gain}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept."
     largest = max(
         (rung for rung in found.kept if rung.share is not None), key=lambda rung: rung.share or 0, default=None

@@ -12,6 +12,7 @@ from loadframe.model import (
     WORK,
     Answer,
     AnswersCompared,
+    Compared,
     Comparison,
     Decision,
     Finding,
@@ -138,12 +139,14 @@ def variant_head(variant: Variant) -> str:
     return f"But {words.strip(variant.gives_up.partition(';')[0])}:" if variant.gives_up else "Safe:"
 
 
-def by_load(variant: Variant, unit: str) -> str:
+def by_load(compared: Compared, unit: str) -> str:
     """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of many loads the
-    lowest, those that were judged, the answer's, and the highest."""
-    shown, told = list(variant.levels), variant.told
+    lowest, those that were judged, that of the answer, and the highest."""
+    shown, told = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
-        shown = [one for one in shown if one in (shown[0], variant.gain, shown[-1]) or one.load in told.levels]
+        about = [compared.at] if isinstance(compared, Variant) else []
+        chosen = {shown[0].load, *told.levels, *about, shown[-1].load}
+        shown = [one for one in shown if one.load in chosen]
     each = []
     for number, one in enumerate(shown):
         ends = f" ({ratio_interval(one)})" if ratio_interval(one) else ""

@@ -28,7 +28,7 @@ VERSIONS = {
     "step": 3,
     "rounds": 3,
     "investigation-record": 3,
-    "ladder-record": 2,
+    "ladder-record": 3,
     "tuning-record": 4,
 }
 
@@ -86,6 +86,11 @@ def _with_ends(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name != "variants"}  # which are concluded again
 
 
+def _with_loads(body: dict[str, Any]) -> dict[str, Any]:
+    """The version before knew the whole gain of a ladder over all loads alone."""
+    return {**body, "total": body.get("total") and {"verdict": body["total"], "levels": []}}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
@@ -95,6 +100,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("rounds", 1): _cannot_tell,
     ("investigation-record", 1): _cannot_tell,
     ("ladder-record", 1): _cannot_tell,
+    ("ladder-record", 2): _with_loads,
     ("tuning-record", 3): _with_ends,
     ("rounds", 2): _with_ends,
     ("investigation-record", 2): _with_ends,
