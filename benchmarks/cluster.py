@@ -59,10 +59,10 @@ def shown(verdict: Verdict | None) -> str:
 
 
 def row(rung: Rung, story: str) -> str:
-    decision = "refused" if rung.refused else "not tried" if rung.verdict is None else rung.verdict.decision
+    decision = "refused" if rung.refused else "not tried" if rung.told is None else rung.told.decision
     share = f"{rung.share:.0%}" if rung.share is not None else "-"
     kept = "kept" if rung.kept else "reverted"
-    return f"{rung.change:28} {shown(rung.verdict):24} {share:>6}  {kept:9} {decision:22} {story}"
+    return f"{rung.change:28} {shown(rung.told):24} {share:>6}  {kept:9} {decision:22} {story}"
 
 
 def use(steps: Sequence[Step]) -> str:

@@ -123,10 +123,11 @@ def main() -> int:
     wrong = 0
     for one in found["beside"]:
         decision, true = TRUE[one["name"]]
-        right = one["decision"] == decision and true / NEAR <= (one["ratio"] or 0.0) <= true * NEAR
+        verdict = one["verdict"]
+        right = verdict["decision"] == decision and true / NEAR <= (verdict["ratio"] or 0.0) <= true * NEAR
         wrong += not right
-        print(f"{one['name']} on {one['host']}: {one['decision']}, {one['ratio']} ({one['ratio_low']} to "
-              f"{one['ratio_high']}), true: {decision}, {true:g}{'' if right else ' - wrong'}")  # fmt: skip
+        print(f"{one['name']} on {one['host']}: {verdict['decision']}, {verdict['ratio']} ({verdict['low']} to "
+              f"{verdict['high']}), true: {decision}, {true:g}{'' if right else ' - wrong'}")  # fmt: skip
     return 1 if wrong else 0
 
 

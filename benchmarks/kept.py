@@ -21,7 +21,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.bench.budget import Budget
 from loadframe.diagnosis import judging
 from loadframe.experiments import fresh
-from loadframe.experiments.proof import compared, decided, prove
+from loadframe.experiments.proof import decided, prove, verdict_on
 from loadframe.experiments.trying import known, prove_remedy
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
@@ -173,12 +173,13 @@ def kept(generate: noises.Generate, worth: float, loudness: float, series: int) 
         bench = Generated(iter(row.tolist()))
         book = book_of(bench, number)
         bench.worth["B"] = worth
-        deciding, _, _ = prove_remedy(book, "A", "B", [LEVEL], round_number=1)
+        proved, _ = prove_remedy(book, "A", "B", [LEVEL], round_number=1)
+        deciding = proved.verdict
         if deciding.decision != "better":
             continue
         blocks = fresh.wanted([deciding], bench.study.measure.blocks.max)
         steps = fresh.measure_again(book, "A", "B", [LEVEL], blocks, round_number=1, done=deciding.blocks)
-        again = compared(steps, "A", "B")
+        again = verdict_on(steps, "A", "B")
         if again.exceeds_noise:
             found.append(Told(deciding, again))
     return found
@@ -210,10 +211,10 @@ def proven(generate: noises.Generate, worths: Sequence[float], investigations: i
         for name, worth in zip("BCDEFGHIJ", worths, strict=False):
             bench.worth[name] = worth
             if sharing:
-                verdict, _, _ = prove_remedy(book, "A", name, [LEVEL], round_number=1)
+                proved, _ = prove_remedy(book, "A", name, [LEVEL], round_number=1)
             else:
-                verdict, _, _ = prove(book, "A", name, [LEVEL], round_number=1, enough=known)
-            if worth == 1 and verdict.decision == "better":
+                proved, _ = prove(book, "A", name, [LEVEL], round_number=1, enough=known)
+            if worth == 1 and proved.verdict.decision == "better":
                 wrong += 1
                 break
     return wrong
@@ -274,8 +275,8 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
         book = book_of(Owing(iter(row.tolist()), left), number)
         book.washes = washes
         book.take(StepRequest("A", LEVEL, 1, 1))
-        verdict, _, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
-        if verdict.decided:
+        proved, _ = prove(book, "A", "B", [LEVEL], round_number=1, enough=decided)
+        if proved.verdict.decided:
             different += 1
             unsaid += not carried_over(book.steps)
     return different, unsaid

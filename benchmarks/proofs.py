@@ -16,7 +16,7 @@ import numpy as np
 from loadframe.analysis.disturbance import exceeded
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.mechanism import TRACES
-from loadframe.experiments.proof import compared
+from loadframe.experiments.proof import verdict_on
 from loadframe.model import Evidence, Finding, Price, Remedy, Step
 from simulated import step
 
@@ -163,7 +163,7 @@ def _judged(cause: str, form: str, sides: Sequence[list[Step]]) -> Drawn:
 
 def _settled(findings: Sequence[Finding], sides: Sequence[list[Step]], *, fell: bool) -> Drawn:
     remedy = Remedy("change", "change", tuple(one.id for one in findings), (), Price())
-    proved = compared([step for side in sides for step in side], "A", "B")
+    proved = verdict_on([step for side in sides for step in side], "A", "B")
     settled = judge(findings, remedy, proved, *sides)
     return Drawn(proved.decision == "better", fell, tuple(one.id for one in settled if one.status == "confirmed"))
 

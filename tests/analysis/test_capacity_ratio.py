@@ -7,6 +7,7 @@ import pytest
 from loadframe.analysis.divergence import capacity_beside as beside
 from loadframe.model import Capacity, CapacityObjective
 from loadframe.model.capacity import CapacityEnd
+from loadframe.reporting.json_shapes import verdict_json
 
 
 def capacity(load: float | None, low: float | None, high: float | None, end: CapacityEnd = "found") -> Capacity:
@@ -22,30 +23,32 @@ LOUD = [capacity(100, 98, 102), capacity(130, 128, 132), capacity(110, 108, 112)
 
 
 def test_bounds_are_of_both_brackets() -> None:
-    found = beside("more", "one", QUIET, capacity(200, 196, 204))
+    found = beside("more", "one", QUIET, capacity(200, 196, 204)).verdict
     assert found.ratio == 2.0 and found.decision == "better"
-    assert found.ratio_low == pytest.approx(196 / 102) and found.ratio_high == pytest.approx(204 / 98)
+    assert found.low == pytest.approx(196 / 102) and found.high == pytest.approx(204 / 98)
 
 
 def test_what_searches_of_the_same_differ_by_is_allowed_for_on_both_sides() -> None:
-    found = beside("more", "one", LOUD, capacity(140, 138, 142))
+    found = beside("more", "one", LOUD, capacity(140, 138, 142)).verdict
     assert found.decision == "no-proven-difference", "130 was found with the same settings, too"
-    assert found.ratio_low == pytest.approx(138 / 1.3 / 132) and found.ratio_high == pytest.approx(142 * 1.3 / 98)
+    assert found.low == pytest.approx(138 / 1.3 / 132) and found.high == pytest.approx(142 * 1.3 / 98)
 
 
 @pytest.mark.parametrize(
     ("other", "ratio", "decision"),
     [
-        (capacity(300, 300, None, "above-range"), None, "better"),
-        (capacity(None, None, 50, "below-range"), None, "worse"),
+        (capacity(300, 300, None, "above-range"), 300 / 102, "better"),
+        (capacity(None, None, 50, "below-range"), 50 / 98, "worse"),
         (capacity(100, None, None, "undecided"), 1.0, "cannot-tell"),
         (capacity(80, 78, 82), 0.8, "worse"),
     ],
 )
-def test_an_open_end_proves_what_the_other_end_shows(other: Capacity, ratio: float | None, decision: str) -> None:
-    found = beside("more", "one", QUIET, other)
+def test_an_open_end_proves_what_the_other_end_shows(other: Capacity, ratio: float, decision: str) -> None:
+    found = beside("more", "one", QUIET, other).verdict
     assert (found.ratio, found.decision) == (ratio, decision)
-    assert (found.ratio_low is None) == (other.low is None) and (found.ratio_high is None) == (other.high is None)
+    shown = verdict_json(found)
+    assert (shown["low"] is None) == (other.low is None) and (shown["high"] is None) == (other.high is None)
+    assert found.has_ratio == (shown["ratio"] is not None) == (other.low is not None or other.high is not None)
 
 
 def test_nothing_is_held_against_a_search_that_found_nothing() -> None:

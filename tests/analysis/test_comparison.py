@@ -135,11 +135,11 @@ def test_a_single_verdict_is_the_whole_gain() -> None:
         combine([])
 
 
-def test_shares_add_up_and_name_what_is_given_up() -> None:
-    steps = shares([("wal", proven(8, 7, 9), None), ("synchronous", proven(2, 1.8, 2.2), "the last commits")])
-    assert [step.share for step in steps] == pytest.approx([0.75, 0.25])
-    assert steps[1].gives_up == "the last commits"
-    assert [step.share for step in shares([("a", proven(2, 1, 3), None), ("b", proven(0.5, 0.4, 0.6), None)])] == [0, 0]
+def test_shares_add_up() -> None:
+    gains = [proven(8, 7, 9), proven(2, 1.8, 2.2)]
+    assert [share for share, _, _ in shares(combine(gains), gains)] == pytest.approx([0.75, 0.25])
+    undone = [proven(2, 1.5, 3), proven(0.5, 0.4, 0.6)]
+    assert shares(combine(undone), undone) == ()
 
 
 LOUD = {96.0: 0.05, 192.0: 0.05, 320.0: 0.2, 448.0: 0.2}
@@ -224,9 +224,8 @@ def test_shares_have_intervals_that_hold() -> None:
     held = 0
     for _ in range(200):
         one, two = (verdict_at_end(*paired(random, 8, factor, 0.1, (1.0,))) for factor in (2.0, 1.5))
-        first = shares([("a", one, None), ("b", two, None)])[0]
-        assert first.share_low is not None and first.share_high is not None
-        held += first.share_low <= math.log(2) / math.log(3) <= first.share_high
+        _, low, high = shares(combine([one, two]), [one, two])[0]
+        held += low <= math.log(2) / math.log(3) <= high
     assert held >= 180
 
 

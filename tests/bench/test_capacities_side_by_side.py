@@ -41,13 +41,13 @@ def test_each_is_held_against_the_start_of_its_own_host(
     engine = SimulatedEngine(book, make_step, {"a": 1.0, "b": 1.12}, model=gains)
     found, run = searched(book, tmp_path, engine)
     told = {each.name: each for each in found.beside}
-    assert {name: each.decision for name, each in told.items()} == {
+    assert {name: each.verdict.decision for name, each in told.items()} == {
         "pool": "better", "harm": "worse", "nothing": "no-proven-difference",
     }  # fmt: skip
     for name, factor in (("pool", 3.0), ("harm", 0.8), ("nothing", 1.0)):
-        one = told[name]
+        one = told[name].verdict
         assert one.ratio == pytest.approx(factor, rel=0.05), "what differs between hosts does not enter"
-        assert one.ratio_low is not None and one.ratio_high is not None and one.ratio_low < factor < one.ratio_high
+        assert one.low < factor < one.high
     assert {each.host for each in found.beside} == {"a", "b"}
     assert found.hosts is not None and {each.likeness for each in found.hosts.hosts} == {"alike"}
     assert found.load == 900.0 and "Searches ran on a and b." in found.warnings
@@ -85,7 +85,8 @@ def test_settings_with_which_the_target_fails_have_no_capacity(
     )  # fmt: skip
     found, _ = searched(book, tmp_path, engine)
     (failed,) = [each for each in found.beside if each.failed]
-    assert (failed.name, failed.load, failed.ratio, failed.decision) == ("harm", None, None, "cannot-tell")
+    assert (failed.name, failed.load, failed.verdict.decision) == ("harm", None, "cannot-tell")
+    assert not failed.verdict.has_ratio
     assert failed.failed == "it has ended"
 
 
@@ -122,7 +123,7 @@ def test_a_search_that_does_not_decide_is_made_again_once(
     engine = Undecided(book, make_step, {"a": 1.0, "b": 1.0}, model=gains)
     engine.open_searches = 1
     found, run = searched(book, tmp_path, engine)
-    assert {each.name: each.decision for each in found.beside}["pool"] == "better"
+    assert {each.name: each.verdict.decision for each in found.beside}["pool"] == "better"
     assert any("did not decide on b" in each for each in found.warnings)
     alone = [each for each in fleet_files.ATTEMPTS.of(run) if each.purpose == "alone" and each.host == "b"]
     assert sum(each.capacity is not None and each.capacity.end == "undecided" for each in alone) == 1, "it is kept"

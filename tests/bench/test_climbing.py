@@ -59,19 +59,19 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
     found = climbed(simulated(gains, CHANGES, ONE_LEVEL))
     rungs = named(found)
     assert found.kept == ("pool", "flush")
-    assert [rung.trial.decision for rung in found.rungs if rung.trial] == [
+    assert [rung.comparison.verdict.decision for rung in found.rungs if rung.comparison] == [
         "better",
         "worse",
         "better",
         "no-proven-difference",
     ]
-    assert rungs["harm"].share is None and rungs["harm"].gain is None
+    assert rungs["harm"].share is None and rungs["harm"].comparison.fresh is None
     assert found.total is not None
     assert found.total.told.low < 4.5 < found.total.told.high
     shares = [rungs[name].share or math.nan for name in found.kept]
     assert sum(shares) == pytest.approx(1)
     assert shares[0] == pytest.approx(math.log(3) / math.log(4.5), abs=0.05)
-    product = math.prod(rung.gain.ratio for rung in found.rungs if rung.gain)
+    product = math.prod(rung.told.ratio for rung in found.rungs if rung.kept and rung.told)
     assert product == pytest.approx(found.total.told.ratio)
     check_is_one_gain(found.total)
     top = rungs["pool"].at_top
@@ -100,8 +100,8 @@ def test_all_are_kept_when_asked_and_told_apart_all_the_same(simulated: Simulate
     found = climbed(simulated(gains, CHANGES, ONE_LEVEL), keep_all=True)
     rungs = named(found)
     assert found.kept == tuple(RUNGS)
-    assert all(rung.trial is None for rung in found.rungs)
-    assert rungs["harm"].gain is not None and rungs["harm"].gain.decision == "worse"
+    assert all(rung.comparison and rung.comparison.fresh is None for rung in found.rungs)
+    assert rungs["harm"].told is not None and rungs["harm"].told.decision == "worse"
     assert sum(rung.share or math.nan for rung in found.rungs) == pytest.approx(1)
     assert (rungs["harm"].share or 0) < 0
 
@@ -123,7 +123,7 @@ def test_a_change_that_the_target_refuses_is_told_and_left_out(simulated: Simula
     found = climbed(simulated(gains, CHANGES, ONE_LEVEL, refuses=lambda state: "innodb_io_capacity" in state.settings))
     assert found.kept == ("pool",)
     assert named(found)["flush"].refused == "the server will not start with this"
-    assert named(found)["flush"].trial is None
+    assert named(found)["flush"].comparison is None
 
 
 def test_nothing_is_kept_where_nothing_helps(simulated: Simulated) -> None:

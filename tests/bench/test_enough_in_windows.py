@@ -13,7 +13,7 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import TooFewRequests
 from loadframe.experiments import within
-from loadframe.experiments.proof import compared
+from loadframe.experiments.proof import verdict_on
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.experiments.tuning_start import measure_start
@@ -96,10 +96,10 @@ def test_no_ratio_comes_from_a_level_with_too_little_in_it(make_step: StepMaker)
             ("B", 8, 100.0 + block, ()),
         )
     ]
-    verdict = compared(steps, "A", "B")
+    verdict = verdict_on(steps, "A", "B")
     assert (verdict.decision, verdict.levels) == ("no-proven-difference", (4.0,))
     assert "left out: too few requests or response times in a window at 8" in verdict.method
-    alone = compared([step for step in steps if step.level == 8], "A", "B")
+    alone = verdict_on([step for step in steps if step.level == 8], "A", "B")
     assert (alone.decision, alone.ratio) == ("cannot-tell", 1), "nothing is said of a hundred times"
 
 

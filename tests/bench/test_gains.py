@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 
 from loadframe.experiments import gains
-from loadframe.experiments.proof import compared, level_ratios
+from loadframe.experiments.proof import level_ratios, verdict_on
 from loadframe.model import (
     Curve,
     CurvePoint,
@@ -59,7 +59,7 @@ def blocks(make_step: Callable[..., Step], pair: str, number: int, *, first: int
 
 def trial(steps: Sequence[Step], pair: str, gives_up: str | None = None) -> Trial:
     remedy = Remedy(pair, pair, ("disk.fsync",), (), Price(gives_up))
-    return Trial(remedy, True, {}, *pair, verdict=compared(steps, *pair), levels=level_ratios(steps, *pair))
+    return Trial(remedy, True, {}, *pair, verdict=verdict_on(steps, *pair), levels=level_ratios(steps, *pair))
 
 
 def found(
@@ -114,7 +114,7 @@ def test_without_such_blocks_all_is_from_the_curves_and_says_so(make_step: Calla
 
 def test_a_load_and_all_of_them_have_intervals_of_one_method(make_step: Callable[..., Step]) -> None:
     taken = [step for step in blocks(make_step, "AB", 1) if step.level == 4]
-    whole, (row,) = compared(taken, "A", "B"), level_ratios(taken, "A", "B")
+    whole, (row,) = verdict_on(taken, "A", "B"), level_ratios(taken, "A", "B")
     assert (row.ratio, row.low, row.high) == (whole.ratio, whole.low, whole.high)
 
 
@@ -135,7 +135,7 @@ def test_where_fresh_blocks_followed_the_deciding_ones_do_not_count(make_step: C
     first = [step for step in blocks(make_step, "AB", 1) if step.treatment == "A"]
     again = blocks(make_step, "AB", 1, first=4)
     one = trial([*first, *deciding], "AB")
-    one = replace(one, fresh=compared(again, "A", "B"), levels=())
+    one = replace(one, fresh=verdict_on(again, "A", "B"), levels=())
     known = Round(1, "A", TargetState(), {}, curve("A"), (), (), (one,), ())
     (told,) = gains.with_intervals(known, [*first, *deciding, *again]).tried
     assert by_load(told.levels) == pytest.approx({2: 5, 4: 6}, rel=0.01)

@@ -1,14 +1,15 @@
 """A state all of whose requests fail against one that serves: decided, without a ratio."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 import loadframe
 from loadframe.analysis.comparison import combine, margin
-from loadframe.experiments.proof import compared
-from loadframe.model import Comparison, Step, Verdict
+from loadframe.experiments.proof import verdict_on, verdicts_at_each_level
+from loadframe.model import TOO_FEW, UNSETTLED, Comparison, Step, Verdict
 from loadframe.reporting import verdict_words
 
 StepMaker = Callable[..., Step]
@@ -18,7 +19,7 @@ SERVES, FAILS = (840, 0), (0, 500)
 
 
 def judged(make_step: StepMaker, before: list[Row], after: list[Row], *, level: float = 8) -> Verdict:
-    return compared(steps(make_step, before, after, level), "A", "B")
+    return verdict_on(steps(make_step, before, after, level), "A", "B")
 
 
 def steps(make_step: StepMaker, before: list[Row], after: list[Row], level: float = 8) -> list[Step]:
@@ -82,7 +83,7 @@ def test_equal_states_that_fail_at_times_are_called_different_as_rarely_as_promi
 def test_a_level_at_which_all_fails_is_no_part_of_a_ratio(make_step: StepMaker, gain: float, decision: str) -> None:
     """Nor does what it serves at another load make up for it, or the other way round."""
     low = steps(make_step, [SERVES] * 4, [(int(840 * gain), 0)] * 4, 2)
-    found = compared([*low, *steps(make_step, [SERVES] * 4, [FAILS] * 4)], "A", "B")
+    found = verdict_on([*low, *steps(make_step, [SERVES] * 4, [FAILS] * 4)], "A", "B")
     assert (found.decision, found.has_ratio) == (decision, False)
 
 
@@ -94,3 +95,20 @@ def test_the_whole_of_changes_one_of_which_has_no_ratio_has_none(make_step: Step
     found = combine([cured, more])
     assert (found.decision, found.has_ratio) == ("better", False) and "nothing was served" in found.method
     assert combine([cured, same]).decision == "cannot-tell"
+
+
+def test_each_load_of_an_alternative_is_judged_as_a_trial_is(make_step: StepMaker) -> None:
+    """Where a warm-up had not ended, or all failed, no ratio of the throughputs is told."""
+    rows = [
+        *steps(make_step, [SERVES] * 4, [(1700, 0)] * 4, 2),
+        *steps(make_step, [SERVES] * 4, [FAILS] * 4, 4),
+        *(replace(step, flags=(UNSETTLED,)) for step in steps(make_step, [SERVES] * 4, [(1700, 0)] * 4, 8)),
+        *(replace(step, flags=(TOO_FEW,)) for step in steps(make_step, [SERVES] * 4, [(1700, 0)] * 4, 16)),
+    ]
+    found = verdicts_at_each_level(rows, "A", "B", error=0.05)
+    assert [(one.decision, one.has_ratio) for one in found] == [
+        ("better", True),
+        ("worse", False),
+        ("cannot-tell", True),
+        ("cannot-tell", False),
+    ]

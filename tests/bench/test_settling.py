@@ -122,7 +122,8 @@ def test_a_proof_leaves_out_a_level_at_which_one_side_had_not_settled(simulated:
     """Without that, a change that makes the warm-up longer is called worse."""
     book = simulated(flat, needs_s=slow(32))
     book.next_treatment("more memory", TargetState({}))
-    verdict, levels, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    proved, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    verdict, levels = proved.verdict, proved.levels
     assert verdict.ratio == pytest.approx(1, abs=0.05)
     assert [row.load for row in levels] == [16]
     assert "left out, as the warm-up there had not ended: 32" in verdict.method
@@ -131,7 +132,8 @@ def test_a_proof_leaves_out_a_level_at_which_one_side_had_not_settled(simulated:
 def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simulated) -> None:
     book = simulated(flat, needs_s=slow(16, 32))
     book.next_treatment("more memory", TargetState({}))
-    verdict, _, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    proved, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    verdict = proved.verdict
     assert verdict.decision == "cannot-tell"
     assert "nothing is decided: at 16, 32 the warm-up had not ended" in verdict.method
 

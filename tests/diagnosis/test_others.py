@@ -13,7 +13,7 @@ from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.others import Cost, cost, outweighs
 from loadframe.diagnosis.signatures import is_crowded
 from loadframe.diagnosis.windows import look
-from loadframe.experiments.proof import compared
+from loadframe.experiments.proof import verdict_on
 from loadframe.model import OTHERS, Evidence, Finding, Price, Remedy, RuledOut, Step
 
 StepMaker = Callable[..., Step]
@@ -272,7 +272,7 @@ def judged(
     before = side(make_step, served, 4.0, around, "A")
     gained = [each * (factor if is_crowded(where) else quiet) for each, where in zip(served, around, strict=True)]
     after = side(make_step, gained, 1.0, around, "B")
-    verdict = compared([*before, *after], "A", "B")
+    verdict = verdict_on([*before, *after], "A", "B")
     (finding,) = judge([cause], Remedy("wal", "wal", ("disk.fsync",), (), Price()), verdict, before, after)
     return finding
 

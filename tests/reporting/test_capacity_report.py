@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval
+from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval, Verdict
 from loadframe.model.capacity import CapacityBeside
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting.capacity_report import render_capacity
 from loadframe.reporting.json_shapes import capacity_json
 
+NONE = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, "the target failed")
 FOUND = Capacity(
     axis="rate",
     axis_unit="requests/s",
@@ -79,13 +81,15 @@ def test_the_json_is_what_other_tools_were_promised() -> None:
 
 def test_other_settings_stand_beside_the_start_of_their_own_host() -> None:
     beside = (
-        CapacityBeside("more", "one", "found", 1210, 1200, 1240, 1.98, 1.7, 2.3, "better"),
-        CapacityBeside("all", "two", "above-range", 2000, 2000, None, None, 2.9, None, "better"),
-        CapacityBeside("none", "two", "", None, None, None, None, None, None, "no-proven-difference", "it has ended"),
+        CapacityBeside("more", "one", "found", 1210, 1200, 1240, Verdict(1.98, 1.7, 2.3, "better", 3, "bounds")),
+        CapacityBeside("all", "two", "above-range", 2000, 2000, None, Verdict(2.9, 2.9, 1e50, "better", 3, "bounds")),
+        CapacityBeside("none", "two", "", None, None, None, NONE, "it has ended"),
     )
     text = render_capacity(replace(FOUND, beside=beside))
-    assert "1.98 (1.70 to 2.30)" in text and "above 2,000 requests/s" in text and "(2.90 to ?)" in text
+    assert "2.0 times (1.7 to 2.3)" in text and "above 2,000 requests/s" in text
+    assert "2.9 times (2.9 to more than 1,000)" in text and "cannot tell: the target failed" in text
     assert "none failed: It has ended." in text
     shown = json.loads(json.dumps(capacity_json(replace(FOUND, beside=beside))))["beside"]
-    assert [each["decision"] for each in shown] == ["better", "better", "no-proven-difference"]
+    assert [each["verdict"]["decision"] for each in shown] == ["better", "better", "cannot-tell"]
+    assert [each["verdict"]["high"] for each in shown] == [2.3, None, None]
     assert shown[1]["high"] is None and shown[2]["failed"] == "it has ended"

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from loadframe.diagnosis import conclusion
-from loadframe.model import Investigation
+from loadframe.model import Investigation, Verdict
 from loadframe.model.fleet_step import DriversLimit, FleetDrivers
 from loadframe.reporting.case_study import render_page, render_text
 from loadframe.reporting.json_shapes import investigation_json
 
 
 def beside(limit: DriversLimit) -> FleetDrivers:
-    return FleetDrivers(24.0, ("a", "b", "c"), ("a", "b"), 300.0, 201.0, 1.49, 1.46, 1.52, 5, limit, 1.8e6, 2e6)
+    verdict = Verdict(1.49, 1.46, 1.52, "better", 5, "paired blocks")
+    return FleetDrivers(24.0, ("a", "b", "c"), ("a", "b"), limit, 1.8e6, 2e6, verdict=verdict)
 
 
 def ended(inv: Investigation, limit: DriversLimit) -> Investigation:

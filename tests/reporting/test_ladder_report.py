@@ -31,6 +31,10 @@ def verdict(ratio: float, low: float, high: float, decision: Decision = "better"
     return Verdict(ratio, low, high, decision, 5, "made up", levels=(8.0,))
 
 
+def tried(ratio: float, low: float, high: float, decision: Decision = "better") -> Compared:
+    return Compared(verdict=verdict(ratio, low, high, decision))
+
+
 def setting(name: str, before: int | None, after: int) -> tuple[Change, ...]:
     return (Change("server", name, before, after),)
 
@@ -39,8 +43,7 @@ POOL = Rung(
     "pool",
     setting("innodb_buffer_pool_size", 8, 64),
     kept=True,
-    trial=verdict(3.1, 2.0, 4.8),
-    gain=verdict(3.0, 2.6, 3.5),
+    comparison=Compared(verdict=verdict(3.1, 2.0, 4.8), fresh=verdict(3.0, 2.6, 3.5)),
     share=math.log(3) / math.log(4.5),
     at_top=verdict(4.0, 3.5, 4.6),
 )
@@ -48,15 +51,16 @@ LARGER = Rung(
     "larger-pool",
     setting("innodb_buffer_pool_size", 64, 128),
     kept=True,
-    trial=verdict(1.6, 1.3, 1.9),
-    gain=verdict(1.5, 1.4, 1.6),
+    comparison=Compared(verdict=verdict(1.6, 1.3, 1.9), fresh=verdict(1.5, 1.4, 1.6)),
     share=math.log(1.5) / math.log(4.5),
     at_top=verdict(1.5, 1.4, 1.6),
     gives_up="fsync = off: the last second <may> be lost",
 )
-APART = Rung("apart", (Change("process", "cage.cpus", None, "0"),), kept=False, trial=verdict(0.62, 0.5, 0.8, "worse"))
+APART = Rung(
+    "apart", (Change("process", "cage.cpus", None, "0"),), kept=False, comparison=tried(0.62, 0.5, 0.8, "worse")
+)
 NOTHING = Rung(
-    "nothing", setting("query_cache", 0, 64), kept=False, trial=verdict(1.02, 0.9, 1.15, "no-proven-difference")
+    "nothing", setting("query_cache", 0, 64), kept=False, comparison=tried(1.02, 0.9, 1.15, "no-proven-difference")
 )
 REFUSED = Rung("refused", setting("impossible", None, 1), kept=False, refused="it would not start")
 
@@ -143,7 +147,7 @@ def test_a_ladder_on_which_nothing_was_kept_or_that_was_stopped_says_so() -> Non
         (NOTHING, False, "no proven difference: reverted"),
         (REFUSED, False, "refused by the target"),
         (replace(APART, kept=True), True, "kept anyway: worse"),
-        (replace(POOL, gain=NOTHING.trial), False, "kept: not proven again"),
+        (replace(POOL, comparison=NOTHING.comparison), False, "kept: not proven again"),
     ],
 )
 def test_what_became_of_a_change(rung: Rung, keeps_all: bool, words: str) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import loadframe
+from loadframe.errors import RunError
 from loadframe.experiments.writing import finish
 from loadframe.model import Investigation, Ladder, Purpose, Tuning
+from loadframe.model.fleet_step import FleetDrivers
 from loadframe.reporting import vega
-from loadframe.runs.formats import decode_document
+from loadframe.runs.formats import decode, decode_document
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"
 OLD = ("investigation", "ladder", "tuning")
@@ -149,6 +151,34 @@ def test_what_could_not_be_told_had_the_decision_of_no_difference(more: dict[str
     record = json.loads((RECORDED / "ladder" / "ladder.json").read_text())
     record["rungs"][1]["trial"] |= {"method": "not judged: one side did nothing", **more}
     found = decode_document("ladder-record", json.dumps(record).encode(), where="ladder.json")
-    trial = found["rungs"][1]["trial"]
+    trial = found["rungs"][1]["comparison"]["verdict"]
     assert (trial["decision"], trial["method"].startswith("one")) == (decision, decision == "cannot-tell")
     assert found["total"]["verdict"] == record["total"], "what was decided stays"
+
+
+def test_drivers_and_capacities_had_ratios_of_their_own() -> None:
+    drivers = {
+        "schema": "loadframe.fleet-drivers/1", "level": 24.0, "drivers": ["a", "b"], "fewer": ["a"],
+        "throughput": 300.0, "throughput_fewer": 201.0, "ratio": 1.49, "low": 1.46, "high": 1.52, "blocks": 5,
+        "limit": "drivers",
+    }  # fmt: skip
+    one = decode("fleet-drivers", json.dumps(drivers).encode(), FleetDrivers, where="fleet-drivers.jsonl")
+    assert (one.verdict.low, one.verdict.decision, one.verdict.blocks) == (1.46, "better", 5)
+    assert [(row.load, row.before, row.after) for row in one.levels] == [(24, 201, 300)]
+    same = {"name": "more", "host": "one", "load": None}
+    bounds: list[dict[str, Any]] = [
+        {"ratio": 2.0, "ratio_low": 1.8, "ratio_high": 2.2, "decision": "better"},
+        {"ratio": None, "ratio_low": 2.9, "ratio_high": None, "decision": "better"},
+        {"ratio": None, "ratio_low": None, "ratio_high": None, "decision": "no-proven-difference", "failed": "ended"},
+    ]
+    capacity = {"schema": "loadframe.capacity-record/1", "beside": [{**same, **each} for each in bounds]}
+    found = decode_document("capacity-record", json.dumps(capacity).encode(), where="capacity.json")["beside"]
+    told = [(each["verdict"]["ratio"], each["verdict"]["decision"]) for each in found]
+    assert told == [(2.0, "better"), (2.9, "better"), (1.0, "cannot-tell")]
+
+
+@pytest.mark.parametrize("more", [{"rungs": None}, {"rungs": [1]}, {"rungs": {}}])
+def test_an_old_record_that_was_damaged_is_refused_with_its_name(more: dict[str, Any]) -> None:
+    record = json.loads((RECORDED / "ladder" / "ladder.json").read_text())
+    with pytest.raises(RunError, match=r"ladder\.json"):
+        decode("ladder-record", json.dumps({**record, **more}).encode(), Ladder, where="ladder.json")

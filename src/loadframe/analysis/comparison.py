@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loadframe.analysis import student
 from loadframe.analysis.sequential import Plan, planned_level
-from loadframe.model import Answer, Decision, LadderStep, Verdict
+from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Numbers = NDArray[np.float64]
@@ -167,35 +167,24 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
     return "proven-not-worse" if low >= edge - ROUNDING else "cannot-tell"
 
 
-def shares(verdicts: Sequence[tuple[str, Verdict, str | None]]) -> tuple[LadderStep, ...]:
-    """The ladder: (change, its verdict, what it gives up) in order -> share of each in the logarithm of the whole gain.
+Share = tuple[float, float, float]
+"""Of a gain in the logarithm of a whole, with the ends of its interval."""
 
-    The shares add up to 1, and are all 0 where the whole gain is 1. A change that lost has a negative share. Their
-    intervals are those of the ratios, taken for independent, by the delta method.
-    """
-    logs = [math.log(verdict.ratio) for _, verdict, _ in verdicts]
-    halves = [math.log(verdict.high / verdict.low) / 2 for _, verdict, _ in verdicts]
-    total = sum(logs)
-    known = abs(total) > ROUNDING and len(verdicts) > 1
 
-    def half(index: int) -> float:
-        share = logs[index] / total
-        rest = sum(each**2 for each in halves) - halves[index] ** 2
-        return math.sqrt(((1 - share) * halves[index]) ** 2 + share**2 * rest) / abs(total)
-
-    return tuple(
-        LadderStep(
-            change=change,
-            ratio=verdict.ratio,
-            low=verdict.low,
-            high=verdict.high,
-            share=log / total if abs(total) > ROUNDING else 0.0,
-            gives_up=gives_up,
-            share_low=log / total - half(index) if known else None,
-            share_high=log / total + half(index) if known else None,
-        )
-        for index, ((change, verdict, gives_up), log) in enumerate(zip(verdicts, logs, strict=True))
-    )
+def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[Share, ...]:
+    """The share of each of successive gains in the whole: they add up to 1, and that of a change that lost is negative.
+    Their intervals are those of the ratios, taken for independent, by the delta method. None where the whole is not
+    decided, or a gain has no ratio: shares of what may be nothing say nothing."""
+    logs = [math.log(gain.ratio) for gain in gains]
+    halves = [math.log(gain.high / gain.low) / 2 for gain in gains]
+    total, squares = sum(logs), sum(half**2 for half in halves)
+    if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
+        return ()
+    found = list[Share]()
+    for share, half in zip((log / total for log in logs), halves, strict=True):
+        width = math.sqrt(((1 - share) * half) ** 2 + share**2 * max(squares - half**2, 0.0)) / abs(total)
+        found.append((share, share - width, share + width))
+    return tuple(found)
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:

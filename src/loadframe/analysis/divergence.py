@@ -40,10 +40,10 @@ from loadframe.analysis.comparison import Grains, exp_in_range, verdict
 from loadframe.analysis.pieces import grid
 from loadframe.analysis.queueing import Floats
 from loadframe.analysis.sequential import Plan
-from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak
+from loadframe.model import Capacity, Curve, CurvePoint, LevelRatio, LoadInterval, Peak, Verdict
 from loadframe.model.capacity import CapacityBeside
 from loadframe.model.fleet_hosts import HostRatio, Likeness
-from loadframe.model.verdict import decide
+from loadframe.model.verdict import NOT_KNOWN, decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
 """With two blocks, 6 of 100 pairs whose ratio was the same everywhere seemed to part."""
@@ -227,9 +227,11 @@ def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capa
     low = None if other.low is None else other.low / spread / max(highs)
     high = None if other.high is None else other.high * spread / min(lows)
     middle = sorted(loads)[len(loads) // 2]
-    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else None
-    decision = decide(low or 0.0, math.inf if high is None else high)
-    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, ratio, low, high, decision)
+    ratio = other.load / middle if other.load and other.end in ("found", "undecided") else low or high or 1.0
+    ends = low or NOT_KNOWN[0], high or NOT_KNOWN[1]
+    method = f"bounds of one search, and of {len(start)} with the settings as given"
+    verdict = Verdict(ratio, *ends, decide(*ends), len(start), method)
+    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, verdict)
 
 
 MARGIN = 1.2

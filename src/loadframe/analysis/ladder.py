@@ -30,11 +30,11 @@ ERROR = 0.05
 @dataclass(frozen=True, slots=True)
 class Decomposition:
     """A gain by its changes, in order. gains: of each against the state before it; shares: of each in the logarithm of
-    the whole, None where the whole is not proven; at_top: all against all but this one, None where not measured."""
+    the whole, none where the whole is not proven; at_top: all against all but this one, None where not measured."""
 
     total: Verdict
     gains: tuple[Verdict, ...]
-    shares: tuple[float, ...] | None
+    shares: tuple[comparison.Share, ...]
     at_top: tuple[Verdict | None, ...]
 
 
@@ -77,7 +77,7 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
         contrast(samples, [kept], [without(kept, change)]) if without(kept, change) in samples else None
         for change in kept
     )
-    return Decomposition(total, gains, shares(total, gains), at_top)
+    return Decomposition(total, gains, comparison.shares(total, gains), at_top)
 
 
 def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
@@ -90,15 +90,6 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
             before = math.exp(float(np.log(_without_zeros(alone)[()][level]).mean()))
             found.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
     return tuple(found)
-
-
-def shares(total: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...] | None:
-    """The share of each gain in the logarithm of the whole: they add up to 1. None where the whole is not proven:
-    shares of what may be nothing say nothing."""
-    if not total.decided:
-        return None
-    logs = [math.log(gain.ratio) for gain in gains]
-    return tuple(log / sum(logs) for log in logs)
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:

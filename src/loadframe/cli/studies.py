@@ -69,7 +69,8 @@ def measure(
         carry_out = partial(loadframe.measure, runs=runs)
         found = _found(study, overrides, over, as_json, carry_out, drives=True, live=live)
         from loadframe.reporting import document as doc
-        from loadframe.reporting.fleet_report import drivers_json, drivers_sentence, fleet_limits, fleet_limits_json
+        from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
+        from loadframe.reporting.json_shapes import drivers_json
 
         if as_json:
             shape = loadframe.curve_json(found.curve, quality=found.quality, answers=found.answers)

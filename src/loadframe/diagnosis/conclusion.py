@@ -58,7 +58,14 @@ def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
 def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
     """Every kept change with its share of the gain."""
     kept = kept_trials(rounds)
-    return comparison.shares([(t.remedy.title, t.told, t.remedy.price.durability) for t in kept])
+    gains = [trial.told for trial in kept]
+    if not kept or not all(gain.has_ratio for gain in gains):
+        return ()
+    shares = comparison.shares(comparison.combine(gains), gains) or [(0.0, None, None)] * len(kept)
+    return tuple(
+        LadderStep(trial.remedy.title, gain.ratio, gain.low, gain.high, share, trial.remedy.price.durability, *ends)
+        for trial, gain, (share, *ends) in zip(kept, gains, shares, strict=True)
+    )
 
 
 def summary(one: Round) -> StateSummary:

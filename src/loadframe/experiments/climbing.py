@@ -11,7 +11,7 @@ from loadframe.experiments.ladder_states import LadderStates
 from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
 from loadframe.experiments.sizing import UNFIT
 from loadframe.kinds import registry as targets
-from loadframe.model import Compared, Interaction, Rung, Step
+from loadframe.model import Compared, Interaction, Rung, Step, Verdict
 from loadframe.study.declaration import ChangeTable
 
 CLIMB_SHARE = 0.7
@@ -88,7 +88,7 @@ def _try(
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
-        verdict, _, _ = prove(
+        proved, _ = prove(
             book,
             before,
             states.name((*kept, change.name)),
@@ -99,8 +99,9 @@ def _try(
     except UNFIT as error:
         book.bench.recover(before)
         return replace(rung, refused=error.fact)
-    kept_one = verdict.decision == "better"
-    return replace(rung, trial=replace(verdict, may_overstate=kept_one), kept=kept_one)
+    better = proved.verdict.decision == "better"
+    told = replace(proved, verdict=replace(proved.verdict, may_overstate=better))
+    return replace(rung, comparison=told, kept=better)
 
 
 def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
@@ -128,15 +129,21 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     found = analysis.decompose(samples, kept)
     gains, tops = dict(zip(kept, found.gains, strict=True)), dict(zip(kept, found.at_top, strict=True))
     rungs = tuple(
-        replace(rung, gain=gains.get(rung.change), at_top=tops.get(rung.change))
+        replace(rung, comparison=_again(rung.comparison, gains.get(rung.change)), at_top=tops.get(rung.change))
         for rung in _with_shares(climbed.rungs, found.shares)
     )
     total = Compared(verdict=found.total, levels=analysis.level_ratios(samples, kept))
     return Climbed(rungs, total, analysis.interactions(samples, kept), tuple(missing))
 
 
+def _again(tried: Compared | None, gain: Verdict | None) -> Compared | None:
+    if gain is None:
+        return tried
+    return Compared(verdict=gain) if tried is None else replace(tried, fresh=gain)
+
+
 def _from_trials(climbed: Climbed) -> Climbed:
-    trials = [rung.trial for rung in climbed.rungs if rung.kept and rung.trial is not None]
+    trials = [rung.told for rung in climbed.rungs if rung.kept and rung.told is not None]
     if not trials:
         missing = "No time was left to measure the ladder: give measure.budget more."
         return replace(climbed, missing=(missing,))
@@ -145,12 +152,12 @@ def _from_trials(climbed: Climbed) -> Climbed:
         "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials, "
         "which decided what is kept, so that it may be overstated."
     )
-    shares = _with_shares(climbed.rungs, analysis.shares(total, trials))
+    shares = _with_shares(climbed.rungs, comparison.shares(total, trials))
     return Climbed(shares, Compared(verdict=total), missing=(missing,))
 
 
-def _with_shares(rungs: Sequence[Rung], shares: Sequence[float] | None) -> tuple[Rung, ...]:
-    each = iter(shares or ())
+def _with_shares(rungs: Sequence[Rung], shares: Sequence[comparison.Share]) -> tuple[Rung, ...]:
+    each = (share for share, _, _ in shares)
     return tuple(replace(rung, share=next(each, None)) if rung.kept else rung for rung in rungs)
 
 

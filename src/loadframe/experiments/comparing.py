@@ -41,19 +41,19 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = decid
         Comparison(
             before="as given" if pair.before == START else "as given, cold",
             after=pair.title,
-            verdict=replace(verdict, may_overstate=_near(verdict)),
-            levels=ratios,
+            verdict=replace(proved.verdict, may_overstate=_near(proved.verdict)),
+            levels=proved.levels,
             axis_unit=book.bench.axis_unit,
             work_unit=book.bench.work_unit,
         )
-        for pair, (verdict, ratios, _) in zip(pairs, proofs, strict=True)
+        for pair, (proved, _) in zip(pairs, proofs, strict=True)
     ]
 
 
 def _near(verdict: Verdict) -> bool:
     """Whether it ended when it had just been decided: whoever stops there stops at a lucky moment."""
     half = math.log(verdict.high / verdict.low) / 2
-    return decided(verdict) and abs(math.log(verdict.ratio)) < NEAR * half
+    return decided(verdict) and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:

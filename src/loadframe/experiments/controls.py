@@ -15,7 +15,7 @@ from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments import sizing
-from loadframe.experiments.proof import compared
+from loadframe.experiments.proof import verdict_on
 from loadframe.experiments.trying import Attempt, afterwards_s
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
@@ -55,7 +55,7 @@ def hold_against(book: Bookkeeping, one: Round, kept: Attempt, levels: Sequence[
     controls = [sham] if (sham := _sham(book, one, trial, levels)) else []
     if less is not None:
         controls.append(_measured("less", book, one, trial, levels, less))
-    if half is not None and trial.verdict.decision == "better":
+    if half is not None and trial.verdict.decision == "better" and trial.verdict.has_ratio:
         controls.append(_measured("dose", book, one, trial, levels, half))
     book.bench.use(kept.applied.treatment)
     against = "; ".join(control.because for control in controls if control.holds is False)
@@ -107,8 +107,8 @@ def _sham(book: Bookkeeping, one: Round, trial: Trial, levels: Sequence[float]) 
             if treatment == name:
                 book.bench.recover(name)
             taken += [_take(book, one, block, treatment, level) for level in levels]
-    verdict = compared(taken, before, name)
-    if trial.verdict.decision != "better":
+    verdict = verdict_on(taken, before, name)
+    if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
         sides = ([step for step in taken if step.treatment == each] for each in (before, name))
         return Control("sham", title, verdict, *of_failures(verdict, *sides))
     return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
@@ -130,10 +130,13 @@ def _of_sham(sham: Verdict, whole: Verdict) -> tuple[bool | None, str]:
         return True, f"a restart alone gives at most {sham.high:.3g} times as much, the change at least {whole.low:.3g}"
     if sham.decision == "better" and sham.ratio >= whole.low:
         return False, f"a restart alone gives {sham.ratio:.3g} times as much: the gain is not shown to be the change's"
-    return (
-        None,
-        f"a restart alone gives {sham.low:.3g} to {sham.high:.3g} times as much, which does not separate the two",
-    )
+    return None, f"a restart alone gives {_times(sham)}, which does not separate the two"
+
+
+def _times(verdict: Verdict) -> str:
+    if not verdict.has_ratio:
+        return f"nothing to compare ({verdict.method})"
+    return f"{verdict.ratio:.3g} times as much ({verdict.low:.3g} to {verdict.high:.3g})"
 
 
 # --- half the way -----------------------------------------------------------------------------------------------------
@@ -160,7 +163,7 @@ def _measured(
                 taken += [_take(book, one, block, treatment, level) for level in levels]
             if block >= BLOCKS:
                 judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
-                verdict = compared(taken, trial.treatment_before, name, judge)
+                verdict = verdict_on(taken, trial.treatment_before, name, judge)
                 holds, because = judged(verdict, trial.told)
             if holds is not None:
                 break
@@ -171,7 +174,7 @@ def _measured(
 
 
 def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
-    said = f"half the way gives {dose.ratio:.3g} times as much ({dose.low:.3g} to {dose.high:.3g})"
+    said = f"half the way gives {_times(dose)}"
     if dose.decision == "worse":
         return False, f"{said}: worse than without the change"
     if dose.low > whole.high:
@@ -226,7 +229,7 @@ def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | Non
     """A stage that limits passes in proportion to its workers; where more of them gave less than that, another limit
     was near, and where a batch is smaller each operation still has its fixed cost: so less must cost, and the more the
     more the whole way gave."""
-    said = f"it gives {less.ratio:.3g} times as much as before ({less.low:.3g} to {less.high:.3g})"
+    said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"
     if less.low > min(LEFT_ALONE, max(1.0, whole.low) ** (-LEAST_COST * halvings)):

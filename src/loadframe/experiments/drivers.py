@@ -90,17 +90,14 @@ def judge(
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
     """What such steps, all of one level, say."""
-    verdict = compared(steps, less, treatment)
+    found = compared(steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]
     moved_bytes_per_s = fmean(moved) if len(moved) == len(of_all) else None
+    limit = _limit(found.verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s)
     return FleetDrivers(
-        of_all[0].level, everyone, fewer,
-        fmean(step.throughput for step in of_all),
-        fmean(step.throughput for step in steps if step.treatment == less),
-        verdict.ratio, verdict.low, verdict.high, verdict.blocks,
-        _limit(verdict, len(everyone) / len(fewer), moved_bytes_per_s, link_bytes_per_s),
-        moved_bytes_per_s, link_bytes_per_s,
+        of_all[0].level, everyone, fewer, limit, moved_bytes_per_s, link_bytes_per_s,
+        verdict=found.verdict, levels=found.levels,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from loadframe.analysis.divergence import at_loads
 from loadframe.diagnosis.conclusion import net_changes
 from loadframe.errors import StudyError
-from loadframe.experiments.proof import compared, in_blocks, level_ratios
+from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.kinds import registry, settings_file
 from loadframe.model import ChangeRecord, Compared, CurvePoint, LevelRatio, Round, Step, Trial, Variant, Verdict
 from loadframe.model.verdict import decide
@@ -67,7 +67,7 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
         found = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
     elif blocks := in_blocks(steps, first.treatment, last.treatment_after):
         pair = first.treatment, last.treatment_after
-        found = Compared(verdict=compared(blocks, *pair), levels=level_ratios(blocks, *pair))
+        found = compared(blocks, *pair)
     else:
         judged = [row for row in rows if row.load in last.told.levels] or list(rows)
         found = Compared(verdict=_of_curves(judged) if judged else last.told)
@@ -103,7 +103,7 @@ def with_intervals(one: Round, steps: Sequence[Step]) -> Round:
         pair = trial.treatment_before, trial.treatment_after
         blocks = in_blocks(steps, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
         if blocks:
-            again, told = trial.fresh and compared(blocks, *pair), trial.told
+            again, told = trial.fresh and verdict_on(blocks, *pair), trial.told
             levels = level_ratios(blocks, *pair)
             if again is None and len(told.levels) == 1:
                 levels = tuple(replace(row, low=told.low, high=told.high) for row in levels)

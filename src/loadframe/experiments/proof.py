@@ -15,7 +15,18 @@ from loadframe.analysis.sequential import Plan
 from loadframe.analysis.window import FEWEST_REQUESTS
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Block, Bookkeeping
 from loadframe.bench.settling import held, settled
-from loadframe.model import Curve, Decision, LevelRatio, OperationTimes, Purpose, Step, StepRequest, Verdict, by_block
+from loadframe.model import (
+    Compared,
+    Curve,
+    Decision,
+    LevelRatio,
+    OperationTimes,
+    Purpose,
+    Step,
+    StepRequest,
+    Verdict,
+    by_block,
+)
 from loadframe.progress import counted
 from loadframe.units import show
 
@@ -27,8 +38,8 @@ MIRRORED = 2
 Samples = dict[float, list[float]]
 """Throughputs in the order of their blocks, by level."""
 
-Proof = tuple[Verdict, tuple[LevelRatio, ...], list[Step]]
-"""A verdict, the ratio at each level, and the steps that it is made of."""
+Proof = tuple[Compared, list[Step]]
+"""With the steps that it is made of."""
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
@@ -115,13 +126,13 @@ def prove_side_by_side(
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        verdicts |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
+        verdicts |= {pair: verdict_on(_of(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(verdicts[pair])]
         if not waiting:
             break
     assert verdicts, "a study has at least two blocks"
-    return [(verdicts[pair], level_ratios(_of(taken, pair), *pair, judge), _of(taken, pair)) for pair in pairs]
+    return [(compared(_of(taken, pair), *pair, judge), _of(taken, pair)) for pair in pairs]
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
@@ -136,13 +147,38 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
-def compared(steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end) -> Verdict:
+def compared(
+    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
+) -> Compared:
+    """The verdict on two treatments in these steps, over all levels, with their ratio at each."""
+    verdict = verdict_on(steps, before, after, judge)
+    return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
+
+
+def verdict_on(
+    steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
+) -> Verdict:
     """What `judge` (of analysis/comparison.py) says of the throughputs of two treatments in these steps, without the
-    levels at which too little happened or a warm-up had not ended; its interval holds whatever disturbances have cost
-    them. Where all requests of one side failed, see `_one_served`."""
+    levels at which too little happened or a warm-up had not ended, as far as `_known` lets it."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
-    verdict = held(widened(verdict, kept, before, after), steps, before, after)
+    return _known(verdict, steps, before, after, judge)
+
+
+def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
+    """The same of each level by itself; all hold at once with a probability of 1 - error."""
+    return tuple(
+        _known(one, [step for step in steps if step.level in one.levels], before, after)
+        for one in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
+    )
+
+
+def _known(
+    verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
+) -> Verdict:
+    """A verdict on these steps whose interval holds whatever disturbances have cost them, and which decides nothing
+    where too little happened. Where all requests of one side failed, see `_one_served`."""
+    verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
@@ -169,7 +205,7 @@ def _one_served(
             rest += [*one, *two]
     if not found:
         return None
-    decisions = {*found.values(), *([compared(rest, before, after, judge).decision] if rest else [])}
+    decisions = {*found.values(), *([verdict_on(rest, before, after, judge).decision] if rest else [])}
     decisions -= {"no-proven-difference", "cannot-tell"}
     return comparison.without_ratio(verdict, "; ".join(found), decisions.pop()) if len(decisions) == 1 else None
 
@@ -290,12 +326,12 @@ def grain_of(step: Step) -> float:
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Callable[..., Verdict] = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """After / before at each settled level at which both did something, as `compared` judges all of them together:
+    """After / before at each settled level at which both did something, as `verdict_on` judges all of them together:
     whose ratio is the mean of these, in logarithms."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
-        verdict = compared(mine, before, after, judge)
+        verdict = verdict_on(mine, before, after, judge)
         sides, _ = comparison.logarithms([by_level(mine, name)[level][: verdict.blocks] for name in (before, after)])
         if verdict.has_ratio:
             first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)

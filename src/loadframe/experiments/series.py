@@ -103,11 +103,12 @@ def _taken_back(
             f"without: {remedy.title}", state_after(one.state, others[0] if len(others) == 1 else joined(others))
         )
         try:
-            verdict, _, steps = prove_remedy(book, without, whole, levels, round_number=one.number)
+            proved, steps = prove_remedy(book, without, whole, levels, round_number=one.number)
         except sizing.UNFIT as error:
             book.bench.recover(whole)
             controls.append(Control("without", remedy.title, None, None, f"left out: {error.fact}"))
             continue
+        verdict = proved.verdict
         before = [step for step in steps if step.treatment == without]
         after = [step for step in steps if step.treatment == whole]
         doubt = "" if verdict.clears_noise else judging.IN_NOISE

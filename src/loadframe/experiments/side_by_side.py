@@ -6,16 +6,15 @@ from functools import partial
 from statistics import median
 
 from loadframe.analysis import comparison
-from loadframe.analysis.disturbance import widened
 from loadframe.analysis.divergence import divergence
 from loadframe.analysis.selection import one_of_each_block
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.surroundings import host_settings
 from loadframe.experiments.examination import examine
-from loadframe.experiments.proof import by_level, compared, orders, take_block
+from loadframe.experiments.proof import by_level, compared, orders, take_block, verdicts_at_each_level
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Verdict, Witness
+from loadframe.model import Alternative, Round, SettingValue, Step, TargetState, Witness
 from loadframe.runs.folder import Effective, RunFolder, Treatment
 from loadframe.runs.record import footprint
 from loadframe.study import Study
@@ -154,22 +153,19 @@ def _alternative(
     before, after = by_level(paired, START), by_level(paired, treatment.name)
     cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
     empty = _paired(steps, *cold_pair)  # so, too, where none was taken
+    whole = compared(paired, START, treatment.name, partial(comparison.verdict_at_end, confidence=1 - error))
     return Alternative(
         name=treatment.title,
         target_kind=treatment.kind or study.target.kind,
         round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=compared(paired, START, treatment.name, partial(comparison.verdict_at_end, confidence=1 - error)),
-        by_level=_at_each_level(paired, START, treatment.name, error),
-        cold=_at_each_level(empty, *cold_pair, error) if empty else (),
+        verdict=whole.verdict,
+        levels=whole.levels,
+        by_level=verdicts_at_each_level(paired, START, treatment.name, error=error),
+        cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
         divergence=divergence(before, after),
         witnesses=_witnesses(steps, treatment.name, max(before), shown),
         version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
     )
-
-
-def _at_each_level(steps: Sequence[Step], before: str, after: str, error: float) -> tuple[Verdict, ...]:
-    verdicts = comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
-    return tuple(widened(each, steps, before, after) for each in verdicts)
 
 
 def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:

@@ -14,6 +14,7 @@ from loadframe.experiments.collecting import receded, with_collector
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.proof import (
+    Proof,
     compared,
     decided,
     level_ratios,
@@ -26,7 +27,7 @@ from loadframe.experiments.sizing import Applied
 from loadframe.experiments.stopping import note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.experiments.unloaded import Unloaded, measure_unloaded
-from loadframe.model import LevelRatio, Limit, Round, Step, StepRequest, Trial, Verdict
+from loadframe.model import Limit, Round, Step, StepRequest, Trial, Verdict
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -66,7 +67,8 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
     gain is clear of the noise."""
     one, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
-    verdict, ratios, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
+    proved, steps = prove_remedy(book, one.treatment, name, levels, round_number=one.number)
+    verdict = proved.verdict
     before, after = _of(steps, one.treatment), _of(steps, name)
     better = verdict.decision == "better"
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
@@ -84,7 +86,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied, levels: Seq
         ),
         verdict=replace(verdict, may_overstate=better),
         kept=cures or (better and verdict.clears_noise),
-        levels=ratios,
+        levels=proved.levels,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=one.treatment,
         treatment_after=name,
@@ -122,9 +124,7 @@ def held_at_the_fall(book: Bookkeeping, one: Round, applied: Applied) -> str:
     return ""
 
 
-def prove_remedy(
-    book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int
-) -> tuple[Verdict, tuple[LevelRatio, ...], list[Step]]:
+def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
     """The proof of a change, at a level of the error that all remedies of the investigation share: half of what is
     left, or all of it where not even the shortest proofs of this one and another have room in the budget. That is the
     error of proving it better, so of one end of the interval, which is never narrower than FIRST. What is not proven
@@ -135,7 +135,7 @@ def prove_remedy(
     book.error = error.after(level, decided=False)
     confidence = max(FIRST, 1 - 2 * level)
     proof = prove(book, before, after, levels, round_number=round_number, confidence=confidence, enough=known)
-    book.error = error.after(level, decided=proof[0].decision == "better")
+    book.error = error.after(level, decided=proof[0].verdict.decision == "better")
     return proof
 
 
@@ -179,8 +179,8 @@ def measured_again(
 
 def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
-    verdict = compared(steps, before, after)
-    sides = _of(steps, before), _of(steps, after)
+    again = compared(steps, before, after)
+    verdict, sides = again.verdict, (_of(steps, before), _of(steps, after))
     ended = verdict.decision != "worse" and judging.cures_failures(*sides)
     cures = ended and not judging.by_chance(verdict, *sides)
     better = trial.verdict.decision == "better"
@@ -189,9 +189,9 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
         trial,
         remedy=replace(trial.remedy, price=replace(trial.remedy.price, slower_tail=tail_price(*sides))),
         fresh=verdict,
+        levels=again.levels,
         kept=not why_not,
         note=why_not or trial.note,
-        levels=level_ratios(steps, before, after),
         operations=operation_times(*sides),
     )
 

@@ -8,7 +8,7 @@ from loadframe.analysis.sequential import ErrorBudget
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.experiments import fresh, within
 from loadframe.experiments.examination import clamped_in
-from loadframe.experiments.proof import compared, decided, level_ratios, prove
+from loadframe.experiments.proof import compared, decided, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sizing import UNFIT
 from loadframe.experiments.tuning_trials import Trials
@@ -108,8 +108,9 @@ def _prove(
     """One proof, with intervals at 1 - level: whether it is better. By how much, fresh blocks say."""
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
-    verdict, ratios, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
-    told = TuningProof(changes, expected, _objective(trials, name, taken), verdict=verdict, levels=ratios)
+    proved, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
+    verdict = proved.verdict
+    told = TuningProof(changes, expected, _objective(trials, name, taken), verdict=verdict, levels=proved.levels)
     told = replace(told, verdict=replace(verdict, may_overstate=told.held))
     return Proof(point, told, tuple(taken), clamped_in(TargetState(changes, {}), effective))
 
@@ -124,10 +125,11 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
     )
     if not steps:
         return proof
+    again = compared(steps, START, name)
     told = replace(
         proof.told,
-        fresh=compared(steps, START, name),
-        levels=level_ratios(steps, START, name),
+        fresh=again.verdict,
+        levels=again.levels,
         objective=_objective(trials, name, steps),
     )
     return replace(proof, told=told, steps=(*proof.steps, *steps))

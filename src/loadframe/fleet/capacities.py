@@ -10,9 +10,10 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import FleetError, StudyError
 from loadframe.fleet.alike import START_TITLE, Sample, calibrate, noting
 from loadframe.fleet.on_hosts import Done, TakesOnHosts, Work
-from loadframe.model import Capacity, LoadInterval, SettingValue
+from loadframe.model import Capacity, LoadInterval, SettingValue, Verdict
 from loadframe.model.capacity import CapacityBeside
 from loadframe.model.fleet_trials import TaskPurpose
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 
@@ -137,6 +138,6 @@ def _sample(found: Capacity) -> Sample:
 def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
     found = done.capacity
     if found is None:
-        nothing = (None, None, None, None, None, None)
-        return CapacityBeside(done.work.title, done.host, "", *nothing, "cannot-tell", done.failed)
+        verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, "the target failed")
+        return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
     return divergence.capacity_beside(done.work.title, done.host, starts[done.host], found)

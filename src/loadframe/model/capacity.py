@@ -6,7 +6,7 @@ from typing import Literal
 
 from loadframe.model.curve import LoadInterval
 from loadframe.model.fleet_hosts import FleetHosts
-from loadframe.model.verdict import Decision
+from loadframe.model.verdict import Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
 
@@ -66,8 +66,8 @@ class CapacityObjective:
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
     """The capacity with other settings, those of an alternative of the study, on a host of a fleet. end: "" where the
-    target failed with them; failed: why. ratio: to the capacity as given on the same host; None where either is not
-    known. ratio_low, ratio_high: its bounds; None: there is none to that side."""
+    target failed with them. verdict: on it against the capacity as given on the same host, within bounds; one that is
+    open to a side has the other bound as its ratio. failed: why the target did not work with them."""
 
     name: str
     host: str
@@ -75,10 +75,7 @@ class CapacityBeside:
     load: float | None
     low: float | None
     high: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    decision: Decision
+    verdict: Verdict
     failed: str = ""
 
 

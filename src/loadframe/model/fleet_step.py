@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadframe.model.limit import Limit
+from loadframe.model.verdict import Compared
 
 VoidReason = Literal[
     "agent-lost",
@@ -112,20 +113,14 @@ link is full. link: fewer give as much, and what comes from the target is what i
 
 
 @dataclass(frozen=True, slots=True)
-class FleetDrivers:
-    """All drivers beside fewer of them, at the same level, in alternating blocks. ratio: throughput of all by that of
-    fewer, with its interval. moved_bytes_per_s: what came from the target, by all; link_bytes_per_s: the most that one
-    link from the target to a driver carried by itself; None where either is not known."""
+class FleetDrivers(Compared):
+    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: what came from
+    the target, by all; link_bytes_per_s: the most that one link from the target to a driver carried by itself; None
+    where either is not known."""
 
     level: float
     drivers: tuple[str, ...]
     fewer: tuple[str, ...]
-    throughput: float
-    throughput_fewer: float
-    ratio: float
-    low: float
-    high: float
-    blocks: int
     limit: DriversLimit
     moved_bytes_per_s: float | None = None
     link_bytes_per_s: float | None = None

@@ -15,7 +15,7 @@ from loadframe.model.limit import Limit
 from loadframe.model.profile import Profile
 from loadframe.model.step import Beside, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
-from loadframe.model.verdict import WORK, Verdict
+from loadframe.model.verdict import WORK, Compared, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Compared):
     """Another server, or other settings, measured side by side with the study's target in the same blocks. round: its
-    state, curve, limits and causes. verdict: it against the target, over all levels; by_level: at each, all at once.
+    state, curve, limits and causes. verdict, levels: it against the target; by_level: at each level, all at once.
     divergence: the load at which the ratio of the two begins to change; None where it does not. witnesses: metrics
     that tell them apart. cold: as by_level, of steps that begin with nothing cached; empty where none were taken.
     version: of another kind of target; empty for other settings of the study's own."""
@@ -65,7 +65,6 @@ class Alternative:
     name: str
     target_kind: str
     round: Round
-    verdict: Verdict
     by_level: tuple[Verdict, ...]
     divergence: LoadInterval | None = field(metadata={"alias": "parting"})
     witnesses: tuple[Witness, ...] = ()

@@ -12,27 +12,25 @@ from loadframe.model.verdict import Compared, Verdict
 class Rung:
     """One change of a ladder, in the study's order. changes: what it changes in the state before it.
 
-    trial: it against the state before it, when it was tried; None where it was not. refused: why the target cannot work
-    with it; "" where it can. gain: of a kept one, against the kept ones before it, in the blocks that measured the
-    whole ladder; at_top: there, all that are kept against all but this one (leave-one-out); None where that was not
-    measured. share: of the whole gain, in logarithms; None where the whole is not proven. gives_up: durability, in
-    words.
+    comparison: it against the state before it; of a kept one its fresh blocks are those that measured the whole ladder.
+    None where it was not tried. refused: why the target cannot work with it; "" where it can. at_top: in the blocks of
+    the whole, all that are kept against all but this one (leave-one-out); None where that was not measured. share: of
+    the whole gain, in logarithms; None where the whole is not proven. gives_up: durability, in words.
     """
 
     change: str
     changes: tuple[Change, ...]
     kept: bool
-    trial: Verdict | None = None
+    comparison: Compared | None = None
     refused: str = ""
-    gain: Verdict | None = None
     share: float | None = None
     at_top: Verdict | None = None
     gives_up: str | None = None
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The best that is known of it against the state before it."""
-        return self.gain or self.trial
+    def told(self) -> Verdict | None:
+        """What is reported of it against the state before it."""
+        return None if self.comparison is None else self.comparison.told
 
 
 @dataclass(frozen=True, slots=True)

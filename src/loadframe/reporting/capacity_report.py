@@ -6,10 +6,10 @@ from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, RunQuality
 from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
-from loadframe.reporting import charts, html, rounding, terminal, words
+from loadframe.reporting import charts, html, rounding, terminal, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.searches import unit
-from loadframe.reporting.verdict_words import CLASSES, DECISIONS
+from loadframe.reporting.verdict_words import CLASSES
 
 LEAST = 0.001
 
@@ -87,10 +87,9 @@ def _beside(found: Capacity) -> Iterator[doc.Block]:
         "Host",
         doc.Column("Capacity", side=">"),
         doc.Column("Of the start's on this host", "Of the start's", ">"),
-        doc.Column("", "Decision"),
     )
     rows = (
-        doc.Row((one.name, one.host, _load_of(one, unit(found)), _ratio_of(one), DECISIONS[one.decision]))
+        doc.Row((one.name, one.host, _load_of(one, unit(found)), verdict_words.ratio_words(one.verdict)))
         for one in found.beside
     )
     yield doc.Table(columns, tuple(rows))
@@ -109,12 +108,6 @@ def _load_of(one: CapacityBeside, counted_in: str) -> str:
         return "below the range"
     low = "" if one.low is None else words.load(one.low, counted_in)
     return f"above {low}" if one.end == "above-range" or one.load is None else words.load(one.load, counted_in)
-
-
-def _ratio_of(one: CapacityBeside) -> str:
-    low = "?" if one.ratio_low is None else f"{one.ratio_low:.2f}"
-    high = "?" if one.ratio_high is None else f"{one.ratio_high:.2f}"
-    return "" if not one.end else f"{'' if one.ratio is None else f'{one.ratio:.2f} '}({low} to {high})"
 
 
 def answer(found: Capacity) -> str:

@@ -198,7 +198,7 @@ def _side_by_side(inv: Investigation, one: Alternative, number: int, drawn: Char
         rows = tuple(
             (
                 doc.Span(rounding.exact(verdict.levels[0]), to=to),
-                verdict_words.ratio(verdict) if verdict.has_ratio else "",
+                verdict_words.ratio(verdict),
                 verdict_words.ratio_interval(verdict),
                 verdict_words.DECISIONS[verdict.decision]
                 if verdict.has_ratio

@@ -36,16 +36,11 @@ def render_fleet(found: FleetCheck, *, width: int = 110) -> str:
     return terminal.render(doc.Document("Fleet", (_answer(found),), sections), width)
 
 
-def drivers_json(found: FleetDrivers) -> dict[str, Any]:
-    """As in the document of a measurement: `drivers`."""
-    return asdict(found)
-
-
 def drivers_sentence(found: FleetDrivers) -> str:
     """Whether fewer drivers would have done, and what is full if they would."""
     everyone, fewer = len(found.drivers), len(found.fewer)
     hosts = f"{everyone} drivers", counted(fewer, "driver")
-    ratio = f"{verdict_words.ratio(found)} times ({verdict_words.interval(found)}, {counted(found.blocks, 'block')})"
+    ratio = verdict_words.measured(found.verdict)
     match found.limit:
         case "drivers":
             said = f"{hosts[0]} give more than {hosts[1]}: {ratio}. The drivers limit this curve, so add one"

@@ -44,7 +44,7 @@ def gains(inv: Investigation) -> list[Gain]:
     ]
     if inv.gain is not None and len(facts.kept_trials(inv)) > 1:
         tried.append(Gain("All kept changes together", inv.gain, None))
-    return [each for each in tried if each.verdict.ratio > 0 and math.isfinite(each.verdict.ratio)]
+    return [each for each in tried if each.verdict.has_ratio]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def waterfall(found: Ladder, size: Size) -> Plot | None:
     rows: list[Row] = []
     reached = 1.0
     for rung in found.rungs:
-        if (verdict := rung.verdict) is None:
+        if (verdict := rung.told) is None or not verdict.has_ratio:
             continue
         kind = "step" if rung.kept else "reverted"
         share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
@@ -207,7 +207,7 @@ def waterfall(found: Ladder, size: Size) -> Plot | None:
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
-    if found.total is not None:
+    if found.total is not None and found.total.told.has_ratio:
         label = f"{verdict_words.ratio(found.total.told)} times"
         rows.append({"change": "together", "label": label, "kind": "total", **_beside(found.total.told, 1.0)})
     return _waterfall(rows, size)

@@ -32,6 +32,8 @@ from loadframe.model import (
     TuningProof,
     Verdict,
 )
+from loadframe.model.fleet_step import FleetDrivers
+from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, ladder_report, limits_report, stages, tuning_report, verdict_words
 
 Json = dict[str, Any]
@@ -129,9 +131,9 @@ def ladder_json(found: Ladder) -> Json:
 
 def _rung(rung: Rung) -> Json:
     return {
-        **_fields(rung, "gain", "at_top"),
-        **_interval(rung.verdict),
-        "may_overstate": rung.verdict is not None and rung.verdict.may_overstate,
+        **_fields(rung, "at_top"),
+        **_interval(rung.told),
+        "may_overstate": rung.told is not None and rung.told.may_overstate,
         "refused": rung.refused or None,
         "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
         "changes": [_change(change) for change in rung.changes],
@@ -206,9 +208,15 @@ def ndb_json(report: NdbReport) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. ratio, low, high: null where there is no ratio."""
-    none = {} if verdict.has_ratio else dict.fromkeys(("ratio", "low", "high"))
+    """loadframe.verdict/1. low, high: null where the interval is open to that side; ratio: where there is none."""
+    known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
+    none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
     return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
+
+
+def drivers_json(found: FleetDrivers) -> Json:
+    """As in the document of a measurement: `drivers`."""
+    return _object(_fields(found))
 
 
 def _curve(curve: Curve) -> Json:

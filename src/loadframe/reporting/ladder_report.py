@@ -135,7 +135,7 @@ def _asides(found: Ladder) -> Iterator[doc.Aside]:
         unit, total = words.study_unit(found.study), found.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
-        yield doc.Aside(doc.Span(f"{verdict_words.ratio(total)}\u00d7", to="#ladder"), tuple(lines), "gain", "page")
+        yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
         yield doc.Aside("Proof", (proof(found, total),))
         if len(found.total.levels) > 1:
             yield doc.Aside("At each load", (verdict_words.by_load(found.total, unit),))
@@ -168,7 +168,7 @@ def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
     cells = (
         doc.Span(rung.change, "code"),
         doc.code_list([change_words.change(change) for change in rung.changes]),
-        "" if rung.verdict is None else verdict_words.ratio_words(rung.verdict),
+        "" if rung.told is None else verdict_words.ratio_words(rung.told),
         "" if rung.share is None else rounding.percent(rung.share),
         "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
         fate(rung, keeps_all=keeps_all),
@@ -236,7 +236,7 @@ def next_step(found: Ladder) -> str:
     """What to do with the result."""
     if not found.finished:
         return f"Run it again to finish it; the finished steps are kept in {found.run}."
-    unsure = [one.change for one in found.rungs if not one.kept and one.trial and not one.trial.decided]
+    unsure = [one.change for one in found.rungs if not one.kept and one.told and not one.told.decided]
     more = f" More time (measure.budget) may tell what {words.and_list(unsure)} gives." if unsure else ""
     if found.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
@@ -248,13 +248,13 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     if rung.refused:
         return "refused by the target"
     if rung.kept:
-        verdict = rung.verdict
+        verdict = rung.told
         if verdict is None or verdict.decision == "better":
             return f"kept, {verdict_words.MAY_OVERSTATE}" if verdict and verdict.may_overstate else "kept"
         if keeps_all:
             return f"kept anyway: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
-    return f"{verdict_words.DECISIONS[rung.trial.decision]}: reverted" if rung.trial is not None else "reverted"
+    return f"{verdict_words.DECISIONS[rung.told.decision]}: reverted" if rung.told is not None else "reverted"
 
 
 def interaction_sentence(one: Interaction) -> str:

@@ -83,7 +83,7 @@ def _asides(found: Tuning) -> Iterator[doc.Aside]:
         overstated = verdict_words.MAY_OVERSTATE if told.may_overstate else ""
         lines = (f"the throughput {levels}, in {told.blocks}{fresh} blocks", verdict_words.confident_interval(told))
         shown = tuple(line for line in (*lines, overstated) if line)
-        yield doc.Aside(f"{verdict_words.ratio(told)}\u00d7", shown, "gain", "page")
+        yield doc.Aside(verdict_words.headline(told), shown, "gain", "page")
     if found.end == "gained":
         yield doc.Aside("What changes", (f"{words.and_list([change_words.change(one) for one in _changes(found)])}.",))
     if told is not None:

@@ -29,11 +29,10 @@ from loadframe.model import (
     Variant,
     Verdict,
 )
-from loadframe.model.fleet_step import FleetDrivers
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
-Ratio = Verdict | LadderStep | LevelRatio | Reach | More | FleetDrivers
+Ratio = Verdict | LadderStep | LevelRatio | Reach | More
 """What has a ratio and an interval: of 95 %, where it does not say."""
 
 DECISIONS: Mapping[Decision, str] = {
@@ -95,6 +94,11 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
             return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
         sentence += f"; the warm-up had not ended at {at}, and the better side's throughput still rose"
     return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
+
+
+def measured(verdict: Verdict) -> str:
+    """ "1.5 times (95 % interval 1.4 to 1.6, 5 blocks)"."""
+    return f"{ratio(verdict)} times ({_interval_words(verdict)})" if verdict.has_ratio else without_ratio(verdict)
 
 
 def without_ratio(verdict: Verdict) -> str:
@@ -217,7 +221,15 @@ def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
 
 
 def ratio(one: Ratio) -> str:
+    """ "3.1"; empty where there is none."""
+    if isinstance(one, Verdict) and not one.has_ratio:
+        return ""
     return rounding.with_interval(one.ratio, one.low, one.high)[0]
+
+
+def headline(verdict: Verdict) -> str:
+    """ "3.1\u00d7", "worse"."""
+    return f"{ratio(verdict)}\u00d7" if verdict.has_ratio else DECISIONS[verdict.decision]
 
 
 def led_ratio(one: Ratio) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from loadframe.errors import RunError
 from loadframe.formats.json_text import parse_json
-from loadframe.model.verdict import NOT_KNOWN
+from loadframe.model.verdict import NOT_KNOWN, decide
 
 NAMES = (
     "run study bench host treatment effective step change conduct rounds investigation-record findings verdicts "
@@ -27,8 +27,10 @@ VERSIONS = {
     "change": 2,
     "step": 3,
     "rounds": 3,
-    "investigation-record": 3,
-    "ladder-record": 3,
+    "investigation-record": 4,
+    "ladder-record": 4,
+    "capacity-record": 2,
+    "fleet-drivers": 2,
     "tuning-record": 4,
 }
 
@@ -91,6 +93,38 @@ def _with_loads(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "total": body.get("total") and {"verdict": body["total"], "levels": []}}
 
 
+def _with_comparisons(body: dict[str, Any]) -> dict[str, Any]:
+    """What was tried on a rung, and what the whole ladder showed of it, are one comparison."""
+    for rung in body["rungs"]:
+        tried, gain = rung.pop("trial", None), rung.pop("gain", None)
+        rung["comparison"] = (tried or gain) and {"verdict": tried or gain, "fresh": tried and gain}
+    return body
+
+
+def _with_verdicts(body: dict[str, Any]) -> dict[str, Any]:
+    """A capacity beside another one had a ratio of its own, and bounds that were null to an open side."""
+    for one in body.get("beside", ()):
+        ratio, low, high = (one.pop(name, None) for name in ("ratio", "ratio_low", "ratio_high"))
+        ends = {"low": low or NOT_KNOWN[0], "high": high or NOT_KNOWN[1]}
+        decided = {"ratio": ratio or low or high or 1.0, **ends, "decision": one.pop("decision", None)}
+        one["verdict"] = _cannot_tell({**decided, "blocks": 0, "method": one.get("failed") or "bounds of searches"})
+    return body
+
+
+def _drivers(body: dict[str, Any]) -> dict[str, Any]:
+    """All drivers against fewer had a ratio of their own."""
+    named = {name: body.pop(name) for name in ("ratio", "low", "high")}
+    after, before = body.pop("throughput"), body.pop("throughput_fewer")
+    verdict = {"decision": decide(named["low"], named["high"]), "blocks": body.pop("blocks"), "method": "paired blocks"}
+    level = {"load": body["level"], "before": before, "after": after, **named}
+    return {**body, "verdict": {**named, **verdict}, "levels": [level]}
+
+
+def _with_drivers(body: dict[str, Any]) -> dict[str, Any]:
+    """The same in an investigation."""
+    return {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("change", 1): _change_with_status,
     ("step", 1): _with_purpose,
@@ -104,6 +138,10 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("tuning-record", 3): _with_ends,
     ("rounds", 2): _with_ends,
     ("investigation-record", 2): _with_ends,
+    ("investigation-record", 3): _with_drivers,
+    ("ladder-record", 3): _with_comparisons,
+    ("capacity-record", 1): _with_verdicts,
+    ("fleet-drivers", 1): _drivers,
 }
 """(name, from version) -> the body in the next version."""
 
@@ -209,7 +247,9 @@ def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
             f"{where} was written by a newer Loadframe ({schema}; this one reads up to version {VERSIONS[name]})",
             remedy="Read it with the newer version.",
         )
-    while version < VERSIONS[name]:
-        body = UPGRADES[name, version](body)
-        version += 1
+    try:
+        for older in range(version, VERSIONS[name]):
+            body = UPGRADES[name, older](body)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{where} is not what its schema says ({schema}): {error!r}", remedy=DAMAGED) from error
     return dict(body)
