@@ -147,11 +147,8 @@ def correlation(residuals: list[Numbers], *, surely: bool = False) -> Numbers:
 
 
 def _mean(values: Numbers, residuals: Numbers, r: Numbers, lost: float) -> Mean:
-    import numpy as np
-
     length = values.shape[-1]
-    k = np.arange(1, length)
-    f = 1 + 2 * ((1 - k / length) * r[..., None] ** k).sum(axis=-1)
+    f = (1 + r) / (1 - r) - 2 * r * (1 - r**length) / (length * (1 - r) ** 2)  # the sum
     squares = (residuals**2).sum(axis=-1) * lost
     return Mean(values.mean(axis=-1), squares / (length - f) * f / length, length / f, drift(values))
 
