@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from loadframe.analysis.comparison import margin
 from loadframe.analysis.quantity import TooFewError
-from loadframe.analysis.samples import PRIOR, learnt, needed, paired, unpaired
+from loadframe.analysis.samples import PRIOR, beyond, learnt, needed, paired, unpaired
 from loadframe.analysis.series import MOST_BATCHES, batched, means
 from loadframe.model import Verdict
 
@@ -79,6 +79,18 @@ def test_equal_sessions_are_not_called_different_more_often_than_promised(memory
     assert wrong <= 0.05 * 100 + 2 * math.sqrt(0.05 * 0.95 * 100)
 
 
+@pytest.mark.parametrize("sessions", [10, 20, 30])
+def test_what_few_sessions_show_holds_for_the_next_two(sessions: int) -> None:
+    """Sessions that differ by far more than their values scatter: ten of them show their 95 % only roughly."""
+    random = np.random.default_rng(33)
+    one, two = np.triu_indices(sessions, 1)
+    levels = random.normal(0, 1, (4000, sessions))
+    apart = levels[:, two] - levels[:, one]
+    width = beyond(apart, np.zeros_like(apart), sessions)
+    following = random.normal(0, math.sqrt(2), (4000, 20))
+    assert (np.abs(following) > width[:, None]).mean() <= 0.054
+
+
 @pytest.mark.parametrize("count", [20, 25, 30])
 def test_the_median_of_some_values_has_a_finite_interval(count: int) -> None:
     for seed in range(100):
@@ -95,7 +107,7 @@ def test_how_many_values_would_tell() -> None:
     count = needed(found, "values").count
     assert count is not None and 10 < count <= 40
     assert unpaired(ten * 4, less * 4).decision == "worse"
-    blocks = paired(noisy(5, 1, share=0.08), noisy(5, 2, 95, share=0.08))
+    blocks = paired(noisy(5, 1, share=0.08), noisy(5, 2, 97, share=0.08))
     assert blocks.decision == "no-proven-difference"
     assert (needed(blocks, "blocks").count or 0) > 5
 

@@ -126,10 +126,10 @@ def learnt(
 
 
 def beyond(centre: Numbers, half: Numbers, sessions: int) -> Numbers:
-    """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases. A
-    little more than that share of the pairs is covered: they are made of few sessions (the share: by simulation)."""
-    lacking = np.maximum(centre**2 - half**2, 0.0)
-    return np.asarray(np.sqrt(np.quantile(lacking, 1 - 0.05 * (1 - 3 / sessions), axis=-1)))
+    """What intervals (centre +- half) of the pairs (..., pairs) of equal sessions lack to hold 0 in 19 of 20 cases, and
+    in as many of the next pairs: only sessions / 2 pairs are independent, hence Student's t in place of its limit."""
+    lacking = np.sqrt(np.maximum(np.quantile(centre**2 - half**2, 0.95, axis=-1), 0.0))
+    return np.asarray(lacking * student.quantile(0.975, sessions // 2) / 1.96)
 
 
 def paired(
