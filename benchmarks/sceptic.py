@@ -167,7 +167,8 @@ def of_samples(arrangement: str, length: int, series: int) -> Figure:
         before, after = noise[:, :length], noise[:, length:]
         equal = long_bursts(random, sessions // 2, 2 * length)
     width = noises.sessions_width(equal.reshape(drawn, noises.EQUAL_SESSIONS, length))
-    wrong = int(noises.apart_rule(before, after, width).sum())
+    centre, half = noises.apart_interval(before, after, width)
+    wrong = int((np.abs(centre) > half).sum())
     return rate(wrong, drawn, rival=f"Mann-Whitney {noises.share(noises.rank_test(before, after) < noises.ALPHA):.0f}")
 
 

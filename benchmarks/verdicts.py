@@ -200,17 +200,17 @@ def fixed_rule(name: str, noise: Numbers, effect: float, *, interleaved: bool = 
     return Judged(different, different & (rises if effect >= 0 else ~rises), np.full(len(noise), 2.0 * half))
 
 
-def in_blocks_rule(before: Numbers, after: Numbers) -> Flags:
-    """`loadframe compare A.csv B.csv` with blocks."""
-    one, two = pseudo_values(before, TYPICAL), pseudo_values(after, TYPICAL)
+def in_blocks_interval(before: Numbers, after: Numbers) -> tuple[Numbers, Numbers]:
+    """`loadframe compare A.csv B.csv` with blocks: log ratio, and half of its interval."""
+    one, two = pseudo_values(np.array([before, after]), TYPICAL, alike=True)
     half = half_width(one, two, ALPHA) + dependence.drift((one + two) / 2) / before.shape[-1] / 2
-    return np.asarray(np.abs((two - one).mean(axis=-1)) > half)
+    return (two - one).mean(axis=-1), np.asarray(half)
 
 
-def apart_rule(before: Numbers, after: Numbers, width: Numbers | float) -> Flags:
+def apart_interval(before: Numbers, after: Numbers, width: Numbers | float) -> tuple[Numbers, Numbers]:
     """The same without blocks. width: what two sessions differ by (`sessions_width`), or the prior."""
     centre, half = _interval(*(_session(side) for side in (before, after)))
-    return np.asarray(np.abs(centre) > np.hypot(half, width))
+    return centre, np.hypot(half, width)
 
 
 def sessions_width(equal: Numbers) -> Numbers:
@@ -311,7 +311,13 @@ SESSION_NOISES: dict[str, tuple[Generate, Rival]] = {
 }
 LENGTHS = (5, 10, 20, 50, 100)
 LOUDNESS = (0.01, 0.03, 0.10)
+CELLS = [(loudness, effect) for loudness in LOUDNESS for effect in EFFECTS]
 EQUAL_SESSIONS = 30
+AGAIN = 10
+"""Where more than 5 % are called different, the share is that of so many times as many new pairs: of sixty rows of 5 %
+each, half are above it by chance."""
+PAIRS_OF_A_MACHINE = 10
+"""Pairs that are judged with what the same equal sessions show."""
 OF_A_RIVAL = 0.9
 
 
@@ -327,10 +333,13 @@ def sample_tables(series: int) -> bool:
     def rows(arrangement: str) -> Iterable[tuple[str, Sequence[str]]]:
         for name, (generate, rival) in SESSION_NOISES.items():
             for length in LENGTHS:
-                found = called_different(generate, rival, length, series, apart=arrangement == "apart")
+                judge = partial(called_different, generate, rival, length, apart=arrangement == "apart")
+                found, again = judge(series), series * AGAIN
                 wrong, rival_wrong = (share(flags) for flags in found[0])
                 where = f"{arrangement}, {name}, n = {length}"
-                if wrong > 5 + doubt(series):
+                if wrong > 5:
+                    wrong = share(judge(again, seed=12, cells=())[0][0])
+                if wrong > 5 + doubt(again):
                     missed.append(f"{where}: {wrong:.1f} % false positives")
                 cells = [f"{wrong:.1f} ({rival_wrong:.1f})"]
                 for (loudness, effect), (ours, theirs) in zip(CELLS, found[1:], strict=True):
@@ -358,29 +367,35 @@ def sample_tables(series: int) -> bool:
     return not missed and unknown
 
 
-CELLS = [(loudness, effect) for loudness in LOUDNESS for effect in EFFECTS]
-
-
 def called_different(
-    generate: Generate, rival: Rival, length: int, series: int, *, apart: bool
+    generate: Generate,
+    rival: Rival,
+    length: int,
+    series: int,
+    *,
+    apart: bool,
+    seed: int = 10,
+    cells: Sequence[tuple[float, float]] = CELLS,
 ) -> list[tuple[Flags, Flags]]:
-    """What is called different by us and by the rival: of equal samples (the rival at 5 %), then of each of CELLS."""
-    random = np.random.default_rng(10)
+    """What is called different by us and by the rival: of equal samples (the rival at 5 %), then of each of the cells.
+    A shift moves our interval and leaves its width."""
+    random = np.random.default_rng(seed)
     if apart:
         before, after = (generate(random, series, length) / SIGMA for _ in (1, 2))
-        equal = generate(random, series * EQUAL_SESSIONS, length).reshape(series, EQUAL_SESSIONS, length) / SIGMA
-        rule = partial(apart_rule, width=sessions_width(equal))
+        machines = series // PAIRS_OF_A_MACHINE
+        equal = generate(random, machines * EQUAL_SESSIONS, length).reshape(machines, EQUAL_SESSIONS, length) / SIGMA
+        centre, half = apart_interval(before, after, np.repeat(sessions_width(equal), PAIRS_OF_A_MACHINE))
     else:
         pairs = generate(random, series, 2 * length).reshape(series, length, 2) / SIGMA
         turned = random.random((series, length)) < 0.5
         before, after = (np.where(turned, pairs[..., 1 - side], pairs[..., side]) for side in (0, 1))
-        rule = in_blocks_rule
+        centre, half = in_blocks_interval(before, after)
     p = rival(before, after)
     level = min(ALPHA, float(np.quantile(p, ALPHA)))
-    found = [(rule(before, after), p < ALPHA)]
-    for loudness, effect in CELLS:
-        changed = after + math.log1p(effect) / loudness
-        found.append((rule(before, changed), rival(before, changed) <= level))
+    found = [(np.abs(centre) > half, p < ALPHA)]
+    for loudness, effect in cells:
+        shift = math.log1p(effect) / loudness
+        found.append((np.abs(centre + shift) > half, rival(before, after + shift) <= level))
     return found
 
 
@@ -399,7 +414,8 @@ def _without_equal_sessions(series: int) -> bool:
                     white(random, series, length) * loudness / SIGMA + random.normal(0, spread, (series, 1))
                     for _ in (1, 2)
                 )
-                wrong = share(apart_rule(before, after, PRIOR.half))
+                centre, half = apart_interval(before, after, PRIOR.half)
+                wrong = share(np.abs(centre) > half)
                 worst = max(worst, wrong)
                 theirs = share(rank_test(before, after) < ALPHA)
                 cells.append(f"{wrong:.1f} ({theirs:.1f})")

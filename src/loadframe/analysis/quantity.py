@@ -48,23 +48,25 @@ def of(values: Sequence[float], quantity: str) -> float:
     return float(max(values) if quantity == "max" else np.quantile(values, share))
 
 
-def pseudo_values(logs: Numbers, by: str) -> Numbers:
+def pseudo_values(logs: Numbers, by: str, *, alike: bool = False) -> Numbers:
     """Values (..., n) whose mean is the logarithm of a quantity (mean, max or typical) of the values with these
-    logarithms, and which scatter as it does."""
+    logarithms, and which scatter as it does. alike: as in `located`."""
     if by == "mean":
         values = np.exp(logs)
         mean = values.mean(axis=-1, keepdims=True)
         return np.asarray(np.log(mean) + values / mean - 1)  # the delta method
-    return batched(logs, np.max) if by == "max" else located(logs)
+    return batched(logs, np.max) if by == "max" else located(logs, alike=alike)
 
 
-def located(values: Numbers) -> Numbers:
-    """Pseudo-values of Huber's location: what each value contributes to it."""
+def located(values: Numbers, *, alike: bool = False) -> Numbers:
+    """Pseudo-values of Huber's location: what each value contributes to it. alike: the first axis has sides with the
+    same noise, which have one scale: where noise is skewed, its error moves both sides, and cancels between them."""
     centre = np.median(values, axis=-1, keepdims=True)
     scale = np.maximum(
         1.4826 * np.median(np.abs(values - centre), axis=-1, keepdims=True),
         LEAST_SCALE * values.std(axis=-1, keepdims=True, ddof=1),
     )
+    scale = scale.mean(axis=0, keepdims=True) if alike else scale
     scale = np.where(scale > 0, scale, 1.0)
     for _ in range(ROUNDS):
         away = (values - centre) / scale

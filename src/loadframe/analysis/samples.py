@@ -148,7 +148,7 @@ def paired(
     _check(first, second)
     if (constant := _without_scatter(before, after)) is not None:
         return constant
-    one, two = (pseudo_values(side, "mean" if by == "mean" else quantity.TYPICAL) for side in (first, second))
+    one, two = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
     centre = float((two - one).mean())
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
     half = float(half_width(one, two, alpha, rounding=rounding)) + float(drift((one + two) / 2)) / len(one) / 2
