@@ -96,7 +96,7 @@ def test_blocks_that_held_both_states_against_each_other_give_the_gain_and_its_l
     assert by_load(safe.levels) == pytest.approx({1: 5, 2: 5, 4: 6}, rel=0.01), "of one change its own trial"
     assert (safe.gives_up, risky.gives_up) == ("", LOSS)
     said = verdict_words.proof_sentence(risky.told, "workers")
-    assert said.startswith("Block by block, the mean over 2 and 4 workers: 32.9 times")
+    assert said.startswith("Block by block, on average over 2 and 4 workers: 32.9 times")
     assert verdict_words.by_load(risky, "workers").endswith("; at 1 from the curves, not block by block")
 
 
@@ -108,7 +108,7 @@ def test_without_such_blocks_all_is_from_the_curves_and_says_so(make_step: Calla
     assert (risky.told.ratio, risky.told.decision) == (pytest.approx(AT_CURVES), "better")
     assert risky.told.low >= min(row.low for row in risky.levels)
     said = verdict_words.proof_sentence(risky.told, "workers")
-    assert said.startswith("From the curves, not block by block, the mean over 2 and 4 workers: 4.0 times")
+    assert said.startswith("From the curves, not block by block, on average over 2 and 4 workers: 4.0 times")
     assert "0 blocks" not in said + verdict_words.gain_sentence(risky.told, "workers")
 
 

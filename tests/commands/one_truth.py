@@ -259,6 +259,8 @@ def a_pair_of_states_has_one_gain(run: RunFolder, case: CaseStudy) -> None:
     by block: 34 times" from the last blocks."""
     if isinstance(case.answer, Ladder) and case.answer.total is not None and case.answer.total.levels:
         check_is_one_gain(case.answer.total)
+    if isinstance(case.answer, Tuning) and case.answer.proof is not None:
+        check_is_one_gain(case.answer.proof)
     for one in case.answer.variants if isinstance(case.answer, Investigation) else ():
         check_is_one_gain(one)
         for tried in (each for round_ in case.rounds for each in round_.tried):

@@ -156,7 +156,7 @@ def test_what_fresh_blocks_take_back_is_not_recommended() -> None:
 
 def test_the_page_stands_alone_and_shows_trials_and_proof() -> None:
     page = render_tuning_page(WRITTEN)
-    assert page.index("1.8 times the throughput at 4 and 8 threads") < page.index("<svg")
+    assert page.index("1.8 times the throughput on average over 4 and 8 threads") < page.index("<svg")
     assert "Which settings &lt;serve&gt; more?" in page
     assert f"<del>- {POOL} = 134217728</del>" in page and f"<ins>+ {POOL} = 1073741824</ins>" in page
     assert f"+ {INDEX}" not in page
@@ -227,7 +227,9 @@ def test_what_missed_the_objective_is_marked() -> None:
 
 def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> None:
     text = flat(FOUND)
-    assert text.startswith("1.8 times the throughput at 4 and 8 threads (95 % interval 1.6 to 1.9, 4 blocks). Found in")
+    assert text.startswith(
+        "1.8 times the throughput on average over 4 and 8 threads (95 % interval 1.6 to 1.9, 4 blocks). Found in"
+    )
     for words in (
         "4 trials of 3 settings",
         f"{POOL} from 128 MiB to 1 GiB",
@@ -303,7 +305,7 @@ def test_what_became_of_the_objective_is_said() -> None:
     )
     text = flat(missed)
     assert text.startswith(
-        "No gain within the objective: the best of 5 trials of 3 settings gives 1.8 times the throughput at"
+        "No gain within the objective: the best of 5 trials of 3 settings gives 1.8 times the throughput on average"
     )
     assert "70 ms, 2 % lost (missed)" in text and "1 trial clearly missed it." in text
     shape = json.loads(json.dumps(tuning_json(missed), allow_nan=False))

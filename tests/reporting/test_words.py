@@ -179,7 +179,7 @@ def test_the_page_shows_the_gain_at_its_load_and_the_peaks_beside_it(farm: Inves
     assert "the throughput at 320 active jobs" in page
     assert "2,050/s before, 2,110/s after, both at 10 active jobs" in page
     assert page.count("2,050/s before, 2,110/s after") == 1  # beside the number it stands below, as Before and After
-    assert "Block by block, the mean over 20, 40 and 80 active jobs: 2.9 times" in page
+    assert "Block by block, on average over 20, 40 and 80 active jobs: 2.9 times" in page
     assert "table_open_cache = 2000" in page
 
 

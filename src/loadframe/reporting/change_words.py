@@ -120,8 +120,9 @@ def _because(inv: Investigation, round_: Round, each: UntriedRemedy) -> str:
 
 def durability_sentences(inv: Investigation) -> list[str]:
     """With durability kept and relaxed, side by side; nothing where the kept changes give up none."""
+    unit = words.axis_unit(inv)
     return [
-        f"with durability {'relaxed' if one.gives_up else 'kept'}: {verdict_words.gain_sentence(one.told)}"
+        f"with durability {'relaxed' if one.gives_up else 'kept'}: {verdict_words.gain_sentence(one.told, unit)}"
         + (f" - gives up: {words.strip(one.gives_up)}" if one.gives_up else "")
         for one in inv.variants
         if facts.gives_up(inv)

@@ -77,14 +77,14 @@ def status(finding: Finding) -> str:
 
 
 def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput at 20, 40 and 80 active jobs"; the levels with a unit."""
+    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs"; the levels with a unit."""
     levels = verdict_levels(verdict, unit) if unit else ""
     return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput at 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the levels with a
-    unit."""
+    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)"; the
+    levels with a unit."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     sentence = f"{times_the_throughput(verdict, unit)} ({_interval_words(verdict)})"
@@ -168,14 +168,14 @@ def noise_sentence(verdict: Verdict) -> str:
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
-    """ "Block by block, the mean over 2 and 4 workers: 32 times, 95 % interval 27 to 37, 3 blocks. Equal states
+    """ "Block by block, on average over 2 and 4 workers: 32 times, 95 % interval 27 to 37, 3 blocks. Equal states
     differed by ..."."""
     levels = verdict_levels(verdict, unit)
-    where = f", {levels}" if len(verdict.levels) < 2 else f", the mean over {levels.removeprefix('at ')}"
+    where = f", {levels}" if levels else ""
     how = "Block by block" if verdict.block_ratios else "From the curves, not block by block"
     no = "" if verdict.decided else f"{DECISIONS[verdict.decision]}, "
     gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.has_ratio else without_ratio(verdict)
-    return f"{how}{where if levels else ''}: {gain}. {noise_sentence(verdict)}".rstrip()
+    return f"{how}{where}: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
 def block_ratios(verdict: Verdict) -> str:
@@ -297,14 +297,15 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 20, 40 and 80 active jobs", "at 5 to 320 active jobs"; empty where the levels are not known."""
+    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; empty
+    where the levels are not known."""
     levels = sorted(verdict.levels)
     if not levels:
         return ""
-    last = words.load(levels[-1], unit)
-    if len(levels) > 3:
-        return f"at {rounding.exact(levels[0])} to {last}"
-    return f"at {words.and_list([*(rounding.exact(level) for level in levels[:-1]), last])}"
+    loads = [*map(rounding.exact, levels[:-1]), words.load(levels[-1], unit)]
+    if len(loads) == 1:
+        return f"at {loads[0]}"
+    return f"on average over {words.and_list(loads) if len(loads) <= 3 else f'{loads[0]} to {loads[-1]}'}"
 
 
 def answers_sentences(compared: Sequence[AnswersCompared]) -> list[str]:
