@@ -196,3 +196,19 @@ def test_a_budget_that_two_blocks_of_each_change_exceed_is_said(simulated: Simul
         -1
     ]
     assert said.startswith("It took 24 s, and the budget is 10 s: each change has 2 blocks at least")
+
+
+def test_a_start_that_serves_nothing_is_left_by_what_ends_that_and_no_ratio_is_told(simulated: Simulated) -> None:
+    def model(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
+        throughput, _ = gains(state, level)
+        fails = "innodb_buffer_pool_size" not in state.settings
+        return (0.0, {"workload.errors": 500.0}) if fails else (throughput, {})
+
+    found = climbed(simulated(model, CHANGES, ONE_LEVEL))
+    rungs = named(found)
+    assert found.kept == ("pool", "flush")
+    for told in (rungs["pool"].told, found.total and found.total.told):
+        assert told is not None and (told.decision, told.has_ratio) == ("better", False)
+        assert "nothing was served in" in told.method
+    assert rungs["flush"].told is not None and rungs["flush"].told.low < 1.5 < rungs["flush"].told.high
+    assert [rung.share for rung in found.rungs] == [None] * 4, "shares of what has no ratio say nothing"

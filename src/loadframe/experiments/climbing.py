@@ -1,5 +1,6 @@
 """A ladder: the changes of a study tried in its order, then the whole of what is kept taken apart in fresh blocks."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.experiments.ladder_states import LadderStates
-from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove
+from loadframe.experiments.proof import by_level, decided, grouped_orders, in_groups, prove, verdict_on
 from loadframe.experiments.sizing import UNFIT
 from loadframe.kinds import registry as targets
 from loadframe.model import Compared, Interaction, Rung, Step, Verdict
@@ -125,14 +126,22 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
     if not book.budget.affords(list(study.levels) * len(wanted) * FEWEST_BLOCKS):
         return _from_trials(climbed)
     what = f"the whole ladder, {len(wanted)} states of it"
-    samples = _measured(book, states, wanted, what, len(study.change) + 1)
+    steps = _measured(book, states, wanted, what, len(study.change) + 1)
+    samples = _samples(steps, states, wanted)
     found = analysis.decompose(samples, kept)
-    gains, tops = dict(zip(kept, found.gains, strict=True)), dict(zip(kept, found.at_top, strict=True))
+
+    def known(gain: Verdict, before: State, after: State) -> Verdict:
+        """A product of throughputs has no ratio where a state served nothing, and the steps say whether it failed."""
+        return gain if gain.has_ratio else verdict_on(steps, states.name(before), states.name(after))
+
+    climbs = zip(found.gains, itertools.pairwise(analysis.rising(kept)), strict=True)
+    gains = dict(zip(kept, (known(gain, *pair) for gain, pair in climbs), strict=True))
+    tops = dict(zip(kept, found.at_top, strict=True))
     rungs = tuple(
         replace(rung, comparison=_again(rung.comparison, gains.get(rung.change)), at_top=tops.get(rung.change))
         for rung in _with_shares(climbed.rungs, found.shares)
     )
-    total = Compared(verdict=found.total, levels=analysis.level_ratios(samples, kept))
+    total = Compared(verdict=known(found.total, (), kept), levels=analysis.level_ratios(samples, kept))
     return Climbed(rungs, total, analysis.interactions(samples, kept), tuple(missing))
 
 
@@ -176,14 +185,15 @@ def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) ->
                     f"With which change {one.change} interacts was not looked for to the end: no time was left."
                 )
                 break
-            samples = _measured(book, states, wanted, f"{one.change} with and without {partner}", number)
+            steps = _measured(book, states, wanted, f"{one.change} with and without {partner}", number)
+            samples = _samples(steps, states, wanted)
             pair = analysis.pair(samples, kept, one.change, partner, confidence=1 - analysis.ERROR / len(later))
             found += [pair] if decided(pair.verdict) else []
             number += 1
     return replace(climbed, interactions=tuple(found), missing=tuple(missing))
 
 
-def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> Samples:
+def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
     """These states in interleaved blocks: two at least, at most the study's most. How many they are depends on the
     time alone, so one look at the end has the error that it says."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
@@ -197,4 +207,8 @@ def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], 
         left_s = book.budget.left_s()
         taken += book.take_blocks(group, round_number=number, purpose="proof")
         slowest_s = max(slowest_s, left_s - book.budget.left_s())
-    return {state: by_level(taken, states.name(state)) for state in wanted}
+    return taken
+
+
+def _samples(steps: Sequence[Step], states: LadderStates, wanted: Sequence[State]) -> Samples:
+    return {state: by_level(steps, states.name(state)) for state in wanted}
