@@ -217,6 +217,23 @@ def test_a_ceiling_bounds_without_taking_time(measure: Measure) -> None:
     assert found.at[0].throughput.value == pytest.approx(rate[8] * 60, rel=0.03)
 
 
+def test_a_ceiling_that_is_used_up_from_the_first_client_on_is_the_most() -> None:
+    """A quota of writes and nothing else that rises: no station has any work, and the delay that is left went to 0."""
+    measured = [
+        (1, 88.3, 0.99998),
+        (1, 91.7, 0.99981),
+        (2, 81.7, 0.88873),
+        (2, 78.3, 1.0),
+        (3, 105, 1.0),
+        (3, 105, 1.0),
+    ]
+    rows = tuple(Observation(load, served, utilizations={"writes": used}) for load, served, used in measured)
+    found = forecast(Observations("quota", rows, axis="concurrency", ceilings=frozenset({"writes"})), [6])
+    assert found.capacity is not None
+    assert found.capacity.limited_by == "writes"
+    assert 105 <= found.capacity.throughput.value < 2 * 105
+
+
 def test_what_is_held_back_stays_within_its_interval() -> None:
     most = Estimate(100.0, 50.0, 400.0)
     assert held_back(Estimate(400.0, 90.0, 900.0), most) == Estimate(200.0, 90.0, 400.0)

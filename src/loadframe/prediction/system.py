@@ -57,6 +57,9 @@ NOTHING = 1e-6
 """A throughput that is less than this share of the highest is none."""
 
 
+LEAST_DELAY_S = 1e-9
+
+
 @dataclass(frozen=True, slots=True)
 class Stations:
     """work, waiting_s: seconds of a request at each station, (S, L, K)."""
@@ -124,8 +127,11 @@ class System:
         return Stations(work, np.maximum(found.residence_s - work, 0.0))
 
     def _delay(self, work: Floats) -> Floats:
-        """A negative delay never takes more away than what is not the longest station."""
-        return np.asarray(np.maximum(self.delay_s[:, None], (work / self.servers).max(axis=-1) - work.sum(axis=-1)))
+        """A negative delay never takes more away than what is not the longest station; a request without any station
+        takes some time all the same."""
+        whole = work.sum(axis=-1)
+        least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, LEAST_DELAY_S)
+        return np.asarray(np.maximum(self.delay_s[:, None], least))
 
     def _closed(self, loads: Floats) -> Floats:
         """The network with as many requests as clients, (S, L): Schweitzer's approximation for every draw, corrected by
