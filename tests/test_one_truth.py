@@ -14,7 +14,7 @@ from loadframe.analysis.divergence import at_loads
 from loadframe.experiments import comparing, exporting, forecasting
 from loadframe.live.view import Reads, RunView
 from loadframe.model import CaseStudy, CurvePoint, Investigation, LevelRatio, NextLimit, Peak, StateSummary, Verdict
-from loadframe.reporting import vega
+from loadframe.reporting import answers, vega
 from loadframe.runs.folder import RunFolder
 
 RECORDED = Path(__file__).parent / "data" / "runs"
@@ -46,6 +46,12 @@ def test_every_reader_of_a_stored_run_says_the_same(
     run: RunFolder, case: CaseStudy, check: Callable[[RunFolder, CaseStudy], None]
 ) -> None:
     check(run, case)
+
+
+def test_the_answer_of_a_stored_run_is_short(case: CaseStudy) -> None:
+    if isinstance(case.answer, Investigation):
+        said = " ".join(answers.lines(case.answer))
+        assert len(said.split()) <= 45 and len(re.findall(r"\d[\d.,]*", said)) <= 6, said
 
 
 SENTINEL = {1.0: (1010.0, 1.11), 2.0: (2020.0, 2.22), 4.0: (7070.0, 7.77)}

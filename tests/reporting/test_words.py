@@ -138,7 +138,8 @@ def test_the_answer_names_load_cause_change_and_gain(farm: Investigation) -> Non
 def test_the_answer_is_three_lines_and_one_of_what_comes_next(investigation: Investigation) -> None:
     said = answers.lines(investigation)
     assert 1 <= len(said) <= 3
-    assert len(" ".join(said).split()) <= 60, said
+    assert len(" ".join(said).split()) <= 45, said
+    assert len(re.findall(r"\d[\d.,]*", " ".join(said))) <= 6, said
     assert answers.next_line(investigation).count("\n") == 0
     assert not re.search(r"\b[ABC]\b(?! change)", " ".join(said))
 
@@ -153,13 +154,13 @@ def test_loads_at_which_it_makes_no_difference_stand_beside_the_gain(farm: Inves
     """A wide interval that includes 1 is no proof that there is none."""
     (variant,) = farm.variants
     equal = [one.load for one in variant.levels if not one.differs]
-    assert equal and f"none at {len(equal)} of the {len(variant.levels)} loads" in answers.answer(farm)
+    assert len(equal) > 2 and "2.5x at 320 active jobs; none at some other loads" in answers.answer(farm)
     few = replace(variant, levels=tuple(one for one in variant.levels if one.differs or one.load == equal[0]))
     assert f"2.5x at 320 active jobs; none at {equal[0]:g}." in answers.answer(replace(farm, variants=(few,)))
     none = replace(few, at=equal[0])
     assert f"none at {equal[0]:g} active jobs" in answers.answer(replace(farm, variants=(none,)))
     wide = replace(few, levels=(replace(few.levels[0], ratio=4.4, low=0.5, high=21.0), *few.levels[1:]))
-    assert f"2.5x at 320 active jobs; cannot tell at {equal[0]:g}." in answers.answer(replace(farm, variants=(wide,)))
+    assert "2.5x at 320 active jobs." in answers.answer(replace(farm, variants=(wide,))), "that stands below"
 
 
 def test_a_change_that_costs_throughput_at_the_load_of_the_answer_leads_with_where_it_gains(

@@ -45,7 +45,7 @@ def lines(inv: Investigation) -> list[str]:
         return found
     if inv.outcome.kind in NOT_OF_THE_TARGET:
         return [*found, compared]
-    return [compared, f"Of {inv.study.target_kind}: {found[0]}", *found[1:]]
+    return [compared, f"Of {inv.study.target_kind}: {found[0]}", *(found[1:] if inv.gain else ())]
 
 
 def next_line(inv: Investigation) -> str:
@@ -193,25 +193,26 @@ def _what_to_do(inv: Investigation) -> list[str]:
     first, *more = inv.variants
     unit, whole = words.axis_unit(inv), facts.kept_trials(inv)
     safe = " (safe)" if more and not first.gives_up else ""
-    do = f"Set {_settings(first.changes)}" if first.changes else "Keep the change"
+    do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
     said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
     known = first.changes
     for one in more:
         new = tuple(change for change in one.changes if change not in known)
-        said.append(f"With {_settings(new)} too: {_gain(one, unit)}{_but(one)}.")
+        said.append(f"With {_settings(new, len(whole))} too: {_gain(one, unit)}{_but(one)}.")
         known = one.changes
     return said if more else [*said, _price(inv)]
 
 
-def _settings(changes: tuple[ChangeRecord, ...]) -> str:
-    """ "journal_mode = WAL"; "table_open_cache = 2000 (with 2 settings that it needs)"."""
+def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
+    """ "journal_mode = WAL"; "table_open_cache = 2000 (with what it needs)". kept: by so many remedies; of one the
+    others are what its last one needs."""
     each = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
     ]
-    if len(each) <= NAMED:
+    if len(each) == 1 or (kept > 1 and len(each) <= NAMED):
         return " and ".join(each)
-    return f"{each[-1]} (with {len(each) - 1} settings that it needs)"
+    return each[-1] if change_words.clamped(changes[-1]) else f"{each[-1]} (with what it needs)"
 
 
 SMALL = 1.2
@@ -219,17 +220,15 @@ SMALL = 1.2
 
 
 def _gain(variant: Variant, unit: str) -> str:
-    """ "4.2x at 256 jobs; none at 32; cannot tell at 64"."""
+    """ "4.2x at 256 jobs; none at 32"; where it cannot be told stands below."""
     at = variant.gain
-    others = [one for one in variant.levels if not one.differs and one is not at]
-    none, open_ = ([one for one in others if _is_none(one) is wanted] for wanted in (True, False))
-    count = len(variant.levels)
+    none = [one for one in variant.levels if not one.differs and one is not at and _is_none(one)]
     where = words.load(at.load, unit)
     times = f"{verdict_words.led_ratio(at)}x" if at.differs else "none" if _is_none(at) else "cannot tell"
     here = f"{times} at {where}"
     best = max(variant.levels, key=lambda one: one.low)
     if at.low > 1:
-        told = [here, _listed("none", none, count), _listed("cannot tell", open_, count)]
+        told = [here, _listed(none)]
     else:
         told = [f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}" if best.low > 1 else "", here]
     return "; ".join(part for part in told if part)
@@ -239,12 +238,12 @@ def _is_none(one: LevelRatio) -> bool:
     return one.low > 1 / SMALL and one.high < SMALL
 
 
-def _listed(what: str, gains: list[LevelRatio], count: int) -> str:
-    """ "none at 8 and 16", "none at 5 of the 9 loads"; "" without any."""
-    if not gains:
+def _listed(none: list[LevelRatio]) -> str:
+    """ "none at 8 and 16", "none at some other loads"; "" without any."""
+    if not none:
         return ""
-    loads = words.and_list([rounding.exact(one.load) for one in gains])
-    return f"{what} at {loads}" if len(gains) <= NAMED else f"{what} at {len(gains)} of the {count} loads"
+    loads = words.and_list([rounding.exact(one.load) for one in none])
+    return f"none at {loads}" if len(none) <= NAMED else "none at some other loads"
 
 
 def _but(variant: Variant) -> str:
@@ -264,7 +263,7 @@ def _price(inv: Investigation) -> str:
     sizes = [(one.memory_before_bytes, one.memory_after_bytes) for one in prices]
     more = sum(after - before for before, after in sizes if before is not None and after is not None)
     before = next((one for one, _ in sizes if one), 0.0)
-    return f"It takes {show(more, 'bytes')} more memory." if more > MORE_MEMORY * before > 0 else ""
+    return f"Memory: {show(more, 'bytes')} more." if more > MORE_MEMORY * before > 0 else ""
 
 
 def _untouched(inv: Investigation) -> str:
