@@ -265,18 +265,18 @@ def test_what_cannot_be_compared_is_refused(
     name = sample("a.csv", 100)
     sample("short.csv", 100, count=2)
     for arguments, word in [
-        (["compare", name], "alone"),
         (["compare", str(study)], "no alternative"),
         (["compare", name, "nowhere.csv"], "no file or run folder nowhere.csv"),
         (["compare", name, 300 * "x"], "cannot be read"),
         (["compare", name, str(study)], "`value`"),
         (["compare", name, "short.csv"], "2 values"),
-        (["compare", "-", "-"], "twice"),
         (["compare", name, "."], "no run folder"),
     ]:
         done = here(*arguments)
         assert (done.exit_code, word in done.stderr) == (1, True), (arguments, done.stderr)
     for arguments, word in [
+        ([name], "alone"),
+        (["-", "-"], "twice"),
         ([name, name, "--fail-if-worse", "3"], "percentage"),
         ([name, name, "--set", "a.b=1"], "--set"),
         ([name, name, "--by", "p"], "--by"),

@@ -13,7 +13,7 @@ from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity, samples
 from loadframe.cli.common import is_folder, measured
 from loadframe.cli.terminal import answer, say
-from loadframe.errors import OutputError, SampleError, StudyError, UsageError
+from loadframe.errors import OutputError, SampleError, UsageError
 from loadframe.formats.csv_tables import STDIN, read_sample
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.formats.sampled import arrange
@@ -75,9 +75,9 @@ def _unwritten(path: Path, error: OSError) -> OutputError:
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    """The alternatives of a study, measured beside its target. StudyError for what is no study."""
+    """The alternatives of a study, measured beside its target. UsageError for what is no study."""
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
-        raise StudyError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
+        raise UsageError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
     compare = partial(loadframe.compare, study, runs)
     if allowed is not None:  # a proof may end once it is known whether more than that is lost
@@ -86,9 +86,10 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
-    """Two files of values. SampleError where they cannot be compared, UsageError for an unknown statistic."""
+    """Two files of values. SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin
+    given twice."""
     if first == second == STDIN:
-        raise SampleError("standard input was given twice", remedy="Give one of the two as a file.")
+        raise UsageError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
     if chosen not in quantity.QUANTITIES:
         raise UsageError(f"--by {chosen!r} is not a statistic", remedy=f"One of {', '.join(quantity.QUANTITIES)}.")
