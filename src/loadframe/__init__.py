@@ -34,7 +34,7 @@ thing and proves the gain.
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     read_ndb_config(path, changes), check_ndb(config)   a config.ini of MySQL Cluster, changed and checked -> NdbReport
     start_ndb(config)             a private cluster with that file, started and ended -> NdbStart
-    render_text, write_page, investigation_json, curve_json: the same facts for people and programs
+    render_text, render_markdown, write_page, investigation_json, curve_json: the same facts for people and programs
     export(run, format), exports()      a run in the formats of other tools, and which there are
     write_figures(found, folder)  every figure of a report, as SVG and PNG
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
@@ -81,8 +81,7 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.formats.observed import import_observed, read_data
     from loadframe.host.leftovers import sweep as sweep_leftovers
     from loadframe.lab import capacity, compare, investigate, ladder, measure, tune, verify
-    from loadframe.reporting.capacity_report import render_capacity
-    from loadframe.reporting.case_study import render_text, write_page
+    from loadframe.reporting.case_study import write_page
     from loadframe.reporting.charts import write_figures
     from loadframe.reporting.comparison_report import render_comparison
     from loadframe.reporting.curve_report import render_curve
@@ -101,11 +100,10 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
         ndb_json,
         tuning_json,
     )
-    from loadframe.reporting.ladder_report import render_ladder
     from loadframe.reporting.limits_report import render_limits
     from loadframe.reporting.ndb_report import render_ndb
     from loadframe.reporting.observed_report import render_learned
-    from loadframe.reporting.tuning_report import render_tuning
+    from loadframe.reporting.reports import render_markdown, render_text
     from loadframe.study import Study
     from loadframe.study import load as load_study
     from loadframe.study.cases import all_cases as cases
@@ -158,18 +156,16 @@ __all__ = [
     "read_load",
     "read_ndb_config",
     "read_observations",
-    "render_capacity",
     "render_comparison",
     "render_curve",
     "render_following",
     "render_forecast",
     "render_growth",
-    "render_ladder",
     "render_learned",
     "render_limits",
+    "render_markdown",
     "render_ndb",
     "render_text",
-    "render_tuning",
     "revert_changes",
     "services",
     "start_ndb",

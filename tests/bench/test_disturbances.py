@@ -19,7 +19,7 @@ from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import declare, measure_side_by_side
 from loadframe.model import OTHERS, Investigation, Step, TargetState
 from loadframe.reporting import vega
-from loadframe.reporting.case_study import render_text
+from loadframe.reporting.reports import render_text
 from loadframe.runs.folder import RunFolder
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs" / "steal-follows-load"

@@ -316,18 +316,22 @@ def texts(answer: RunAnswer, run: RunFolder) -> dict[str, str]:
     """By renderer, each on one line: what is read of a run's answer."""
     match answer:
         case Investigation():
-            page, brief = report.render_page(answer), loadframe.render_text(answer)
-            details, shape = loadframe.render_text(answer, details=True), loadframe.investigation_json(answer)
+            page, shape = report.render_page(answer), loadframe.investigation_json(answer)
         case Ladder():
-            page, brief = ladder_report.render_ladder_page(answer), loadframe.render_ladder(answer)
-            details, shape = brief, loadframe.ladder_json(answer)
+            page, shape = ladder_report.render_ladder_page(answer), loadframe.ladder_json(answer)
         case Tuning():
-            page, brief = tuning_report.render_tuning_page(answer), loadframe.render_tuning(answer)
-            details, shape = brief, loadframe.tuning_json(answer)
+            page, shape = tuning_report.render_tuning_page(answer), loadframe.tuning_json(answer)
         case _:
             raise AssertionError("none of the stored runs is of another kind")
-    shown = {"page": html.unescape(re.sub(r"<[^>]+>", " ", page)), "text": brief, "details": details}
+    brief, details = loadframe.render_text(answer), loadframe.render_text(answer, details=True)
+    markdown = read_markdown(loadframe.render_markdown(answer, details=True))
+    shown = {"page": html.unescape(re.sub(r"<[^>]+>", " ", page)), "text": brief, "details": details, "md": markdown}
     return {name: re.sub(r"\s+", " ", one) for name, one in shown.items()} | {"json": json.dumps(shape)}
+
+
+def read_markdown(page: str) -> str:
+    """As a reader sees it, but for what makes a table."""
+    return html.unescape(page).replace("\u200b", "").replace("`", "")
 
 
 def numbers_of(shape: object) -> set[float]:
@@ -356,7 +360,7 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
     if isinstance(case.gain, LevelRatio) and case.gain.low > 1:
         said = f"{verdict_words.led_ratio(case.gain)}x at {words.load(case.gain.load, unit)}"
         assert said in view.heading["answer"]
-        assert all(said in shown[name] for name in ("page", "text", "details"))
+        assert all(said in shown[name] for name in ("page", "text", "details", "md"))
         assert {case.gain.ratio, case.gain.load} <= numbers
     if case.next_limit is not None:
         said = next_limit_words(answer, case.next_limit)
@@ -366,7 +370,7 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
         if case.gain is not None:
             assert said in view.heading["answer"]
             assert said in shown["text"]
-        assert all(said.lower() in shown[name].lower() for name in ("page", "details"))
+        assert all(said.lower() in shown[name].lower() for name in ("page", "details", "md"))
         assert case.next_limit.load is None or case.next_limit.load in numbers
     for round_ in case.rounds:
         curve = loadframe.render_curve(round_.curve, unit=unit, work=work)
@@ -378,8 +382,9 @@ def check_is_shown(case: CaseStudy, run: RunFolder, reads: Reads) -> None:
             latency = words.milliseconds(point.latency_p95_ms)
             assert latency in lines
             assert latency in shown["page"]
+            assert f"| {latency} |" in shown["md"] or not latency
     for state in (answer.before, answer.after):
-        assert state is None or all(words.peak(state, unit, work) in shown[name] for name in ("page", "details"))
+        assert state is None or all(words.peak(state, unit, work) in shown[name] for name in ("page", "details", "md"))
 
 
 def a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> None:
@@ -392,7 +397,7 @@ def a_reader_sees_the_same_numbers_wherever(run: RunFolder, case: CaseStudy) -> 
     assert isinstance(case.gain, Verdict)
     said = f"{verdict_words.led_ratio(case.gain)} times the throughput"
     shown = texts(case.answer, run)
-    assert all(said in shown[name] for name in ("page", "text"))
+    assert all(said in shown[name] for name in ("page", "text", "md"))
     assert said in live(run)["answer"]
     assert case.gain.ratio in numbers_of(json.loads(shown["json"]))
 

@@ -10,8 +10,8 @@ import pytest
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval, Verdict
 from loadframe.model.capacity import CapacityBeside
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting.capacity_report import render_capacity
 from loadframe.reporting.json_shapes import capacity_json
+from loadframe.reporting.reports import render_text
 
 NONE = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, "the target failed")
 FOUND = Capacity(
@@ -39,7 +39,7 @@ FOUND = Capacity(
 
 
 def test_the_text_says_the_answer_its_proof_and_its_price() -> None:
-    text = " ".join(render_capacity(FOUND).split())
+    text = " ".join(render_text(FOUND).split())
     assert text.startswith("Capacity: 612 requests/s. 600 requests/s is shown to meet and 622 requests/s to miss")
     for words in ("1.3 %", "p95 latency within 50 ms, at most 1 % of the requests lost", "intended start", "9 of 9"):
         assert words in text
@@ -66,7 +66,7 @@ def test_the_text_says_the_answer_its_proof_and_its_price() -> None:
     ],
 )
 def test_every_end_has_its_words(change: dict[str, object], words: str) -> None:
-    assert words in " ".join(render_capacity(replace(FOUND, **change)).split())  # type: ignore[arg-type]
+    assert words in " ".join(render_text(replace(FOUND, **change)).split())  # type: ignore[arg-type]
 
 
 def test_the_json_is_what_other_tools_were_promised() -> None:
@@ -85,7 +85,7 @@ def test_other_settings_stand_beside_the_start_of_their_own_host() -> None:
         CapacityBeside("all", "two", "above-range", 2000, 2000, None, Verdict(2.9, 2.9, 1e50, "better", 3, "bounds")),
         CapacityBeside("none", "two", "", None, None, None, NONE, "it has ended"),
     )
-    text = render_capacity(replace(FOUND, beside=beside))
+    text = render_text(replace(FOUND, beside=beside))
     assert "2.0 times (1.7 to 2.3)" in text and "above 2,000 requests/s" in text
     assert "2.9 times (2.9 to more than 1,000)" in text and "cannot tell: the target failed" in text
     assert "none failed: It has ended." in text

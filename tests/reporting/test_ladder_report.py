@@ -24,7 +24,8 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting.json_shapes import ladder_json
-from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder, render_ladder_page
+from loadframe.reporting.ladder_report import answer, fate, final_changes, render_ladder_page
+from loadframe.reporting.reports import render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:
@@ -85,7 +86,7 @@ FOUND = Ladder(
 
 
 def test_the_text_says_the_answer_each_change_and_what_to_copy() -> None:
-    text = render_ladder(FOUND)
+    text = render_text(FOUND)
     flat = " ".join(text.split())
     assert flat.startswith("4.5 times the throughput at 8 threads (95 % interval 3.9 to 5.2, 5 blocks): 2 of 5 changes")
     assert "The largest share, 73 %, is that of pool." in flat
@@ -123,7 +124,7 @@ def test_the_json_has_the_promised_shape() -> None:
     assert shape["total"]["low"] == 3.9
     assert [(row["load"], row["ratio"]) for row in shape["levels"]] == [(4, 4.1), (8, 4.9)]
     assert "At each load: 4.1x (3.6 to 4.7) at 4 threads, 4.9x (4.3 to 5.6) at 8" in " ".join(
-        render_ladder(FOUND).split()
+        render_text(FOUND).split()
     )
     interval = {"ratio": 4.0, "low": 3.5, "high": 4.6, "decision": "better", "confidence": 0.95}
     assert shape["leave_one_out"][0] == {"change": "pool", **interval}
@@ -184,7 +185,7 @@ def use(state: str, thread: float, *, busy: float = 0.5, of: float = 2.0, cores:
 def test_the_busiest_thread_is_named_before_and_after_and_whether_it_is_at_its_limit() -> None:
     top = "pool + larger-pool"
     found = replace(FOUND, cpu_use=(use("", 0.96), use("pool", 0.5), use(top, 0.3, cores=1.9)))
-    text = " ".join(render_ladder(found).split())
+    text = " ".join(render_text(found).split())
     assert "At the start the busiest thread is one of sql1 (0.96 of one CPU; the busiest kind is" in text
     assert "main 0.12): it is at the limit of a single CPU." in text
     assert "With all that is kept the busiest thread is one of sql1 (0.30" in text
@@ -201,13 +202,13 @@ def test_where_nothing_is_kept_the_threads_of_what_was_tried_are_told() -> None:
     rungs = tuple(replace(rung, kept=False) for rung in FOUND.rungs)
     states = (use("", 0.2, busy=0.93), use("pool", 0.25), use("apart", 0.15))
     found = replace(FOUND, rungs=rungs, total=None, interactions=(), cpu_use=states)
-    text = " ".join(render_ladder(found).split())
+    text = " ".join(render_text(found).split())
     assert "so no thread is at its limit: the machine's CPUs are, 93 % busy." in text
     assert "In the states that were tried and reverted it is one of sql1, with 0.15 to 0.25 of one CPU." in text
     beside = replace(found, cpu_use=(replace(states[0], others=0.25),))
-    assert "93 % busy, 25 % by programs outside the study." in " ".join(render_ladder(beside).split())
+    assert "93 % busy, 25 % by programs outside the study." in " ".join(render_text(beside).split())
     assert "neither a thread nor the CPUs are at their limit (the machine's are 60 % busy)." in " ".join(
-        render_ladder(replace(found, cpu_use=(use("", 0.2, busy=0.6),))).split()
+        render_text(replace(found, cpu_use=(use("", 0.2, busy=0.6),))).split()
     )
 
 

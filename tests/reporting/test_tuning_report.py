@@ -27,7 +27,8 @@ from loadframe.model import (
 )
 from loadframe.reporting import searches
 from loadframe.reporting.json_shapes import tuning_json
-from loadframe.reporting.tuning_report import render_tuning, render_tuning_page
+from loadframe.reporting.reports import render_text
+from loadframe.reporting.tuning_report import render_tuning_page
 from loadframe.reporting.vega import Size
 
 POOL, INDEX = "innodb_buffer_pool_size", "innodb_adaptive_hash_index"
@@ -84,7 +85,7 @@ UNCHECKED = replace(PROOF, fresh=None)
 
 def flat(found: Tuning) -> str:
     """The text without its line breaks."""
-    return " ".join(render_tuning(found).split())
+    return " ".join(render_text(found).split())
 
 
 def rows_of(page: str) -> list[dict[str, Any]]:
@@ -107,7 +108,7 @@ def test_an_interval_is_said_with_its_own_confidence() -> None:
     for fresh blocks."""
     for confidence, said in ((0.95, "95 % interval"), (0.975, "97.5 % interval")):
         found = replace(WRITTEN, proof=replace(UNCHECKED, verdict=replace(PROOF.verdict, confidence=confidence)))
-        text, page = render_tuning(found), render_tuning_page(found)
+        text, page = render_text(found), render_tuning_page(found)
         assert f"({said} 1.5 to 2.9" in text and f"<br>{said} 1.5 to 2.9" in page
         assert f"the deciding blocks, {said}." in page
         assert tuning_json(found)["verdict"]["confidence"] == confidence
@@ -137,7 +138,7 @@ def test_where_no_fresh_blocks_followed_it_is_said_that_the_gain_is_likely_too_h
 
 def test_a_gain_that_fresh_blocks_do_not_prove_again_is_told_so() -> None:
     fresh = Verdict(1.02, 0.97, 1.07, "no-proven-difference", 4, "paired")
-    text = render_tuning(replace(FOUND, proof=replace(PROOF, fresh=fresh)))
+    text = render_text(replace(FOUND, proof=replace(PROOF, fresh=fresh)))
     assert text.startswith("A gain was proved; in fresh blocks no proven difference: 1.02 times")
 
 
@@ -213,7 +214,7 @@ def test_a_search_that_was_stopped_before_a_trial_has_a_page() -> None:
     stopped = replace(WRITTEN, end="stopped", proof=None, file_text="", trials=())
     page = render_tuning_page(stopped)
     assert "Stopped after 0 trials" in page and "chart-trials" not in page
-    assert render_tuning(stopped).startswith("Stopped after 0 trials")
+    assert render_text(stopped).startswith("Stopped after 0 trials")
 
 
 def test_what_missed_the_objective_is_marked() -> None:
@@ -242,7 +243,7 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
         "One step was disturbed.",
     ):
         assert words in text
-    assert "\n    [mariadbd]\n" in render_tuning(FOUND) and f"{INDEX} from" not in text
+    assert "\n    [mariadbd]\n" in render_text(FOUND) and f"{INDEX} from" not in text
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ def test_the_text_says_what_it_is_worth_what_to_change_and_what_to_copy() -> Non
     ],
 )
 def test_without_a_proof_nothing_is_to_be_copied(found: Tuning, words: str) -> None:
-    text = render_tuning(found)
+    text = render_text(found)
     assert text.startswith(words) and "as they are" in text
     assert "To copy" not in text
 
@@ -317,7 +318,7 @@ def test_what_became_of_the_objective_is_said() -> None:
 def test_without_a_proof_the_objective_is_told_as_it_was_given() -> None:
     unproved = replace(FOUND, end="nothing-better", proof=None, file_text="", objective=objective(None))
     assert tuning_json(unproved)["objective"]["met"] is None
-    text = render_tuning(unproved)
+    text = render_text(unproved)
     assert "as given 40 ms (met).\n" in text
 
 

@@ -37,9 +37,10 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.reporting import answers, facts, finding_words, rounding, verdict_words, words
-from loadframe.reporting.case_study import render_page, render_text
+from loadframe.reporting.case_study import render_page
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.next_step import next_step
+from loadframe.reporting.reports import render_text
 
 
 def verdict(ratio: float, low: float, high: float, decision: Decision = "better") -> Verdict:

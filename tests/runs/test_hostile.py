@@ -14,7 +14,7 @@ import pytest
 import loadframe
 from loadframe.changes import journal
 from loadframe.errors import UserError
-from loadframe.model import Capacity, Investigation, Ladder, Step, Tuning
+from loadframe.model import Step
 from loadframe.reporting import vega
 
 RECORDED = Path(__file__).parents[1] / "data" / "runs"
@@ -45,15 +45,8 @@ def recorded(tmp_path: Path) -> Callable[..., Path]:
 def report(path: Path) -> str:
     """As the verb does it; the text."""
     run = loadframe.open_run(path)
-    match loadframe.write_answer(run, loadframe.conclude(run)):
-        case Ladder() as ladder:
-            return loadframe.render_ladder(ladder)
-        case Tuning() as tuning:
-            return loadframe.render_tuning(tuning)
-        case Investigation() as found:
-            return loadframe.render_text(found)
-        case Capacity() as capacity:
-            return loadframe.render_capacity(capacity)
+    found = loadframe.write_answer(run, loadframe.conclude(run))
+    return loadframe.render_text(found) + loadframe.render_markdown(found, details=True)
 
 
 def read_all(path: Path) -> list[str]:

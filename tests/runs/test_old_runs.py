@@ -90,10 +90,8 @@ def test_it_is_reported_and_its_steps_that_only_warmed_count_for_nothing(old: Pa
     case = loadframe.conclude(run)
     assert {name: state.curve for name, state in case.states.items()} == before
     found = loadframe.write_answer(run, case)
-    if isinstance(found, Ladder):
-        assert len(loadframe.render_ladder(found).splitlines()) > 3
-    elif isinstance(found, Tuning):
-        assert len(loadframe.render_tuning(found).splitlines()) > 3
+    if isinstance(found, Ladder | Tuning):
+        assert len(loadframe.render_text(found).splitlines()) > 3
     else:
         assert isinstance(found, Investigation)
         assert found.gain is not None and "WAL" in loadframe.render_text(found)
@@ -131,7 +129,7 @@ def test_a_search_of_before_fresh_blocks_has_its_proof_and_says_what_it_may_over
     found = loadframe.conclude(loadframe.open_run(run)).answer
     assert isinstance(found, Tuning) and found.proof is not None
     assert (found.proof.told, found.proof.expected, len(found.proof.levels)) == (found.told, found.expected, 2)
-    assert "may be overstated" in loadframe.render_tuning(found)
+    assert "may be overstated" in loadframe.render_text(found)
     edited = json.loads((run / "tuning.json").read_text())
     (run / "tuning.json").write_text(json.dumps({**edited, "verdict": None, "end": "stopped"}))
     stopped = loadframe.conclude(loadframe.open_run(run)).answer

@@ -62,7 +62,7 @@ def test_a_ladder_is_climbed_written_down_and_read_again(tmp_path: Path) -> None
     assert loadframe.conclude(run).answer == found
     shape = json.loads(json.dumps(loadframe.ladder_json(found), allow_nan=False))
     assert shape["steps"][1]["gives_up"]
-    assert "which change" not in loadframe.render_ladder(found).lower()
+    assert "which change" not in loadframe.render_text(found).lower()
     assert 'id="chart-waterfall"' in Path(found.report).read_text()
 
 
@@ -85,7 +85,7 @@ def test_of_a_run_that_was_killed_the_rungs_are_shown(tmp_path: Path) -> None:
     found = loadframe.write_answer(again, loadframe.conclude(again))
     assert isinstance(found, Ladder) and not found.finished
     assert found.quality is not None and found.quality.steps == 1
-    assert loadframe.render_ladder(found).startswith("Stopped after 0 changes")
+    assert loadframe.render_text(found).startswith("Stopped after 0 changes")
     assert (run.path / "report.html").exists()
 
 

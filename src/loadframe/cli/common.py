@@ -23,7 +23,7 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the study, for example measure.budget=2m."),
 ]
-Details = Annotated[bool, typer.Option("--details", help="Print all of the report as text, not a screen of it.")]
+Details = Annotated[bool, typer.Option("--details", help="Print all of the report, not a screen of it.")]
 Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
@@ -186,7 +186,7 @@ def tell(found: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
     if as_json:
         emit(document(found), run=found.run)
     else:
-        answer(_text(found, details=details), run=found.run)
+        answer(loadframe.render_text(found, details=details), run=found.run)
 
 
 def document(found: "RunAnswer") -> dict[str, Any]:
@@ -202,20 +202,6 @@ def document(found: "RunAnswer") -> dict[str, Any]:
             return loadframe.tuning_json(found)
         case Capacity():
             return loadframe.capacity_json(found)
-
-
-def _text(found: "RunAnswer", *, details: bool) -> str:
-    from loadframe.model import Capacity, Investigation, Ladder, Tuning
-
-    match found:
-        case Investigation():
-            return loadframe.render_text(found, details=details)
-        case Ladder():
-            return loadframe.render_ladder(found)
-        case Tuning():
-            return loadframe.render_tuning(found)
-        case Capacity():
-            return loadframe.render_capacity(found)
 
 
 LoadOf = Annotated[

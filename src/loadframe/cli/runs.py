@@ -1,5 +1,7 @@
 """The verbs of run folders: report, export in the format of another tool, and serve, runs in a browser."""
 
+import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +10,25 @@ import typer
 import loadframe
 from loadframe.cli.common import RUNS, Details, Json, command, missing, opened, tell
 from loadframe.cli.terminal import answer, deliver, emit
-from loadframe.errors import RunError, UsageError
+from loadframe.errors import MissingTool, RunError, UsageError
 from loadframe.formats.named_files import write_whole
+
+
+class Form(StrEnum):
+    """Of a report for people."""
+
+    TEXT, MARKDOWN, PAGE = "text", "md", "html"
 
 
 def report(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format", help="How it is printed: md is Markdown for a ticket or a pull request; html the page."
+        ),
+    ] = Form.TEXT,
+    opens: Annotated[bool, typer.Option("--open", help="Also show the page in a browser.")] = False,
     speedscope: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the sampled stacks, for https://www.speedscope.app.")
     ] = None,
@@ -23,15 +38,30 @@ def report(
     details: Details = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run's report.html again and print it as text."""
+    """Write a run's report.html again and print what it says."""
     with command(as_json):
+        from loadframe.reporting.document import About
+        from loadframe.runs.folder import REPORT
+
+        if as_json and form is not Form.TEXT:
+            raise UsageError(f"--json prints one object, and --format {form} another form", remedy="Leave out one.")
         folder = opened(run)
         if speedscope is not None:
             loadframe.write_speedscope(folder, speedscope)
-        found = loadframe.write_answer(folder, loadframe.conclude(folder))
+        case = loadframe.conclude(folder)
+        found, page = loadframe.write_answer(folder, case), folder.place(REPORT)
         if figures is not None:
             loadframe.write_figures(found, figures)
-        tell(found, as_json, details=details)
+        match form:
+            case Form.PAGE:
+                deliver(page.read_bytes())
+            case Form.MARKDOWN:
+                about = About(str(run), case.study, folder.host())
+                answer(loadframe.render_markdown(found, details=details, about=about), run=run)
+            case Form.TEXT:
+                tell(found, as_json, details=details)
+        if opens and not webbrowser.open(page.absolute().as_uri()):
+            raise MissingTool("No browser can be started here", remedy=f"Open {page} on a machine that has one.")
 
 
 STDOUT = "-"

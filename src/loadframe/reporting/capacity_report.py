@@ -6,7 +6,7 @@ from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, RunQuality
 from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
-from loadframe.reporting import charts, html, rounding, terminal, verdict_words, words
+from loadframe.reporting import charts, html, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.searches import unit
 from loadframe.reporting.verdict_words import CLASSES
@@ -14,19 +14,16 @@ from loadframe.reporting.verdict_words import CLASSES
 LEAST = 0.001
 
 
-def render_capacity(found: Capacity) -> str:
-    """The answer, how it was reached level by level, and what it took."""
-    return terminal.render(of(found))
-
-
 def render_capacity_page(found: Capacity, about: doc.About, went: RunQuality | None) -> str:
-    """The same as a page, with its picture. went: how the run went."""
-    return html.render(of(found, about, went))
+    """A search as a page, with its picture. went: how the run went."""
+    return html.render(of(found, about, went, drawn=True))
 
 
-def of(found: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """A search. about: for a page, with its picture. went: how the run went."""
-    chart = charts.chart_of(found) if about is not None else None
+def of(
+    found: Capacity, about: doc.About | None = None, went: RunQuality | None = None, *, drawn: bool = False
+) -> doc.Document:
+    """A search. about: what was measured, which its record does not have. drawn: with its picture, for a page."""
+    chart = charts.chart_of(found) if drawn else None
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(found),),

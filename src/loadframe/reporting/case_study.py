@@ -22,7 +22,6 @@ from loadframe.reporting import (
     quality_words,
     rounding,
     stages,
-    terminal,
     time_spent,
     trials,
     verdict_words,
@@ -35,13 +34,6 @@ from loadframe.units import show_metric
 
 Charts = Mapping[str, charts.Chart]
 CURVES = ("The curve", "Before and after")
-
-
-def render_text(inv: Investigation, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """The investigation on a screen of this many columns: the answer first, then what it rests on; details: all of
-    it."""
-    more = "" if details else f"loadframe report {shlex.quote(inv.run)} --details; the page: {inv.report}"
-    return terminal.render(of(inv), width, more)
 
 
 def write_page(inv: Investigation, path: Path) -> None:

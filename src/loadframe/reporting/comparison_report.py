@@ -4,22 +4,28 @@ Verdicts for systems of continuous integration: a job summary and annotations fo
 rest. What is proven to be worse by more than allowed fails; what cannot be told is a warning, and skipped.
 """
 
-import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
 from loadframe.model import Answer, Comparison, Quantity
 from loadframe.reporting import document as doc
-from loadframe.reporting import rounding, terminal, verdict_words, words
+from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
 
 def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
     """As text."""
+    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(found))
+    answer = verdict_words.comparison_sentence(found)
+    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
+
+
+def _parts(found: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
+    """What stands beside the answer."""
     verdict, sessions = found.verdict, found.verdict.sessions
     levels = [verdict_words.level_ratio(level, found.axis_unit, found.work_unit) for level in found.levels]
-    parts: tuple[tuple[str, Iterable[str]], ...] = (
+    return (
         ("Levels", levels if len(levels) > 1 else ()),
         ("Also", map(_quantity, found.quantities)),
         ("Allowed", [verdict_words.margin_sentence(found.margin)] if found.margin else ()),
@@ -30,9 +36,6 @@ def render_comparison(found: Comparison, *, width: int = terminal.WIDTH) -> str:
         ("Note", found.notes),
         ("Run", [found.run] if found.run else ()),
     )
-    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in parts)
-    answer = verdict_words.comparison_sentence(found)
-    return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides), width)
 
 
 def _quantity(row: Quantity) -> str:
@@ -48,8 +51,6 @@ def _quantity(row: Quantity) -> str:
 
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
 """How an annotation is shown, where a margin was asked for. Without one nothing fails: what is worse is a warning."""
-NOT_PLAIN = re.compile(r"[^\w ,%-]|_")
-"""What may be markup in Markdown, or in the HTML that it may hold; as character references it is text."""
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
@@ -63,19 +64,25 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
     """A job summary in GitHub's Markdown: a table of the verdicts, and all that is known of each below it."""
-    rows = [
-        f"| {_markdown(f'{one.after} against {one.before}')} | **{verdict_words.DECISIONS[one.verdict.decision]}** "
-        f"| {verdict_words.ratio(one.verdict)} | {verdict_words.confident_interval(one.verdict) or 'none'} "
-        f"| {_markdown(one.what)} |"
+    rows = tuple(
+        (
+            f"{one.after} against {one.before}",
+            verdict_words.DECISIONS[one.verdict.decision],
+            verdict_words.ratio(one.verdict),
+            verdict_words.confident_interval(one.verdict) or "none",
+            one.what,
+        )
         for one in comparisons
-    ]
-    told = [
-        f"<details><summary>{_markdown(one.after)}: details</summary>\n\n"
-        f"<pre>{html.escape(render_comparison(one))}</pre>\n\n</details>\n"
-        for one in comparisons
-    ]
-    head = "| compared | decision | times | interval | what |\n|---|---|---|---|---|"
-    return "\n".join(["### Loadframe: compare", "", head, *rows, "", *told])
+    )
+    details = (doc.Group((*_blocks(one),), summary=f"{one.after}: details") for one in comparisons)
+    table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
+    section = doc.Section("Loadframe: compare", "compare", (table, *details))
+    return markdown.render(doc.Document("Comparisons", (), (section,)))
+
+
+def _blocks(one: Comparison) -> Iterator[doc.Block]:
+    yield doc.Prose(verdict_words.comparison_sentence(one))
+    yield doc.Facts(tuple((label, line) for label, lines in _parts(one) for line in lines))
 
 
 def _level(one: Comparison) -> str:
@@ -97,10 +104,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def _markdown(text: str) -> str:
-    return NOT_PLAIN.sub(lambda found: f"&#{ord(found[0])};", said.words(text))
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------

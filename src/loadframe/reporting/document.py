@@ -1,4 +1,5 @@
-"""A report as one record, built once from what a run found: shown as text by terminal.py, as a page by html.py."""
+"""A report as one record, built once from what a run found: shown as text by terminal.py, as a page by
+html.py, in Markdown by markdown.py."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,8 @@ from loadframe.reporting import quality_words, rounding, words
 from loadframe.reporting.charts import Chart
 from loadframe.units import show
 
+AWAY = frozenset({"settings", "environment", "reproduce"})
+"""Sections that belong to the answer for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
 """Where a part is shown: everywhere, on a page, in a text, or on the screen, its short form without sections."""
 
@@ -37,7 +40,8 @@ def plain(shown: Words) -> str:
         case str():
             return shown
         case Span():
-            return {"below": f"; {shown.text}", "page": ""}.get(shown.look, shown.text)
+            tagged = f"({shown.text})" if shown.look.startswith("tag ") else shown.text
+            return {"below": f"; {shown.text}", "page": ""}.get(shown.look, tagged)
         case _:
             return "".join(map(plain, shown))
 

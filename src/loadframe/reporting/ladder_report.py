@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import Change, CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
-from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, verdict_words, words
+from loadframe.reporting import change_words, charts, facts, html, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.document import Row
 
@@ -87,13 +87,8 @@ REVERTED = " A change that was reverted was measured against the state before it
 NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 
-def render_ladder(found: Ladder) -> str:
-    """The answer, a row for each change, what else a reader must know, and the settings to copy."""
-    return terminal.render(of(found))
-
-
 def render_ladder_page(found: Ladder) -> str:
-    """The same as a page, with its picture and the raw data."""
+    """A ladder as a page, with its picture and the raw data."""
     return html.render(of(found, drawn=True))
 
 

@@ -11,7 +11,7 @@ from loadframe.model import (
     TuningProof,
     TuningTrial,
 )
-from loadframe.reporting import change_words, charts, facts, html, rounding, terminal, trials, verdict_words, words
+from loadframe.reporting import change_words, charts, facts, html, rounding, trials, verdict_words, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.capacity_report import objective
 
@@ -31,13 +31,8 @@ WORTH_NOTE = (
 )
 
 
-def render_tuning(found: Tuning) -> str:
-    """The answer, the settings to copy, the best of the trials, and what it rests on."""
-    return terminal.render(of(found))
-
-
 def render_tuning_page(found: Tuning) -> str:
-    """The same as a page, with its picture and the raw data."""
+    """A search as a page, with its picture and the raw data."""
     return html.render(of(found, drawn=True))
 
 

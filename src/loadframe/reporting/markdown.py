@@ -1,0 +1,116 @@
+"""A document in GitHub's Markdown (https://github.github.com/gfm/), to paste into a ticket or a pull request. What a
+server, a study or a file says is text there: no link, no element, no mention, and on one line."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from loadframe.reporting import change_words
+from loadframe.reporting import document as doc
+
+MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
+"""What may be markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
+"www." links."""
+BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
+"""What may be markup where a line begins: an item, a numbered one, a rule."""
+NOT_BROKEN = "&#8203;"
+"""A space of no width."""
+
+
+def render(document: doc.Document, *, brief: bool = False) -> str:
+    """The answer, what stands beside it, and the sections; the pictures are on the page. brief: of the sections only
+    those that a reader needs who is not at the machine."""
+    about = document.about
+    head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
+    asides = [line for aside in document.beside("") for line in _aside(aside)]
+    parts = [*head, *map(text, document.answer), "\n".join(asides)]
+    for section in document.shown:
+        wanted = section.anchor in doc.AWAY or not (brief or section.only == "page")
+        if wanted and (inside := [*blocks(section.blocks)]):
+            parts += [f"### {text(section.heading)}", *inside]
+    page = f"Charts and the table of every step are on the page, {_code(document.report)}." if document.report else ""
+    return "\n\n".join(part for part in (*parts, page) if part) + "\n"
+
+
+def _aside(aside: doc.Aside) -> Iterator[str]:
+    first, *others = (inline(line).strip() for line in aside.lines)
+    yield f"- **{inline(aside.heading)}:** {first}" if not others else f"- **{inline(aside.heading)}:**"
+    yield from (f"  - {line}" for line in (first, *others) if others)
+
+
+def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
+    """Each of them as it stands between empty lines."""
+    for block in shown:
+        yield from _block(block)
+
+
+def _block(block: doc.Block) -> Iterator[str]:
+    match block:
+        case doc.Prose(told, look) if not look.startswith("note"):
+            yield inline(told).strip()
+        case doc.Items(items):
+            yield "\n".join(f"- {inline(item)}" for item in items)
+        case doc.Table():
+            yield from _table(block)
+        case doc.Facts(rows):
+            yield "\n".join(f"- **{inline(name)}:** {inline(told)}" for name, told in rows)
+        case doc.Settings(lines):
+            yield _fenced(lines)
+        case doc.Diff(changes):
+            yield "\n".join(f"- {text(change_words.change(change))}" for change in changes)
+        case doc.Commands(lines):
+            yield _fenced(f"{command}   # {what}" for command, what in lines)
+        case doc.Group(only="page"):
+            return
+        case doc.Group(inside, summary=summary) if summary:
+            yield from (f"<details><summary>{text(summary)}</summary>", *blocks(inside), "</details>")
+        case doc.Group(inside):
+            yield from (f"#### {inline(block.heading)}" * bool(block.heading), *blocks(inside))
+        case doc.Figure(inside=inside):
+            yield from blocks(inside)
+
+
+def _table(table: doc.Table) -> Iterator[str]:
+    kept = [(number, column) for number, column in enumerate(table.columns) if column.only != "page"]
+    told = table.lines[: table.most or None]
+    lines = [
+        [text(column.head) for _, column in kept],
+        ["---:" if column.side == ">" else "---" for _, column in kept],
+        *([inline(row.cells[number]) for number, _ in kept] for row in told),
+    ]
+    yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    if len(table.lines) > len(told):
+        yield f"And {len(table.lines) - len(told)} more, on the page."
+
+
+def inline(shown: doc.Words) -> str:
+    """Words on one line; settings and values as code."""
+    match shown:
+        case doc.Span(look="code"):
+            return _code(shown.text)
+        case str() | doc.Span():
+            return text(doc.plain(shown))
+        case _:
+            return "".join(map(inline, shown))
+
+
+def text(told: str) -> str:
+    """Words of anyone, on one line, in which nothing is markup."""
+    line = re.sub(r"\s+", " ", told)
+    return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda found: _escaped(found[0]), line))
+
+
+def _escaped(char: str) -> str:
+    """A reference, which no renderer reads as markup; after "@" and "#", which are looked for later, a name ends."""
+    return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
+
+
+def _code(told: str) -> str:
+    """Code; what holds a character that could end it, or a table's cell, is so as an element."""
+    return f"`{told}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", told) else f"<code>{text(told)}</code>"
+
+
+def _fenced(lines: Iterable[str]) -> str:
+    """Lines to copy as they are. A fence is longer than any within."""
+    inside = "\n".join(lines)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
+    return f"{fence}\n{inside}\n{fence}"
