@@ -171,7 +171,7 @@ def test_a_response_that_rises_smoothly_is_told_by_a_ratio_and_not_by_a_bend() -
     true = (1 - 0.01 / (1.5 * low) - IDLE) / DEMAND_S  # 0.01 / (1 - use) is 1.5 times as long
     assert found.response_bend.low * 0.97 <= true <= found.response_bend.high * 1.03
     said = render_learned(found, width=500)
-    assert "on the response time is 1.5 times that at the lowest third of the loads." in said
+    assert "on the response takes 1.5 times as long as at the lowest third of the loads." in said
     assert "rises from" not in said
 
 

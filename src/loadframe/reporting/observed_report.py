@@ -1,8 +1,7 @@
 """What was learnt from production data, as text; and the first answer of a watch, from what was imported."""
 
 import math
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -15,9 +14,9 @@ from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, terminal, words
 from loadframe.reporting.curve_report import levels, sentences
-from loadframe.reporting.rounding import plain
-from loadframe.reporting.words import load, load_interval
 
+FAR_S = 4e9
+"""A time that is foretold for then or later is as good as never."""
 SINCE_1970 = 1e8
 """Times from here on are seconds since 1970; smaller ones count from the start."""
 LEAST_IDLE = 0.01
@@ -28,6 +27,8 @@ AS_USUAL = 1.1
 """Times the usual response time: less than this is as usual."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
+LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
+FULL = "Outlook"
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
@@ -40,17 +41,17 @@ def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WI
         shown += (doc.listed("The curve", sentences(curve, unit)),)
     sections = (
         *shown,
-        doc.listed("Resources", (resource(one, unit) for one in learned.demands)),
+        _resources(learned, unit),
         doc.listed("Apart from the load", map(apart, learned.apart)),
         doc.listed("With time", map(growing, learned.growing)),
         doc.listed("Changes", map(change, learned.regimes)),
         doc.listed("Data", data(learned)),
         doc.listed("Mind", map(words.sentence, (*warnings, *learned.notes))),
     )
-    return terminal.render(doc.Document("Production data", (answer(learned, unit),), sections), width)
+    return terminal.render(doc.Document("Production data", tuple(answer(learned, unit)), sections), width)
 
 
-def answer(learned: Learned, unit: str) -> str:
+def answer(learned: Learned, unit: str) -> list[str]:
     """Where it bends, or that the load never came near; and which resource would be full first."""
     known = [one for one in learned.demands if one.full_at is not None]
     first = min(known, key=lambda one: one.full_at.load if one.full_at else math.inf, default=None)
@@ -61,8 +62,7 @@ def answer(learned: Learned, unit: str) -> str:
     elif curve is not None and curve.knee is not None and learned.basis == "throughput":
         said.append(f"The throughput {words.curve_phrase(curve, unit)}: knee at {_interval(curve.knee, unit)}.")
     elif learned.response_bend is not None and learned.basis == "response":
-        longer = f"is {BENT:g} times that at the lowest third of the loads"
-        said.append(f"From {_interval(learned.response_bend, unit)} on the response time {longer}.")
+        said.append(f"From {_interval(learned.response_bend, unit)} on the response takes {LONGER}.")
     elif curve is None:
         said.append(f"Whether it bends up to {top} cannot be told: there is neither a throughput nor a response time.")
     elif learned.came_near:
@@ -85,24 +85,33 @@ def answer(learned: Learned, unit: str) -> str:
         use = f"the most used is {most.resource}, {rounding.percent(most.highest_use)}"
         how = f"; its use {FLATTENS}" if most.flattens else ""
         said.append(f"No resource is seen to run out; {use} at {words.load(most.highest_load, unit)}{how}.")
-    return " ".join(said)
+    return said
 
 
-def resource(one: ObservedDemand, unit: str) -> str:
-    """One line of a resource: use, demand, where it would be full."""
-    parts = [f"{one.resource}: {rounding.percent(one.highest_use)} used at {words.load(one.highest_load, unit)}"]
+def _resources(learned: Learned, unit: str) -> doc.Section:
+    rows = tuple(
+        (
+            one.resource,
+            f"{rounding.percent(one.highest_use)} at {words.load(one.highest_load, unit)}",
+            "; ".join(_needs(one)),
+            _where(one, unit),
+        )
+        for one in learned.demands
+    )
+    table = doc.Table(("Resource", "Highest use", "Takes per request", FULL), rows)
+    return doc.Section("Resources", "resources", (table,) if rows else ())
+
+
+def _needs(one: ObservedDemand) -> Iterator[str]:
     if one.demand_s is not None and one.low_s is not None and one.high_s is not None:
-        ends = [1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s)]
-        value, low, high = rounding.with_interval(*ends)
-        need = f"{value} ms per request ({low} to {high})"
-        if one.low_s <= 0:
-            need = f"at most {rounding.plain(ends[2])} ms per request or none"
-        at_rest = one.background or 0.0
-        idle = f" beside {rounding.percent(at_rest)} without load" if at_rest >= LEAST_IDLE else ""
-        parts.append(f"{need}{idle}")
+        value, low, high = rounding.with_interval(
+            *(1000 * one.servers * each for each in (one.demand_s, one.low_s, one.high_s))
+        )
+        yield f"{value} ms ({low} to {high})" if one.low_s > 0 else f"at most {high} ms or none"
+        if (at_rest := one.background or 0.0) >= LEAST_IDLE:
+            yield f"{rounding.percent(at_rest)} is used without load"
     if one.growing is not None and one.growing_low is not None and one.growing_high is not None:
-        parts.append(f"at the higher loads {_times(one.growing, one.growing_low, one.growing_high)}")
-    return "; ".join([*parts, _where(one, unit)])
+        yield f"at the higher loads {_times(one.growing, one.growing_low, one.growing_high)}"
 
 
 def _times(ratio: float, low: float, high: float) -> str:
@@ -139,19 +148,21 @@ def growing(one: GrowsByItself) -> str:
     """How fast a use grows with time, and when it would be full."""
     pace = [100 * each for each in (one.per_day, one.low_per_day, one.high_per_day)]
     value, low, high = rounding.with_interval(*pace)
-    ends = f"full at about {_about(one.ends_s)} at that pace"
-    latest = _about(one.ends_high_s) if math.isfinite(one.ends_high_s) else "much later"
-    between = f"{_about(one.ends_low_s)} to {latest}"
+    at, earliest, latest = (_ends(each) for each in (one.ends_s, one.ends_low_s, one.ends_high_s))
+    ends, between = f"full at about {at} at that pace", f"{earliest} to {latest}"
     return (
         f"{one.resource} grows by {value} % of all there is a day ({low} to {high}) at equal load: "
         f"{rounding.percent(one.use)} used at the end, {ends} ({between})."
     )
 
 
-def _about(at_s: float) -> str:
-    if at_s < SINCE_1970:
-        return f"{rounding.plain(at_s / 3600)} h after the start"
-    return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:00 UTC")
+def _ends(at_s: float | None) -> str:
+    """A time that is foretold: to the hour."""
+    if at_s is None or at_s > FAR_S:
+        return "much later"
+    return (
+        f"{rounding.plain(at_s / 3600)} h after the start" if at_s < SINCE_1970 else moment(at_s, "%Y-%m-%d %H:00 UTC")
+    )
 
 
 def _near_end(one: Apart) -> str:
@@ -160,9 +171,7 @@ def _near_end(one: Apart) -> str:
 
 def _when(one: Apart) -> str:
     if one.spells == 1:
-        since = moment(one.first_s)
-        since = f"from {since} on" if one.first_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"
-        return f"once, for {rounding.seconds(one.longest_s)} {since}"
+        return f"once, for {rounding.seconds(one.longest_s)} {_since(one.first_s)}"
     if one.days is None or one.days_seen is None:
         return f"in {one.spells:,} spells"
     weekday = f", all of them {WEEKDAYS[one.weekday]}s" if one.weekday is not None else ""
@@ -213,8 +222,7 @@ def absent(missing: MissingRows) -> list[str]:
     """Which rows are not there: one sentence, or none."""
     if not missing.rows or missing.longest_at_s is None:
         return []
-    since = moment(missing.longest_at_s)
-    since = f"from {since} on" if missing.longest_at_s >= SINCE_1970 else f"{since[:1].lower()}{since[1:]}"
+    since = _since(missing.longest_at_s)
     together = rounding.seconds(missing.seconds)
     if missing.pauses > 1:
         longest = f"the longest is {rounding.seconds(missing.longest_s)}, {since}"
@@ -226,11 +234,15 @@ def absent(missing: MissingRows) -> list[str]:
     return [f"{rows} missing, as they come every {pace}: {together}."]
 
 
-def moment(at_s: float) -> str:
+def moment(at_s: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
     """A time as a date, or as a time from the start."""
     if at_s < SINCE_1970:
         return f"After {rounding.seconds(at_s)}"
-    return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime(form)
+
+
+def _since(at_s: float) -> str:
+    return f"from {moment(at_s)} on" if at_s >= SINCE_1970 else f"a{moment(at_s)[1:]}"
 
 
 def _interval(found: LoadInterval, unit: str) -> str:
@@ -240,7 +252,6 @@ def _interval(found: LoadInterval, unit: str) -> str:
 
 
 SCHEMA = "loadframe.watch-import/1"
-_LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
 
 
 def import_json(found: ImportedWatch) -> dict[str, Any]:
@@ -253,45 +264,40 @@ def import_json(found: ImportedWatch) -> dict[str, Any]:
 def render_import(found: ImportedWatch, *, width: int = terminal.WIDTH) -> str:
     """The same in words."""
     unit = said.words(found.load, 100)
-    highest = "no load" if found.highest_load is None else f"{unit} up to {plain(found.highest_load)}"
-    span = f"{_moment(found.from_s)} to {_moment(found.to_s)}"
+    highest = "no load" if found.highest_load is None else f"{unit} up to {rounding.plain(found.highest_load)}"
+    span = f"{moment(found.from_s)} to {moment(found.to_s)}"
     answer = [f"{said.words(found.name, 100)}: {counted(found.rows, 'row')} from {span}, {highest}"]
     if found.bend is not None:
-        answer.append(f"From {load_interval(found.bend, unit)} on the response takes {_LONGER}")
+        answer.append(f"From {words.load_interval(found.bend, unit)} on the response takes {LONGER}")
     elif found.has_response:
-        answer.append(f"No load is seen from which on the response takes {_LONGER}")
-    full = {limit["id"]: limit for limit in found.model["limits"]}
-    limits = [f"{_title(found, name)}: {_reached(found, limit, unit)}" for name, limit in full.items()]
-    others = sorted(found.highest_use.keys() - full.keys())
-    limits += [f"{_title(found, name)}: nothing shows at which load it would be full" for name in others]
+        answer.append(f"No load is seen from which on the response takes {LONGER}")
+    full = {limit["id"]: _reached(found, limit, unit) for limit in found.model["limits"]}
+    nothing = dict.fromkeys(
+        sorted(found.highest_use.keys() - full.keys()), "nothing shows at which load it would be full"
+    )
+    rows = tuple(
+        (said.words(found.titles.get(name, name), 100), rounding.percent(found.highest_use.get(name, 0.0)), when)
+        for name, when in (full | nothing).items()
+    )
+    table = doc.Table(("Limit", doc.Column("Highest use", side=">"), FULL), rows)
     on = f"{said.words(found.folder, 400)}. `loadframe watch ... --folder` with this folder goes on from here."
     sections = (
-        doc.listed("Limits", limits),
+        doc.Section("Limits", "limits", (table,) if rows else ()),
         doc.listed("Mind", (said.words(note, 400) for note in found.notes)),
         doc.listed("Day files", (on,) if found.folder else ()),
     )
     return terminal.render(doc.Document("Watch", tuple(answer), sections), width)
 
 
-def _title(found: ImportedWatch, name: str) -> str:
-    return f"{said.words(found.titles.get(name, name), 100)}, {found.highest_use.get(name, 0):.0%} at the most"
-
-
 def _reached(found: ImportedWatch, limit: Mapping[str, Any], unit: str) -> str:
     """At which load a limit is full, and when the load gets there."""
     at, at_s = limit["at_load"], limit["at_s"]
-    full = f"full at {load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
+    full = f"full at {words.load_interval(LoadInterval(at['load'], at['low'], at['high']), unit)}"
     if at["low"] == at["high"]:  # it was full at the lowest load already
-        full = f"full at {load(at['load'], unit)} or less"
+        full = f"full at {words.load(at['load'], unit)} or less"
     if at_s is not None:
-        value, low, high = (_moment(at_s.get(name)) for name in ("value", "low", "high"))
+        value, low, high = (_ends(at_s.get(name)) for name in ("value", "low", "high"))
         return f"{full}; the load gets there at about {value} ({low} to {high})"
     if found.highest_load is not None and found.highest_load >= at["load"]:
         return f"{full}; the load was there already"
     return f"{full}; no proof that the load is on its way there"
-
-
-def _moment(at_s: float | None) -> str:
-    if at_s is None or at_s > 4e9:
-        return "much later"
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at_s))
