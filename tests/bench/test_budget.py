@@ -20,3 +20,16 @@ def test_costs_follow_the_level() -> None:
     assert not budget.affords([2500, 10], reserve_s=40.0)
     now[0] = 45.0
     assert not budget.affords([2500])
+
+
+def test_what_is_left_is_told_from_the_budget_and_the_steps_so_far() -> None:
+    now = [0.0]
+    budget = Budget(300.0, 1.0, clock=lambda: now[0])
+    assert budget.left_words(10) == "about 16 s, 5 min left of the budget"
+    for level, seconds in ((1, 2.0), (2, 4.0), (4, 30.0)):
+        budget.note_step(level, seconds)
+    now[0] = 220.0
+    assert budget.left_words(10) == "about 40 s, 80 s left of the budget"
+    assert budget.left_words(0) == "80 s left of the budget"
+    now[0] = 301.0
+    assert budget.left_words(60) == "about 4 min, the budget is used up"

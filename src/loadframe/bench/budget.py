@@ -43,6 +43,15 @@ class Budget:
             median(self._costs[min(self._costs, key=lambda known: abs(math.log(known / level)))]) for level in levels
         )
 
+    def left_words(self, steps: int) -> str:
+        """What the next steps take, each as long as the median of those so far, and what is left for all that comes:
+        "about 40 s, 2 min left of the budget". Not more of it is known: what comes after them depends on what they
+        show."""
+        known = [seconds for noted in self._costs.values() for seconds in noted]
+        takes_s = steps * median(known) if known else self.guessed_s(steps)
+        left = f"{_about(self.left_s())} left of the budget" if self.left_s() > 0 else "the budget is used up"
+        return f"about {_about(takes_s)}, {left}" if steps else left
+
     def guessed_s(self, steps: int) -> float:
         """What this many steps should take, before the first one is taken."""
         return steps * FIRST_GUESS * self.window_s
@@ -50,3 +59,8 @@ class Budget:
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
         """Whether steps at these levels fit into what is left, with a reserve."""
         return self.cost_s(levels) + reserve_s <= self.left_s()
+
+
+def _about(seconds: float) -> str:
+    """ "25 s"; from a minute and a half on "2 min"."""
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -1,5 +1,6 @@
 """What a run tells of itself while it is measured, for whoever watches it (runs/progress_log.py)."""
 
+from loadframe.bench.budget import Budget
 from loadframe.progress import FollowsRun, Progress
 from loadframe.recording.control import Recorder
 from loadframe.runs.folder import RunFolder
@@ -7,15 +8,18 @@ from loadframe.runs.progress_log import Told
 
 
 class TellsRun:
-    """Progress that is also told by the run. Of steps the bookkeeping tells it."""
+    """Progress that is also told by the run, each phase with what is left of the budget. Of steps the bookkeeping tells
+    it."""
 
-    def __init__(self, run: RunFolder, to: Progress) -> None:
+    def __init__(self, run: RunFolder, to: Progress, budget: Budget) -> None:
         self._run = run
         self._to = to
+        self._budget = budget
         if isinstance(to, FollowsRun):
             to.follow(run.path)
 
     def phase(self, words: str, steps: int) -> None:
+        words = f"{words}; {self._budget.left_words(steps)}"
         self._run.tell(Told("phase", words, steps))
         self._to.phase(words, steps)
 

@@ -69,7 +69,7 @@ def bare_bench(
     """The same without a report of what ends early; what it cost is noted at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
-    told = TellsRun(run, progress or Silent())
+    told = TellsRun(run, progress or Silent(), budget)
     bench = executor.bench(study, run, told.say)
     try:
         with bench:
