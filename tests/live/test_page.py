@@ -196,7 +196,7 @@ def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: C
         page.get_by_role("link", name="in progress").click()
         run.tell(Told("phase", "measuring 3 levels: as given", 6))
         run.tell(Told("step", treatment="A", level=2.0, seconds=3.0, purpose="curve"))
-        expect(page.locator(".now")).to_contain_text("Measuring at concurrency 2, state A")
+        expect(page.locator(".now")).to_contain_text("Measuring at concurrency 2, as given")
         expect(page.get_by_role("log")).to_contain_text("measuring 3 levels: as given")
         for number, level in enumerate((1.0, 2.0, 4.0), start=1):
             run.append_line("steps.jsonl", "step", make_step(level, 100 * level))

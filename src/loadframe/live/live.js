@@ -103,6 +103,7 @@ function list() {
 
 const colours = ["a", "b", "c", "d", "e"];
 const order = (name) => Object.keys(run.heading.treatments).indexOf(name);
+const called = (name) => run.heading.treatments[name] || name;
 const colour = (name) => `c-${colours[Math.max(0, order(name)) % colours.length]}`;
 const axis = () => run.heading.unit || run.heading.axis.replaceAll("_", " ");
 const at = (level) => (run.heading.unit ? `${number(level)} ${level === 1 ? axis().replace(/ies$/, "y").replace(/s$/, "") : axis()}` : `${axis()} ${number(level)}`);
@@ -154,7 +155,7 @@ function clock() {
   parts.now.hidden = !running;
   if (!running) return;
   const since = (at) => (Date.now() - Date.parse(at)) / 1000;
-  const step = now && `${now.purpose === "warming" ? "Warming up" : "Measuring"} at ${at(now.level)}, state ${now.treatment}`;
+  const step = now && `${now.purpose === "warming" ? "Warming up" : "Measuring"} at ${at(now.level)}, ${called(now.treatment)}`;
   const spent = heading.started_at ? `${duration(since(heading.started_at))}${heading.budget_s ? ` of ${duration(heading.budget_s)}` : ""}` : "";
   const bar = el("progress", { max: 1, value: now ? Math.min(since(now.at) / now.seconds, 1) : 0, "aria-label": "This step" });
   parts.now.replaceChildren(el("div", {}, el("b", {}, step || "Preparing"), el("span", { class: "quiet" }, phase ? phase.words : "")), bar, el("span", { class: "quiet" }, `${run.steps.length} steps · ${spent}`));
@@ -174,7 +175,7 @@ function curves() {
 function limits() {
   const counting = run.steps.filter((step) => step.counts), last = counting.at(-1);
   const uses = Object.entries(last?.uses ?? {}).sort((a, b) => b[1][0] - a[1][0]).slice(0, 9);
-  parts.which.textContent = last ? `In the last step: ${at(last.level)}, state ${last.treatment}. The small line: over all loads of this state.` : "They appear with the first step.";
+  parts.which.textContent = last ? `In the last step: ${at(last.level)}, ${called(last.treatment)}. The small line: over all loads of this state.` : "They appear with the first step.";
   const old = new Map([...parts.limits.children].map((item) => [item.dataset.id, item]));
   parts.limits.replaceChildren(...uses.map(([id, [share, words, reached]]) => {
     const item = old.get(id) ?? el("li", { "data-id": id }, el("span", { class: "name" }, run.limits[id].title), el("span", { class: "use" }), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": run.limits[id].title }, el("i")), el("span", { class: "over" }));
@@ -189,7 +190,7 @@ function limits() {
 }
 function findings() {
   const { findings: found, trials } = run.heading;
-  const causes = found.map((one) => el("li", {}, el("span", { class: `tag ${one.status}` }, one.status), ` ${one.title}`, one.reached_at ? el("span", { class: "quiet" }, ` from ${at(one.reached_at)} on`) : ""));
+  const causes = found.map((one) => el("li", {}, el("span", { class: `tag ${one.status}` }, one.status), ` ${one.title}`, one.from ? el("span", { class: "quiet" }, ` ${one.from}`) : ""));
   const tried = trials.map((one) => el("li", {}, el("span", { class: `tag ${one.kept ? "confirmed" : "refuted"}` }, one.kept ? "kept" : "reverted"), ` ${one.title}: ${one.told}`));
   parts.findings.replaceChildren(causes.length ? el("section", {}, el("h2", {}, "Causes"), el("ul", { class: "found" }, causes)) : "", tried.length ? el("section", {}, el("h2", {}, "Changes tried"), el("ul", { class: "found" }, tried)) : "");
   parts.findings.hidden = !causes.length && !tried.length;

@@ -196,7 +196,8 @@ def _head(view: RunView) -> Text:
     if now is not None:
         level, unit = f"{now['level']:g}", words(heading["unit"])
         at = f"{level} {unit}" if unit else f"{words(heading['axis']).replace('_', ' ')} {level}"
-        text.append(f"\nMeasuring at {at}, state {now['treatment']}")
+        state = words(heading["treatments"].get(now["treatment"], now["treatment"]), 40)
+        text.append(f"\nMeasuring at {at}, {state}")
     text.append(f"\n{counted(len(view.steps), 'step')}", style="dim")
     if view.recorder is not None:
         text.append(f", the recorder uses {100 * view.recorder['cpu_share']:.2g} % of one CPU", style="dim")

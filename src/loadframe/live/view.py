@@ -1,7 +1,7 @@
 """What the page shows of one run, read on from where it was: in progress or finished, by the same code."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ from loadframe.model import (
 from loadframe.reporting import (
     answers,
     capacity_report,
+    facts,
     ladder_report,
     quality_words,
     tuning_report,
@@ -75,10 +76,12 @@ class Heading:
         case = None if running or self._reads is None else _unless_refused(self._reads.case, run)
         rounds = run.rounds() if case is None else case.rounds
         quality = run.quality() if case is None else case.quality
-        curves = {one.treatment: one.curve for one in rounds}
-        curves |= {} if case is None else {name: state.curve for name, state in case.states.items()}
+        curves = {} if case is None else {name: state.curve for name, state in case.states.items()}
+        curves |= {one.treatment: facts.curve_of(one) for one in rounds}
+        listed = self._listed(None if case is None else case.answer)
+        unit = listed["unit"] or listed["axis"].replace("_", " ")
         return {
-            **self._listed(None if case is None else case.answer),
+            **listed,
             "treatments": {one.name: one.title for one in run.treatments().values()},
             "curves": {} if case is None else {name: _points(curve) for name, curve in curves.items()},
             "knees": {
@@ -86,8 +89,8 @@ class Heading:
                 for name, curve in curves.items()
                 if curve.knee is not None
             },
-            "findings": [_finding(one, of.number) for of in rounds for one in of.findings],
-            "trials": [_trial(one, of.number) for of in rounds for one in of.tried],
+            "findings": _findings((one for of in rounds for one in of.findings), unit),
+            "trials": [_trial(one) for of in rounds for one in of.tried],
             "quality": [] if quality is None else [words.sentence(each) for each in quality_words.sentences(quality)],
             "recorder": None if quality is None else _recorder(quality),
             "seconds": None if quality is None else quality.seconds,
@@ -168,20 +171,20 @@ def _text(study: dict[str, Any], table: str, key: str) -> str:
     return str(found.get(key, "")) if isinstance(found, dict) else ""
 
 
-def _finding(finding: Finding, number: int) -> dict[str, Any]:
-    reached = finding.reached_at
-    return {
-        "round": number,
-        "id": finding.id,
-        "title": finding.title,
-        "status": finding.status,
-        "reached_at": None if reached is None else reached.load,
-    }
+def _findings(found: Iterable[Finding], unit: str) -> list[dict[str, Any]]:
+    """Each cause once for each status that it had: what was confirmed may be suspected again in the last state."""
+    return [
+        {
+            "title": finding.title,
+            "status": finding.status,
+            "from": "" if finding.reached_at is None else f"from {words.about_load(finding.reached_at, unit)} on",
+        }
+        for finding in {(finding.id, finding.status): finding for finding in found}.values()
+    ]
 
 
-def _trial(trial: Trial, number: int) -> dict[str, Any]:
-    told = verdict_words.ratio_words(trial.told)
-    return {"round": number, "title": trial.remedy.title, "told": told, "kept": trial.kept}
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
 
 
 def _recorder(quality: RunQuality) -> dict[str, Any]:
