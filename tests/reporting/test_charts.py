@@ -8,8 +8,10 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
+from loadframe.diagnosis import windows
 from loadframe.model import Investigation
 from loadframe.reporting import charts, facts, plots, vega
+from loadframe.reporting.vega import LoadAxis
 
 
 def test_the_charts_of_a_case_are_whole_svg_documents(farm: Investigation) -> None:
@@ -65,7 +67,7 @@ def test_the_title_says_one_shape_once(farm: Investigation) -> None:
     assert plots.proof_title(replace(farm, rounds=(first, same))) == (
         "Throughput falls to 35 % between 12 and 20 active jobs: at most 2,050/s before, 2,110/s after the change"
     )
-    assert plots.proof_note(farm).endswith("Dashed: the knee with its interval.")
+    assert plots.proof_note(farm).endswith("Dashed: where it bends, with its interval.")
 
 
 def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation) -> None:
@@ -153,3 +155,21 @@ def test_a_logarithmic_axis_has_few_round_marks() -> None:
     assert vega.log_ticks(0.02, 900) == [0.1, 1, 10, 100], "the powers of ten, where the others would be too many"
     assert vega.log_ticks(3, 4) == []
     assert vega.number_labels(15_000)["labelExpr"].startswith("datum.value == 0 ? '0'"), "not 0k"
+
+
+def test_a_chart_has_the_bend_where_the_text_has_it(farm: Investigation) -> None:
+    """Seen: "after the change it falls after about 12 active jobs" over an answer that had 80: a limit explains the
+    bend, and the curve alone gave 12 (4 to 260)."""
+    explained = [one for one in farm.rounds if windows.bend_of(one) is not None]
+    assert explained
+    for one in explained:
+        bend = windows.bend_of(one)
+        assert bend is not None
+        (drawn,) = (each.curve for each in facts.series(farm) if each.round is one and each.curve is not None)
+        assert drawn.knee == bend.load
+        assert drawn.knee != one.curve.knee
+
+
+def test_a_level_is_on_the_axis_as_it_was_given() -> None:
+    """Seen: 4.096k and 16.384k."""
+    assert LoadAxis("files", (64, 512, 4096, 16384)).channel()["axis"]["format"] == vega.PLAIN

@@ -47,7 +47,7 @@ def test_beside_a_confirmed_cause_it_is_not_stated_as_one(farm: Investigation) -
     inv = with_findings(farm, lock, confirmed)
     assert [finding.id for finding in facts.main_findings(inv)] == [confirmed.id, "lock.writer"]
     assert "one writer" not in answers.answer(inv)
-    assert "One writer holds the lock helped" in render_text(inv, details=True)
+    assert "One writer holds the lock (helped)" in render_text(inv, details=True)
 
 
 def test_a_cause_that_a_later_state_shows_again_is_suspected_there_not_refuted(farm: Investigation) -> None:

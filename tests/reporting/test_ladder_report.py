@@ -91,7 +91,7 @@ def test_the_text_says_the_answer_each_change_and_what_to_copy() -> None:
     assert flat.startswith("4.5 times the throughput at 8 threads (95 % interval 3.9 to 5.2, 5 blocks): 2 of 5 changes")
     assert "The largest share, 73 %, is that of pool." in flat
     for words in (
-        "apart: against before: 0.6 times (0.5 to 0.8); outcome: worse: reverted",
+        "apart 0.6 times (0.5 to 0.8) worse: reverted",
         "no proven difference: reverted",
     ):
         assert words in flat

@@ -70,7 +70,7 @@ def test_what_requests_took_is_told_of_the_change_that_it_belongs_to(queue: Inve
         replace(one, tried=tuple(replace(trial, operations=took) for trial in one.tried)) for one in queue.rounds
     )
     told = " ".join(render_text(replace(queue, rounds=rounds), details=True).split())
-    first, second = told.index("Commit to a write-ahead log kept"), told.index("Flush at checkpoints only kept")
+    first, second = told.index("Commit to a write-ahead log (kept)"), told.index("Flush at checkpoints only (kept)")
     took_at = [place.start() for place in re.finditer("8 submit 9.1 ms 1.2 ms", told)]
     assert len(took_at) == 2 and first < took_at[0] < second < took_at[1]
 

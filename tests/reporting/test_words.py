@@ -105,6 +105,7 @@ def test_a_wide_interval_does_not_reach_down_to_nothing() -> None:
     """Seen on a noisy machine: 9.6 (2.9 to 31) was printed as "10 (0 to 30)", as if nothing had been proved."""
     assert rounding.with_interval(9.6, 2.9, 31.0) == ("9.6", "2.9", "31")
     assert rounding.with_interval(5.22, 1.02, 26.72) == ("5.2", "1.02", "27")
+    assert rounding.with_interval(1.003, 0.76, 1.321) == ("1.0", "0.8", "1.3"), "the value may be told as 1"
 
 
 def test_a_value_read_back_in_another_spelling_is_no_cut(queue: Investigation) -> None:

@@ -15,10 +15,11 @@ TINY = 1e-9
 
 
 def sentence(inv: Investigation, one: Alternative) -> str:
-    """Over all loads, at the lowest and at the highest."""
+    """At the lowest load and at the highest; where each load says the same, over all of them before that."""
     unit = words.axis_unit(inv)
     ends = one.by_level[:1] + one.by_level[1:][-1:]
-    places = [(one.verdict, _over(one, unit)), *((each, _at(each, unit)) for each in ends)]
+    alike = len({each.decision for each in one.by_level}) <= 1
+    places = [(one.verdict, _over(one, unit))] * alike + [(each, _at(each, unit)) for each in ends]
     told = [verdict_words.apart(each, where) for each, where in places]
     return f"{'; '.join(told)}."
 

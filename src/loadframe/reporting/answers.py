@@ -10,7 +10,6 @@ from loadframe.model import (
     OTHERS,
     RATE_AXES,
     ChangeRecord,
-    Curve,
     Finding,
     Investigation,
     LevelRatio,
@@ -19,7 +18,15 @@ from loadframe.model import (
 )
 from loadframe.progress import counted
 from loadframe.reporting import alternatives, change_words, facts, latencies, rounding, verdict_words, words
-from loadframe.reporting.next_step import MORE_CPU, is_suspected, next_limit_words, next_step, what_moves, without_limit
+from loadframe.reporting.next_step import (
+    MORE_CPU,
+    is_suspected,
+    next_limit_words,
+    next_step,
+    none_in_sight,
+    what_moves,
+    without_limit,
+)
 from loadframe.units import show
 
 NAMED = 2
@@ -55,20 +62,12 @@ def next_line(inv: Investigation) -> str:
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
     if limit is None:
-        return _none_in_sight(inv.rounds[-1].curve, words.axis_unit(inv))
+        return f"Next: {none_in_sight(inv)}"
     before = limit.id in {finding.id for finding in facts.main_findings(inv)[:1]}
     if before and not gained:
         return ""
     unproved = " (suspected)" if is_suspected(inv, limit) else ""
     return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
-
-
-def _none_in_sight(last: Curve, unit: str) -> str:
-    if conclusion.stops_growing(last) is not None:
-        phrase = words.curve_phrase(last, unit)
-        return f"Next: not known. Throughput {phrase}, and nothing that is seen is exhausted there."
-    highest = max((point.load for point in last.points), default=0.0)
-    return f"Next: no limit in sight up to {words.load(highest, unit)}." if highest else ""
 
 
 def _lines(inv: Investigation) -> list[str]:
@@ -91,7 +90,8 @@ def _lines(inv: Investigation) -> list[str]:
         case "no-limit-reached":
             return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
         case "limit-not-seen":
-            curve, phrase = inv.rounds[-1].curve, words.curve_phrase(inv.rounds[-1].curve, words.axis_unit(inv))
+            curve = facts.curve_of(inv.rounds[-1])
+            phrase = words.curve_phrase(curve, words.axis_unit(inv))
             peak = words.throughput(curve.peak.throughput, words.work_unit(inv))
             seen = "nothing that is seen from outside is exhausted there"
             if facts.mostly_disturbed(inv):
@@ -118,7 +118,7 @@ def _limit(inv: Investigation) -> str:
     if not findings and not inv.rounds:
         return "No cause was found."
     if not findings:
-        return f"Throughput {words.curve_phrase(inv.rounds[0].curve, words.axis_unit(inv))}."
+        return f"Throughput {words.curve_phrase(facts.curve_of(inv.rounds[0]), words.axis_unit(inv))}."
     first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
     title = words.strip(first.title)
     if first.id == OTHERS:

@@ -172,5 +172,5 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
             doc.Prose((f"Treatment {round_.treatment} in ", FILE, "."), "note"),
         ),
         "open" if first else "",
-        summary=f"{state}: throughput {words.curve_phrase(curve, unit)}",
+        summary=f"{state}: throughput {words.curve_phrase(facts.curve_of(round_), unit)}",
     )

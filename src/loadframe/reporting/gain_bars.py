@@ -55,7 +55,8 @@ def title(inv: Investigation) -> str:
     found = [each for each in gains(inv) if each.kept is not None]
     if len(found) == 1:
         said = {True: "is clear of", False: "is within reach of", None: "beside"}[found[0].clear]
-        return f"The gain, {verdict_words.ratio(found[0].verdict)} times, {said} the noise of its own blocks"
+        at = verdict_words.verdict_levels(found[0].verdict, words.axis_unit(inv))
+        return f"The gain {at}, {verdict_words.ratio(found[0].verdict)} times, {said} the noise of its own blocks"
     clear = sum(each.clear is True for each in found)
     judged = sum(each.clear is not None for each in found)
     if not judged:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL, UNKNOWN_KINDS
 from loadframe.diagnosis.plateau import is_flat
@@ -115,7 +116,16 @@ def without_limit(inv: Investigation) -> NextStep:
         case "limit-without-remedy":
             return NextStep("See which remedies were not tried, and why.")
         case _:
-            return NextStep("No further limit showed within the levels that were tested.")
+            return NextStep(words.capital(none_in_sight(inv)))
+
+
+def none_in_sight(inv: Investigation) -> str:
+    """Of a last state whose limit is not known."""
+    last, unit = inv.rounds[-1].curve, words.axis_unit(inv)
+    if conclusion.stops_growing(last) is not None:
+        return f"not known. Throughput {words.curve_phrase(last, unit)}, and nothing that is seen is exhausted there."
+    highest = max((point.load for point in last.points), default=0.0)
+    return f"no limit in sight up to {words.load(highest, unit)}."
 
 
 def _growth_next(growing: Finding) -> NextStep:

@@ -61,7 +61,7 @@ def proof_title(inv: Investigation) -> str:
 def proof_note(inv: Investigation) -> str:
     """What the chart's bands and lines are, of those that it has."""
     ends = [each.curve for each in measured_ends(inv)]
-    knee = " Dashed: the knee with its interval." if any(curve and curve.knee for curve in ends) else ""
+    knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
     return f"Shaded: 95 % interval.{knee}"
 
 
@@ -183,7 +183,7 @@ def _draw_bend(plot: Plot, each: facts.Series, rank: int) -> None:
     terse, parts = plot.size.width < TERSE_BELOW, []
     if curve.knee:
         interval = words.load_interval(curve.knee, "")
-        parts.append("knee " + " ".join(interval.split()[:1] if terse else interval.split()))
+        parts.append("bends at " + " ".join(interval.split()[:1] if terse else interval.split()))
     if curve.cliff:
         parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
     look: Row = {"dy": 8 + 13 * (rank % 2), "fontSize": 11.5, **side}

@@ -11,12 +11,15 @@ value looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2
 def decimals_for(value: float, low: float, high: float) -> int:
     """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width; up to
     three more where a low end would become 0 ("0 to 30" for 2.9 to 31), or an end 1 although it is not: for a ratio it
-    is the side of 1 that decides."""
+    is the side of 1 that decides, of its ends."""
     half_width = abs(high - low) / 2
     if not math.isfinite(half_width) or half_width <= 0:
         return _significant_decimals(value, 3)
     decimals = min(3, -math.floor(math.log10(half_width)))
-    while decimals < 3 and any(round(end, decimals) in (0, 1) and end not in (0, 1) for end in (low, value, high)):
+    while decimals < 3 and (
+        any(round(end, decimals) in (0, 1) and end not in (0, 1) for end in (low, high))
+        or (round(value, decimals) == 0 and value != 0)
+    ):
         decimals += 1
     return decimals
 

@@ -54,7 +54,7 @@ class LoadAxis:
             values=list(self.levels),
             labelOverlap="greedy",
             labelSeparation=4,
-            format=number_format(max(self.levels)),
+            format=PLAIN if max(self.levels) < LONG_LOAD else SI,
             grid=False,
         )
 
@@ -283,7 +283,9 @@ class Canvas(Plot):
         self.boxes([{"x": left, "x2": right, "y": top, "y2": bottom}], colour, **look)
 
 
-SI = "~s"
+SI, PLAIN = "~s", ",.6~g"
+LONG_LOAD = 100_000
+"""From here on an axis of loads has prefixes: a level is a number that was given, and is looked for as it was."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -314,7 +316,7 @@ def number_labels(largest: float) -> dict[str, Any]:
 
 def number_format(largest: float) -> str:
     """d3's format for an axis: SI prefixes only where the plain number would be long."""
-    return SI if largest >= 10_000 else ",.6~g"
+    return SI if largest >= 10_000 else PLAIN
 
 
 def is_geometric(levels: Sequence[float]) -> bool:

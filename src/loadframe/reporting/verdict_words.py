@@ -7,7 +7,6 @@ from dataclasses import replace
 from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.windows import bend_of
 from loadframe.model import (
     WORK,
     Answer,
@@ -20,17 +19,15 @@ from loadframe.model import (
     Investigation,
     LadderStep,
     LevelRatio,
-    LoadInterval,
     Margin,
     More,
     Needed,
-    Round,
     Sessions,
     Variant,
     Verdict,
 )
 from loadframe.progress import counted
-from loadframe.reporting import rounding, words
+from loadframe.reporting import facts, rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
 """What has a ratio and an interval: of 95 %, where it does not say."""
@@ -344,17 +341,11 @@ def reach_of(inv: Investigation) -> Reach | None:
     found = divergence.reach(first.curve, last.curve)
     if found is None:
         return None
-    found = replace(found, knee=(bend_place(first), bend_place(last)))
+    found = replace(found, knee=(facts.curve_of(first).knee, facts.curve_of(last).knee))
     if found.before.load != found.after.load:
         return found
     row = next((one for one in inv.variants[-1].levels if one.load == found.after.load), None)
     return found if row is None else replace(found, ratio=row.ratio, low=row.low, high=row.high)
-
-
-def bend_place(one: Round) -> LoadInterval | None:
-    """Where a state bends: at the load of the limit that explains it, where one does."""
-    explained = bend_of(one)
-    return one.curve.knee if explained is None else explained.load
 
 
 def height_words(found: Reach, unit: str) -> str:

@@ -94,11 +94,11 @@ def throughput(value: float, work: str = WORK) -> str:
 
 
 def point_throughput(point: CurvePoint, work: str = WORK) -> str:
-    """ "1,230 requests/s (1,190 to 1,270)"."""
+    """ "1,230 requests/s (1,190 to 1,270)": with the digits that the number has elsewhere, in a table or as a peak."""
     if not rounding.has_width(point.throughput_low, point.throughput_high):
         return throughput(point.throughput, work)
-    value, low, high = rounding.with_interval(point.throughput, point.throughput_low, point.throughput_high)
-    return f"{value} {work}/s ({low} to {high})"
+    low, high = rounding.plain(point.throughput_low), rounding.plain(point.throughput_high)
+    return f"{throughput(point.throughput, work)} ({low} to {high})"
 
 
 def milliseconds(value: float | None) -> str:
@@ -148,7 +148,7 @@ def curve_phrase(curve: Curve, unit: str) -> str:
     match curve.shape:
         case "cliff" if curve.cliff:
             kept = rounding.percent(curve.cliff.throughput_kept)
-            ends = f"{rounding.plain(curve.cliff.from_load)} and {load(curve.cliff.to_load, unit)}"
+            ends = f"{rounding.exact(curve.cliff.from_load)} and {load(curve.cliff.to_load, unit)}"
             return f"falls to {kept} between {ends}"
         case "decline" | "cliff":
             return f"falls after {bend}"
