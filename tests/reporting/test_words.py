@@ -33,6 +33,7 @@ from loadframe.model import (
     Saturation,
     Scalability,
     Stop,
+    Unfinished,
     UntriedRemedy,
     Verdict,
 )
@@ -144,6 +145,21 @@ def test_the_answer_is_three_lines_and_one_of_what_comes_next(investigation: Inv
     assert len(re.findall(r"\d[\d.,]*", " ".join(said))) <= 6, said
     assert answers.next_line(investigation).count("\n") == 0
     assert not re.search(r"\b[ABC]\b(?! change)", " ".join(said))
+
+
+def test_what_the_budget_did_not_finish_is_likely_and_its_command_stands_below(farm: Investigation) -> None:
+    """Seen: four lines, 60 words, and the command in the middle of them."""
+    told = replace(farm.rounds[0].tried[0].told, decision="no-proven-difference", levels=(20.0, 80.0))
+    open_ = Unfinished(
+        "raise the table cache to 2000", told, 24.0, "loadframe investigate STUDY --set measure.budget=84s"
+    )
+    first = replace(farm.rounds[0], tried=tuple(replace(one, kept=False) for one in farm.rounds[0].tried))
+    outcome = replace(farm.outcome, kind="no-proven-gain")
+    inv = replace(farm, rounds=(first,), variants=(), outcome=outcome, unfinished=open_)
+    said = " ".join(answers.lines(inv))
+    assert "Likely: raise the table cache to 2000, " in said and "About 24 s more would decide." in said
+    assert len(said.split()) <= 45 and len(re.findall(r"\d[\d.,]*", said)) <= 6, said
+    assert f"To decide: {open_.command}" in " ".join(render_text(inv).split())
 
 
 def test_a_riskless_variant_comes_first_with_its_own_numbers(queue: Investigation) -> None:

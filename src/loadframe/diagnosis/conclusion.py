@@ -29,6 +29,7 @@ from loadframe.model import (
     Step,
     Stop,
     Trial,
+    Unfinished,
     Verdict,
 )
 from loadframe.model.fleet_step import FleetDrivers
@@ -143,10 +144,9 @@ def outcome(
     interrupted: bool = False,
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
-    unfinished: str = "",
 ) -> Outcome:
     """The end of the investigation in one word and one sentence. stop: where the target fell under a load.
-    drivers: all hosts that drove beside fewer. unfinished: see `unfinished`."""
+    drivers: all hosts that drove beside fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -168,8 +168,7 @@ def outcome(
         declared = "; no setting that the study declares has a proven gain, and all were put back."
         return replace(seen, text=seen.text.removesuffix(UNCHANGED) + declared)
     if last.tried:
-        text = f"No change that was tried has a proven gain; all were reverted. {unfinished}"
-        return Outcome("no-proven-gain", text.rstrip())
+        return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
     if not last.findings:
         return _nothing_found(last)
     first = last.findings[0]
@@ -190,24 +189,24 @@ FEWEST_ALIKE = 3
 """Blocks that all show a gain: of equal states, one in eight trials does so."""
 
 
-def unfinished(rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str) -> str:
-    """In words, what the budget did not finish: of the changes that gained in each of their blocks and are not proved
-    the one that gained most, how much more time would decide, and the command. "" where there is none."""
+def unfinished(
+    rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
+) -> Unfinished | None:
+    """Of the changes that gained in each of their blocks and are not proved the one that gained most. None where there
+    is none, or where a change was kept."""
     trials = (trial for one in rounds for trial in one.tried if not trial.kept and not trial.told.decided)
     alike = [trial for trial in trials if _gained_in_each(trial.told)]
     best = max(alike, key=lambda trial: trial.told.ratio, default=None)
-    if best is None or (count := needed(best.told, "blocks").count) is None:
-        return ""
+    if kept_trials(rounds) or best is None or (count := needed(best.told, "blocks").count) is None:
+        return None
     told, sides = best.told, (best.treatment_before, best.treatment_after)
     mine = [step for step in steps if step.treatment in sides and step.level in told.levels]
     if not mine:
-        return ""
+        return None
     more_s = (count - told.blocks) * 2 * len(told.levels) * fmean(step.ended_s - step.started_s for step in mine)
     budget = f" --set measure.budget={math.ceil(budget_s + more_s)}s"
     blocks = f" --set measure.blocks.max={count}" if count > most_blocks else ""
-    where = f"{rounds[-1].curve.axis.replace('_', ' ')} {', '.join(f'{load:g}' for load in told.levels)}"
-    likely = f"Likely: {best.remedy.title}, {told.ratio:.2g} times at {where}"
-    return f"{likely}; about {show(more_s, 's')} more would decide: {command}{budget}{blocks}"
+    return Unfinished(best.remedy.title, told, more_s, f"{command}{budget}{blocks}")
 
 
 def _gained_in_each(told: Verdict) -> bool:

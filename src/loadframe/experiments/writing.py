@@ -90,7 +90,7 @@ def concluded(
         after=conclusion.summary(last) if len(rounds) > 1 else None,
         ladder=conclusion.ladder(rounds),
         next_limit=None if drivers is not None and drivers.limit_the_curve else conclusion.next_limit(rounds),
-        outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers, unfinished=unfinished),
+        outcome=conclusion.outcome(rounds, interrupted=interrupted, stop=stop, drivers=drivers),
         quality=end.quality,
         warnings=end.after([*(each for one in rounds for each in one.curve.warnings), *latencies.warnings]),
         profiles=profiles,
@@ -104,6 +104,7 @@ def concluded(
         fleet_limits=limits_of_fleet(run),
         stop=stop,
         variants=variants,
+        unfinished=unfinished,
         rules=RULES,
     )
 

@@ -119,6 +119,17 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A change that gained in each of its blocks, which are too few to prove it. more_s: of measuring would decide, by
+    `command`."""
+
+    remedy: str
+    told: Verdict
+    more_s: float
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """The target fell under a load: it died, or it refused or was silent after a step, until the run gave up. step: the
     number of that; 0 where it has none, as the target died in it; level, treatment: what it was measured at. state:
@@ -265,8 +276,8 @@ class Investigation:
     runs that have no histograms. answers: of the target, beside programs that tell the same. drivers: all hosts that
     drove beside fewer of them, in the first state. fleet_limits: of each host of a fleet, and of its links, in the
     first state. stop: what ended it, where the target did not recover from a step. variants: what can be done, the one
-    that gives nothing up first. rules: the version of the rules by which it was concluded; a record of an earlier one
-    is concluded again from its steps.
+    that gives nothing up first. unfinished: what gained most of what the budget did not finish. rules: the version of
+    the rules by which it was concluded; a record of an earlier one is concluded again from its steps.
     """
 
     run: str
@@ -294,6 +305,7 @@ class Investigation:
     fleet_limits: tuple[FleetLimit, ...] = ()
     stop: Stop | None = None
     variants: tuple[Variant, ...] = ()
+    unfinished: Unfinished | None = None
     rules: int = 0
 
     @property

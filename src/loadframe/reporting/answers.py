@@ -14,6 +14,7 @@ from loadframe.model import (
     Investigation,
     LevelRatio,
     Stop,
+    Unfinished,
     Variant,
 )
 from loadframe.progress import counted
@@ -97,6 +98,8 @@ def _lines(inv: Investigation) -> list[str]:
             if facts.mostly_disturbed(inv):
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
+        case "no-proven-gain" if inv.unfinished is not None:
+            return [_limit(inv), _likely(inv.unfinished, words.axis_unit(inv))]
         case "no-proven-gain":
             return [_limit(inv), action, inv.outcome.text]
         case "limit-without-remedy":
@@ -107,6 +110,11 @@ def _lines(inv: Investigation) -> list[str]:
             return [stop_sentence(inv.stop, words.axis_unit(inv)), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
+
+
+def _likely(open_: Unfinished, unit: str) -> str:
+    gain = f"{verdict_words.ratio(open_.told)}x {verdict_words.verdict_levels(open_.told, unit)}".strip()
+    return f"Likely: {open_.remedy}, {gain}; not proved. About {show(open_.more_s, 's')} more would decide."
 
 
 # --- what limits ------------------------------------------------------------------------------------------------------
